@@ -16,7 +16,7 @@ use rind::point::dispatch::HookVerdict;
 use rind::point::payload::ProposedCall;
 use rind::provider::Wire;
 use rind::provider::replay::replay;
-use rind::secret::{Scanner, check_outgoing};
+use rind::secret::{SecretScanner, check_outgoing_request};
 use rind::session::{Error as SessionError, SessionSpec, SessionStore};
 use rind::skill::{self, Invocation, SkillFile, WriteError};
 use rind::text::is_deceptive;
@@ -147,8 +147,8 @@ pub fn json(data: &[u8]) {
 /// Checks that the scanner finds no secret in the masked text.
 pub fn secret(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let _ = check_outgoing(&[("URL", data)]);
-    let scanner = Scanner::shared();
+    let _ = check_outgoing_request(&[("URL", data)]);
+    let scanner = SecretScanner::shared();
     let Some(masked) = scanner.mask(&text) else {
         assert_eq!(scanner.scan(&text), Vec::new());
         return;
@@ -191,8 +191,8 @@ pub fn skill(data: &[u8]) {
         assert!(!finding.text.is_empty(), "{finding:?}");
     }
     let differs = |error: &WriteError| matches!(error, WriteError::Differs(_));
-    let v1 = skill::to_v1(&file).err().filter(differs);
-    let open = skill::to_open(&file).err().filter(differs);
+    let v1 = skill::to_v1_format(&file).err().filter(differs);
+    let open = skill::to_open_format(&file).err().filter(differs);
     let text = String::from_utf8_lossy(data);
     assert!(v1.is_none() && open.is_none(), "{v1:?} {open:?} {text:?}");
 }

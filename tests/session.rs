@@ -15,7 +15,7 @@ use rind::point::handle::{
     AgentHandle, AgentTask, HandleError, ModelQuestion, ModelReply, PointAnswer, StateWrite,
 };
 use rind::point::outcome::{Effect, Level};
-use rind::point::trace::{AccessRecord, Sink, TraceRecord};
+use rind::point::trace::{AccessRecord, DispatchSink, TraceRecord};
 use rind::tool::{SharedTool, ToolCtx, ToolOutput};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -168,7 +168,7 @@ fn no_agent<T: Send + 'static>() -> BoxFuture<'static, Result<T, HandleError>> {
     Box::pin(async { Err(HandleError::Failed("there is no agent here".to_owned())) })
 }
 
-impl Sink for Memory {
+impl DispatchSink for Memory {
     fn trace(&self, record: TraceRecord) {
         self.traces.lock().unwrap().push(record);
     }

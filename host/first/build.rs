@@ -1,4 +1,5 @@
-//! Installs the Rust target for plugins in the first seconds of a build, or fails the build there.
+//! Installs the Rust target for plugins at the beginning of a build, so that a failure ends the
+//! build within seconds.
 
 use std::env;
 
@@ -8,14 +9,14 @@ mod target;
 mod ensure;
 
 fn main() {
-    // Do not watch the folder of the target: rustup would make it newer than this run, and the next
-    // build would recompile everything. If the target is removed later, the build script of `rind`
-    // adds it again.
+    // Do not let cargo watch the folder of the target: rustup writes it after this script starts,
+    // so the next build would recompile everything. If the target is removed later, the build
+    // script of `rind` adds it again.
     for file in ["build.rs", "ensure.rs", "../crates/author/src/target.rs"] {
         println!("cargo::rerun-if-changed={file}");
     }
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    if let Err(text) = ensure::ensure(&rustc) {
+    if let Err(text) = ensure::ensure_target(&rustc) {
         text.lines()
             .for_each(|line| println!("cargo::error={line}"));
     }

@@ -1,4 +1,4 @@
-//! Installs the Rust target for plugins, from a build script.
+//! Installs the Rust target for plugins when a build script calls it.
 
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
@@ -8,12 +8,8 @@ use std::process::{Command, Stdio};
 
 use super::target;
 
-/// Adds the target to the toolchain of `rustc` if the target is missing, and tells the user about
-/// it.
-///
-/// # Errors
-/// The target is missing and cannot be added. The message says how to install it.
-pub(crate) fn ensure(rustc: &OsStr) -> Result<(), String> {
+/// Adds the target to the toolchain of `rustc` if the target is missing, and informs the user.
+pub(crate) fn ensure_target(rustc: &OsStr) -> Result<(), String> {
     let program = rustc.display();
     let asked = Command::new(rustc)
         .args(["--print", "sysroot"])
@@ -28,13 +24,13 @@ pub(crate) fn ensure(rustc: &OsStr) -> Result<(), String> {
     }
     let sysroot = String::from_utf8_lossy(&asked.stdout);
     let sysroot = Path::new(sysroot.trim());
-    let folder = target::folder(sysroot);
-    let _lock = target::lock(sysroot);
+    let folder = target::target_library_folder(sysroot);
+    let _lock = target::lock_toolchain(sysroot);
     if folder.is_dir() {
         return Ok(());
     }
     let Some(arguments) = target::rustup_arguments(sysroot) else {
-        return Err(target::missing(sysroot));
+        return Err(target::target_missing_message(sysroot));
     };
     let command = format!("rustup {}", arguments.join(" "));
     let added = Command::new("rustup")
@@ -42,12 +38,12 @@ pub(crate) fn ensure(rustc: &OsStr) -> Result<(), String> {
         .env_remove("RUST_BACKTRACE")
         .stdin(Stdio::null())
         .output()
-        .map_err(|_| target::missing(sysroot))?;
+        .map_err(|_| target::target_missing_message(sysroot))?;
     if !added.status.success() || !folder.is_dir() {
         let said = String::from_utf8_lossy(&added.stderr);
-        return Err(target::not_added(sysroot, &command, &said));
+        return Err(target::target_not_added_message(sysroot, &command, &said));
     }
-    tell(&format!(
+    print_once(&format!(
         "added the target {} to the Rust in `{}` with `{command}`",
         target::TARGET,
         sysroot.display()
@@ -55,9 +51,9 @@ pub(crate) fn ensure(rustc: &OsStr) -> Result<(), String> {
     Ok(())
 }
 
-/// Prints a message once, to the terminal. Cargo would repeat a warning at every later build, so a
-/// warning is only the fallback if there is no terminal.
-fn tell(text: &str) {
+/// Prints a message to the terminal. Cargo would repeat a warning at every later build, so a
+/// warning is used only if there is no terminal.
+fn print_once(text: &str) {
     let terminal = OpenOptions::new().write(true).open("/dev/tty");
     // The control sequence erases cargo's progress bar, which is in this line.
     let told = terminal.and_then(|mut terminal| writeln!(terminal, "\r\x1b[K  {text}"));

@@ -1,14 +1,14 @@
-//! Compiles the plugins that the program carries, and writes their files to the folder from which
-//! `program/main.rs` includes them.
+//! Compiles the plugins that are part of the program, and writes their files to the folder from
+//! which `program/main.rs` includes them.
 //!
 //! The plugins are compiled here and not committed, because a committed component could differ from
 //! its source, and every change of the SDK or the contract changes all of them. They are compiled
-//! by this script and not at a release, so that every way to build the program, `cargo install`
-//! included, builds the same program. One call of cargo compiles them, with the flags and the
-//! target folder of `rind plugin build`, so that each can reuse the crates that the other has
-//! compiled. The script then also precompiles the plugins to native code, so that the program
-//! compiles nothing at its first start, and packs everything. Without the feature `cli`, for a
-//! program that embeds the host, the script does none of this.
+//! by this script and not only for releases, so that every way to build the program, including
+//! `cargo install`, produces the same program. One call of cargo compiles them, with the flags and
+//! the target folder of `rind plugin build`, so that each command can reuse the crates that the
+//! other has compiled. The script then also precompiles the plugins to native code, so that the
+//! program compiles nothing at its first start, and packs everything. Without the feature `cli`,
+//! for a program that embeds the host, the script does none of this.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -26,23 +26,23 @@ mod ensure;
 #[path = "../crates/author/src/target.rs"]
 mod target;
 
-use compilation::{Machine, NAMES, PREFIXES, PROFILE};
+use compilation::{BuildMachine, KEPT_VARIABLE_PREFIXES, KEPT_VARIABLES, PROFILE};
 use engine_config::AddressSpace;
 use sha2::{Digest, Sha256};
 use target::TARGET;
 use wasmtime::Engine;
 
-/// Core plugins that the program carries.
+/// Plugins that are part of the program.
 const CORE: [&str; 10] = include!("../../plugins/core.json");
 
-/// Plugins that only demos load.
+/// Plugins that are part of the program but that only demos load.
 const EXAMPLES: [&str; 1] = ["hello"];
 
 /// Files and folders of a plugin's folder that belong to the plugin, in addition to its component.
 const PARTS: [&str; 4] = ["plugin.toml", "README.md", "prompts", "skills"];
 
-/// Sources that the components are compiled from, in addition to the plugins' own folders. Cargo
-/// watches them.
+/// Sources from which the components are compiled, in addition to the plugins' own folders. Cargo
+/// watches them for changes.
 const SOURCES: [&str; 8] = [
     "Cargo.lock",
     "Cargo.toml",
@@ -54,8 +54,9 @@ const SOURCES: [&str; 8] = [
     "wit",
 ];
 
-/// Environment variables that are passed to cargo in addition to [`NAMES`] and [`PREFIXES`]: for
-/// the paths of programs, the home folder and temporary files, and for the number of parallel jobs.
+/// Environment variables that are passed to cargo in addition to [`KEPT_VARIABLES`] and
+/// [`KEPT_VARIABLE_PREFIXES`]: for the paths of programs, the home folder and temporary files, and
+/// for the number of parallel jobs.
 const PASSED: [&str; 4] = ["PATH", "HOME", "TMPDIR", "CARGO_MAKEFLAGS"];
 
 fn main() {
@@ -71,7 +72,7 @@ fn main() {
     if env::var_os("CARGO_FEATURE_CLI").is_none() {
         return;
     }
-    if let Err(error) = carry() {
+    if let Err(error) = pack_plugins() {
         let error = format!("the plugins that the program carries were not compiled: {error}");
         error
             .lines()
@@ -79,19 +80,19 @@ fn main() {
     }
 }
 
-fn carry() -> Result<(), Box<dyn Error>> {
-    let workspace = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("../..");
+fn pack_plugins() -> Result<(), Box<dyn Error>> {
+    let workspace = PathBuf::from(required_variable("CARGO_MANIFEST_DIR")?).join("../..");
     let workspace = workspace.canonicalize()?;
-    let out = PathBuf::from(variable("OUT_DIR")?);
+    let out = PathBuf::from(required_variable("OUT_DIR")?);
     for source in SOURCES {
         println!(
             "cargo::rerun-if-changed={}",
             workspace.join(source).display()
         );
     }
-    let target_dir = compile(&workspace, &out)?;
-    // The best compression takes seconds, which is too long for a debug build.
-    let level = if variable("PROFILE")? == "release" {
+    let target_dir = compile_plugins(&workspace, &out)?;
+    // Use the best compression only for a release, because it takes seconds.
+    let level = if required_variable("PROFILE")? == "release" {
         rind_embed::SMALLEST
     } else {
         rind_embed::FAST
@@ -115,15 +116,19 @@ fn carry() -> Result<(), Box<dyn Error>> {
         out.join("carried.tar.zst"),
         rind_embed::pack_files(&files, level)?,
     )?;
-    precompile(&components, level, &out)
+    precompile_components(&components, level, &out)
 }
 
 /// Writes the native code of each component to a file named after the component's digest, and the
-/// Rust expression that includes these files. All but the first are packed with the first as a
-/// reference, because they resemble it.
-fn precompile(components: &[Vec<u8>], level: i32, out: &Path) -> Result<(), Box<dyn Error>> {
+/// Rust expression that includes these files. All components but the first are compressed with the
+/// first as a dictionary, because they resemble it.
+fn precompile_components(
+    components: &[Vec<u8>],
+    level: i32,
+    out: &Path,
+) -> Result<(), Box<dyn Error>> {
     let mut list = String::from("&[\n");
-    match engine() {
+    match create_engine() {
         Ok(engine) => {
             let mut base = Vec::new();
             for component in components {
@@ -131,15 +136,15 @@ fn precompile(components: &[Vec<u8>], level: i32, out: &Path) -> Result<(), Box<
                 let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
                 let code = engine.precompile_component(component)?;
                 let file = out.join(&name);
-                fs::write(&file, rind_embed::pack_beside(&base, &code, level)?)?;
+                fs::write(&file, rind_embed::pack_with_base(&base, &code, level)?)?;
                 writeln!(list, "(\"sha256:{name}\", include_bytes!({file:?})),")?;
                 if base.is_empty() {
                     base = code;
                 }
             }
         }
-        // The compiler that is linked into this script generates code for the architecture of the
-        // build machine only, so a cross-compilation gets no native code.
+        // The compiler that is linked into this script generates code only for the architecture of
+        // the build machine, so a cross-compiled program contains no native code.
         Err(error) => {
             println!(
                 "cargo::warning=the first start of the program will compile its plugins: {error:#}"
@@ -151,14 +156,14 @@ fn precompile(components: &[Vec<u8>], level: i32, out: &Path) -> Result<(), Box<
 }
 
 /// Creates the engine for the platform that the program is built for.
-fn engine() -> Result<Engine, Box<dyn Error>> {
-    let is_x86_64 = variable("CARGO_CFG_TARGET_ARCH")? == "x86_64";
+fn create_engine() -> Result<Engine, Box<dyn Error>> {
+    let is_x86_64 = required_variable("CARGO_CFG_TARGET_ARCH")? == "x86_64";
     let mut config = engine_config::config(AddressSpace::of_platform(is_x86_64));
-    config.target(variable("TARGET")?.to_str().unwrap_or_default())?;
+    config.target(required_variable("TARGET")?.to_str().unwrap_or_default())?;
     if is_x86_64 {
-        // Allow the instructions that Intel and AMD processors have had since 2013 and 2015. The
-        // engine checks the instructions of code that it loads; on an older processor it compiles
-        // the component again.
+        // Allow the instructions of the x86-64-v3 level, which Intel and AMD processors have had
+        // since 2013 and 2015. The engine checks whether the processor has the instructions of code
+        // that it loads; on an older processor it compiles the component again.
         #[expect(
             unsafe_code,
             reason = "the setting names instructions, and code with others than the processor's is refused when it is loaded"
@@ -173,15 +178,16 @@ fn engine() -> Result<Engine, Box<dyn Error>> {
 }
 
 /// Compiles every plugin. Returns the target folder with the components.
-fn compile(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    let rustc = variable("RUSTC")?;
-    // `rind-first` has already done this, but the target may have been removed since.
-    ensure::ensure(&rustc)?;
-    let sysroot = answer(&rustc, &["--print", "sysroot"])?;
+fn compile_plugins(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    let rustc = required_variable("RUSTC")?;
+    // The package `rind-first` has already installed the target, but it may have been removed
+    // since.
+    ensure::ensure_target(&rustc)?;
+    let sysroot = command_output(&rustc, &["--print", "sysroot"])?;
     let sysroot = Path::new(sysroot.trim());
-    let version = answer(&rustc, &["-vV"])?;
+    let version = command_output(&rustc, &["-vV"])?;
     let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cargo"));
-    let machine = Machine {
+    let machine = BuildMachine {
         workspace,
         version: &version,
         sysroot,
@@ -193,9 +199,9 @@ fn compile(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
     // flag `--target-dir`.
     let target_dir = find_target_dir(out)
         .ok_or_else(|| format!("the target folder of {} is not known", out.display()))?;
-    let mut cargo = Command::new(variable("CARGO")?);
+    let mut cargo = Command::new(required_variable("CARGO")?);
     cargo
-        .args(machine.arguments())
+        .args(machine.build_arguments())
         .arg("--target-dir")
         .arg(target_dir)
         .current_dir(workspace)
@@ -205,8 +211,10 @@ fn compile(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
     for (name, value) in env::vars_os() {
         let text = name.to_string_lossy();
         let is_passed = PASSED.contains(&&*text)
-            || NAMES.contains(&&*text)
-            || PREFIXES.iter().any(|prefix| text.starts_with(prefix));
+            || KEPT_VARIABLES.contains(&&*text)
+            || KEPT_VARIABLE_PREFIXES
+                .iter()
+                .any(|prefix| text.starts_with(prefix));
         if is_passed {
             cargo.env(name, value);
         }
@@ -224,12 +232,12 @@ fn compile(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
 
 /// Returns the target folder that contains the output folder of a build script. Cargo marks a
 /// target folder that it creates with a tag file; a folder that existed before, such as a mounted
-/// volume, is found from the path `PROFILE/build/PACKAGE/out` below it.
+/// volume, is found by its position above `PROFILE/build/PACKAGE/out`.
 fn find_target_dir(out: &Path) -> Option<&Path> {
     let marked = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file();
     out.ancestors().find(marked).or_else(|| {
         let above = out.ancestors().nth(4)?;
-        // With `--target`, there is a folder for the target in between.
+        // With `--target`, the path contains an additional folder that is named after the target.
         let is_of_target = above.file_name() == env::var_os("TARGET").as_deref();
         if is_of_target {
             above.parent()
@@ -260,11 +268,11 @@ fn plugin_files(from: &Path, to: &str) -> io::Result<Vec<rind_embed::PackedFile>
     Ok(files)
 }
 
-fn variable(name: &str) -> Result<std::ffi::OsString, String> {
+fn required_variable(name: &str) -> Result<std::ffi::OsString, String> {
     env::var_os(name).ok_or_else(|| format!("cargo did not set {name}"))
 }
 
-fn answer(program: &OsStr, args: &[&str]) -> Result<String, Box<dyn Error>> {
+fn command_output(program: &OsStr, args: &[&str]) -> Result<String, Box<dyn Error>> {
     let output = Command::new(program).args(args).output()?;
     if !output.status.success() {
         let program = program.display();

@@ -1,10 +1,11 @@
-//! The binary `rind`: its allocator, the plugins that it contains, and the call of [`rind::cli`].
+//! The binary `rind`: sets the allocator, includes the packed plugins, and calls [`rind::cli`].
 
 use std::process::ExitCode;
 
 use rind::cli::{Carried, PackedFolder};
 
-/// Chosen because a step of an agent allocates and drops many small texts.
+/// Allocator of the program. mimalloc is fast for the many small texts that a step of an agent
+/// allocates and drops.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

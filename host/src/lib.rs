@@ -1,7 +1,7 @@
 //! The library of Rind, an agent host. Programs use it through the crate `rind`, whose first page
 //! explains how. The outer layers, up to the command line, are the crates in `host/crates`.
 //!
-//! Modules are listed in layers, in reading order. A module may use the modules of the layers
+//! Modules are declared in layers, in reading order. A module may use the modules of the layers
 //! listed before its own and none of those listed after; a test checks this. Items that are hidden
 //! from these pages are public only for the tests of this repository, and may change in any
 //! release.
@@ -39,7 +39,7 @@ pub mod provider;
 pub mod session;
 pub mod tool;
 
-// Checkpoints: the states of files from before calls changed them.
+// Checkpoints: copies of files as they were before tool calls changed them.
 pub mod checkpoint;
 
 // Skills.
@@ -56,10 +56,10 @@ pub mod prompt;
 pub mod agent;
 pub mod plugin;
 
-// Programs of the operator that run as hooks.
+// Hooks that are programs of the operator instead of plugins.
 pub mod script;
 
-// The host, which joins the parts.
+// The host, which combines the modules above.
 pub mod host;
 
 // The loops of plugins. They run concurrently with each other.

@@ -1,8 +1,8 @@
-//! Macros for trait impls that many types of the host share.
+//! Macros that implement `Debug` and `Display` for many types of the host.
 
 /// Implements `Debug` with the name of the type and selected values, for types with fields that
 /// cannot or should not be printed.
-macro_rules! debug_some {
+macro_rules! impl_partial_debug {
     ($type:ident, $self:ident $(, $name:ident = $value:expr)*) => {
         impl std::fmt::Debug for $type {
             fn fmt(&$self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -14,7 +14,8 @@ macro_rules! debug_some {
     };
 }
 
-/// Implements `Display` for an enum of names, with the same text as in JSON.
+/// Implements `Display` for an enum without data: writes the string that serde writes for the
+/// variant.
 macro_rules! display_as_in_json {
     ($type:ident) => {
         impl std::fmt::Display for $type {

@@ -33,15 +33,15 @@ pub enum Role {
     Tool,
 }
 
-/// One request of the model to run a tool.
+/// One tool call that the model requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
     /// Id that the provider assigned; the result refers to the call by this id.
     pub id: String,
     /// Name of the tool as the model sees it.
     pub name: String,
-    /// Arguments, a JSON object. A value that is not an object, or not even JSON, is stored as the
-    /// string that the model wrote; the schema check refuses it.
+    /// Arguments, a JSON object. Arguments that are not a JSON object are stored as the string that
+    /// the model wrote; the schema check refuses them.
     pub arguments: Value,
     /// Opaque data that the server sent with the call, such as Gemini's `thought_signature`. It is
     /// sent back only to the [writer](Message::writer) of the message.
@@ -158,15 +158,15 @@ pub struct Writer {
     pub model: String,
 }
 
-/// Author of a message's text, for messages whose role and plugin do not identify the author.
+/// Author of a message's text, if the author is not evident from the message's role and plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// A model, a plugin or the host, which wrote the text as a summary of compacted or archived
     /// messages.
     Summary,
-    /// A model, a plugin or the host, which wrote the text because an answer was not accepted, or
-    /// not completely.
+    /// A model, a plugin or the host, which wrote the text because the model's answer was rejected
+    /// or only partly accepted.
     Reflection,
     /// The parent agent, which wrote the text as the task of this subagent.
     Agent,
@@ -177,7 +177,8 @@ pub enum Origin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkillPart {
-    /// Description of a skill, added because the message concerns a file that the skill is about.
+    /// Description of a skill, added because the message refers to a file to which the skill
+    /// applies.
     Description(String),
     /// Text of a skill, or one page of the text.
     Text(String),
@@ -198,7 +199,7 @@ pub struct Message {
     /// Name of the plugin that added the message; `None` for the user, the model and the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
-    /// Author of the text, if it differs from the sender.
+    /// Author of the text, if the author is not the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     /// Parts of skills that the host added to the message. Only this list proves that the host
@@ -244,7 +245,7 @@ impl Message {
         }
     }
 
-    /// Sets the author of the text, if it differs from the author that the role implies.
+    /// Sets the author of the text, for a text whose author is not the one that the role implies.
     #[must_use]
     pub fn from(self, origin: Origin) -> Self {
         Self {
@@ -255,7 +256,7 @@ impl Message {
 
     /// Removes the opaque data that only the writer's server understands, so that the message can
     /// be displayed.
-    pub(crate) fn drop_extra(&mut self) {
+    pub(crate) fn remove_opaque_data(&mut self) {
         self.extra = None;
         for part in &mut self.content {
             match part {
@@ -283,14 +284,14 @@ impl Message {
     /// Whether the user wrote the message: no plugin added it, and the host records no other
     /// author.
     #[must_use]
-    pub fn is_users(&self) -> bool {
+    pub fn is_written_by_user(&self) -> bool {
         self.role == Role::User && self.plugin.is_none() && self.origin.is_none()
     }
 
     /// Whether the message is input: text of the user, or the task from a parent agent.
     #[must_use]
     pub(crate) fn is_input(&self) -> bool {
-        self.is_users() || self.origin == Some(Origin::Agent)
+        self.is_written_by_user() || self.origin == Some(Origin::Agent)
     }
 
     /// Returns the texts of the message, joined by newlines. Skips reasoning, calls and results.
@@ -307,7 +308,7 @@ impl Message {
     /// All other parts stay.
     pub fn set_text(&mut self, text: String) {
         let is_text = |part: &Content| matches!(part, Content::Text { .. });
-        // No text is removed before the first text, so its index stays valid.
+        // No text precedes the first text, so removing the texts does not change its index.
         let at = self.content.iter().position(is_text).unwrap_or(0);
         self.content.retain(|part| !is_text(part));
         self.content.insert(at, Content::text(text));
@@ -373,7 +374,7 @@ display_as_in_json!(EffectClass);
 pub struct ToolSpec {
     /// Name as the model sees it, `[a-zA-Z0-9_-]`, at most 64 bytes.
     pub name: String,
-    /// Description for the model: the effect of the tool and when to use it.
+    /// Description for the model: the effect of the tool, and when to use the tool.
     pub description: String,
     /// JSON Schema of the arguments, `"type": "object"`.
     pub parameters: Value,
@@ -406,12 +407,12 @@ pub enum Finish {
     Done,
     /// The model calls tools.
     ToolCalls,
-    /// The token limit was reached; the message is cut.
+    /// The model reached the token limit; the message is truncated.
     MaxTokens,
     /// The provider withheld the answer.
     Refused,
-    /// The provider interrupted a long answer, and continues when it is asked again (Anthropic's
-    /// `pause_turn`).
+    /// The provider interrupted a long answer, and continues it when the request is sent again
+    /// (Anthropic's `pause_turn`).
     Paused,
 }
 

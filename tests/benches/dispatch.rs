@@ -24,13 +24,13 @@ use rind::point::caller::{CallContext, Caller};
 use rind::point::catalog::{AfterSystemPrompt, BeforeCompact, Context};
 use rind::point::dispatch::Dispatcher;
 use rind::point::failure::{Failure, OnFailure};
-use rind::point::handle::{AgentHandle, NoHandle};
+use rind::point::handle::{AgentHandle, HandleWithoutSession};
 use rind::point::outcome::TextOutcome;
 use rind::point::payload::Slice as PayloadSlice;
 use rind::point::registry::{HookSpec, Registry};
-use rind::point::trace::NoSink;
+use rind::point::trace::NullDispatchSink;
 use rind::point::{Hook, Point};
-use rind::secret::Scanner;
+use rind::secret::SecretScanner;
 use rind_tests::guests::Host;
 use rind_tests::session::Session;
 use tokio::runtime::Runtime;
@@ -91,12 +91,12 @@ fn dispatcher(runtime: &Runtime, n: usize) -> Dispatcher {
     }
     let plugins = runtime.block_on(host.load());
     assert_eq!(plugins.plugins.len(), n, "{:?}", plugins.left_out);
-    let handle: Arc<dyn AgentHandle> = Arc::new(NoHandle);
+    let handle: Arc<dyn AgentHandle> = Arc::new(HandleWithoutSession);
     let open = StartableSet::check(&plugins)
         .unwrap()
         .open(&handle)
         .unwrap();
-    Dispatcher::new(Arc::new(open.registry), Arc::new(NoSink))
+    Dispatcher::new(Arc::new(open.registry), Arc::new(NullDispatchSink))
 }
 
 /// Returns the time of `iters` dispatches of a text of `size` bytes. The payload is created before
@@ -149,7 +149,7 @@ fn native() -> Dispatcher {
         only_over: None,
     };
     registry.add::<AfterSystemPrompt>(spec, Arc::new(Native));
-    Dispatcher::new(Arc::new(registry), Arc::new(NoSink))
+    Dispatcher::new(Arc::new(registry), Arc::new(NullDispatchSink))
 }
 
 struct Bare {
@@ -319,12 +319,12 @@ fn handle(c: &mut Criterion) {
     let mut host = Host::default();
     host.guest("reader");
     let plugins = runtime.block_on(host.load());
-    let handle: Arc<dyn AgentHandle> = Arc::new(NoHandle);
+    let handle: Arc<dyn AgentHandle> = Arc::new(HandleWithoutSession);
     let open = StartableSet::check(&plugins)
         .unwrap()
         .open(&handle)
         .unwrap();
-    let dispatcher = Dispatcher::new(Arc::new(open.registry), Arc::new(NoSink));
+    let dispatcher = Dispatcher::new(Arc::new(open.registry), Arc::new(NullDispatchSink));
     let (caller, messages) = (caller(), conversation());
     let slice = Arc::new(PayloadSlice {
         reason: "asked".to_owned(),
@@ -392,7 +392,7 @@ fn load(c: &mut Criterion) {
 /// Measures the secret scanner alone, on text without any keyword and on code with many keywords.
 fn scan(c: &mut Criterion) {
     let code = include_str!("dispatch.rs");
-    let scanner = Scanner::shared();
+    let scanner = SecretScanner::shared();
     for (name, size) in SIZES {
         let texts = [
             ("x", "x".repeat(size)),

@@ -27,8 +27,12 @@ fn a_parser_that_is_kept_elsewhere_reads_alike_what_rules_may_allow() {
         // The check of characters comes last and must not be the only one that rejects a line: the
         // reader must reject these characters by itself.
         let by_alphabet = Some("a character that not every shell takes alike");
-        assert_ne!(command.why_asked(), by_alphabet, "seed {seed}, {text:?}");
-        if command.why_asked().is_none() {
+        assert_ne!(
+            command.reason_to_ask(),
+            by_alphabet,
+            "seed {seed}, {text:?}"
+        );
+        if command.reason_to_ask().is_none() {
             n_plain += 1;
             let why = brush::disagreement(&command, &text);
             assert_eq!(why, None, "seed {seed}, {text:?}: {:?}", command.parts);

@@ -7,7 +7,7 @@ use brush_parser::ast::{
 };
 use brush_parser::word::{WordPiece, WordPieceWithSource};
 use brush_parser::{Parser, ParserOptions};
-use rind_brush::tool::command::{Command, Part, Word};
+use rind_brush::tool::command::{Command, CommandPart, ShellWord};
 
 /// Returns a description if brush finds a program or a written file that `command`, which the host
 /// read from the same text, does not have.
@@ -23,11 +23,11 @@ pub(super) fn disagreement(command: &Command, text: &str) -> Option<String> {
             return Some(why);
         }
     }
-    let words = |part: &Part| {
+    let words = |part: &CommandPart| {
         let words = part.words().iter();
         let words = words.map(|word| match word {
-            Word::Literal(text) => Some(text.clone()),
-            Word::Any => None,
+            ShellWord::Literal(text) => Some(text.clone()),
+            ShellWord::Any => None,
         });
         words.collect::<Vec<_>>()
     };

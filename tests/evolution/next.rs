@@ -6,8 +6,8 @@ use wasmtime::component::{HasSelf, Instance, InstancePre, LinkerInstance};
 
 use self::rind::plugin::{outcomes, payloads, types};
 use super::super::bindings::rind::plugin::{outcomes as wo, payloads as wp, state};
-use super::super::convert::{PayloadArgument, ShowPayload};
-use super::super::hooks::{CurrentVersion, PointWire, TypedPoint};
+use super::super::convert::{PassPayload, PayloadArgument};
+use super::super::hooks::{CurrentVersion, TypedPoint, VersionedPointTypes};
 use super::super::host::HostState;
 use super::super::sanitize::CallSanitizer;
 use super::ContractVersion;
@@ -74,7 +74,7 @@ macro_rules! guest {
     ($module:ident) => {
         type Guest = exports::rind::plugin::$module::Guest;
 
-        fn guest(
+        fn find_guest_interface(
             pre: &InstancePre<HostState>,
             store: &mut Store<HostState>,
             instance: &Instance,
@@ -84,7 +84,7 @@ macro_rules! guest {
     };
 }
 
-impl PointWire<V0_2> for catalog::TurnEnd {
+impl VersionedPointTypes<V0_2> for catalog::TurnEnd {
     guest!(turn_end);
     type Answer = outcomes::Observed;
 
@@ -94,7 +94,7 @@ impl PointWire<V0_2> for catalog::TurnEnd {
         turn: &p::TurnSummary,
     ) -> wasmtime::Result<Result<Self::Answer, types::Error>> {
         let before = turn.show(&mut store.data_mut().call);
-        let before = before.argument();
+        let before = before.as_call_argument();
         let stop = match before.stop {
             wp::StopReason::Done if turn.tool_calls > 0 => payloads::StopReason::Worked,
             wp::StopReason::Done => payloads::StopReason::Done,
@@ -117,16 +117,16 @@ impl PointWire<V0_2> for catalog::TurnEnd {
         guest.call_run(store, &shown).await
     }
 
-    fn outcome(answer: Self::Answer, sanitizer: CallSanitizer<'_>) -> o::Observed {
-        <Self as PointWire<CurrentVersion>>::outcome(observed(answer), sanitizer)
+    fn convert_outcome(answer: Self::Answer, sanitizer: CallSanitizer<'_>) -> o::Observed {
+        <Self as VersionedPointTypes<CurrentVersion>>::convert_outcome(observed(answer), sanitizer)
     }
 }
 
-impl PointWire<V0_2> for catalog::PreOutput {
+impl VersionedPointTypes<V0_2> for catalog::PreOutput {
     guest!(pre_output, as it is);
     type Answer = outcomes::OutputOutcome;
 
-    fn outcome(mut answer: Self::Answer, sanitizer: CallSanitizer<'_>) -> o::OutputOutcome {
+    fn convert_outcome(mut answer: Self::Answer, sanitizer: CallSanitizer<'_>) -> o::OutputOutcome {
         let level = types::Level::Info;
         let notice = answer
             .notice
@@ -137,16 +137,16 @@ impl PointWire<V0_2> for catalog::PreOutput {
             block: answer.block,
             effects: answer.effects,
         };
-        <Self as PointWire<CurrentVersion>>::outcome(before, sanitizer)
+        <Self as VersionedPointTypes<CurrentVersion>>::convert_outcome(before, sanitizer)
     }
 }
 
-impl PointWire<V0_2> for catalog::PostOutput {
+impl VersionedPointTypes<V0_2> for catalog::PostOutput {
     guest!(turn_done, as it is);
     type Answer = outcomes::Observed;
 
-    fn outcome(answer: Self::Answer, sanitizer: CallSanitizer<'_>) -> o::Observed {
-        <Self as PointWire<CurrentVersion>>::outcome(observed(answer), sanitizer)
+    fn convert_outcome(answer: Self::Answer, sanitizer: CallSanitizer<'_>) -> o::Observed {
+        <Self as VersionedPointTypes<CurrentVersion>>::convert_outcome(observed(answer), sanitizer)
     }
 }
 

@@ -50,26 +50,26 @@ pub(crate) fn attacks() -> Vec<Attack> {
             "takes memory without end",
             guest("grows_memory"),
             tool(),
-            "memory of 64 MiB",
+            "64 MiB of memory",
         )
         .with(slow),
         attack(
             "starts with more memory than it may have",
             started("(memory 2000)"),
             load(),
-            "memory of 64 MiB",
+            "64 MiB of memory",
         ),
         attack(
             "many memories, each below the limit",
             memories(),
             load(),
-            "memory of 64 MiB",
+            "64 MiB of memory",
         ),
         attack(
             "many memories of one module, each below the limit",
             started("(memory 600) (memory 600)"),
             load(),
-            "memory of 64 MiB",
+            "64 MiB of memory",
         ),
         attack(
             "a table of a hundred million entries",

@@ -6,7 +6,7 @@ use std::path::Path;
 use futures_util::FutureExt;
 use rind::grant::Trust;
 use rind::grant::answers::Answers;
-use rind::grant::ask::{Given, Yes};
+use rind::grant::ask::{GrantApproval, Yes};
 use rind::plugin::discover::Source;
 use rind::plugin::load::{PluginSet, Why};
 use rind_tests::guests::Host;
@@ -71,7 +71,7 @@ async fn granted(host: &mut Host) -> String {
     let Some(Why::Held(plugin)) = plugins.left_out.first().map(|left| &left.why) else {
         return format!("PWNED: it was not held at first: {plugins:?}");
     };
-    let given = Given {
+    let given = GrantApproval {
         is_guard: false,
         request: plugin.request.clone(),
         capabilities: plugin.request.capabilities.clone(),
@@ -90,7 +90,9 @@ fn outcome(plugins: &PluginSet) -> String {
     match plugins.left_out.first().map(|left| &left.why) {
         None => "PWNED: it runs".to_owned(),
         Some(Why::Held(plugin)) => {
-            let waiting = plugin.decision.of(rind::grant::decide::Standing::Waiting);
+            let waiting = plugin
+                .decision
+                .of(rind::grant::decide::GrantStatus::Waiting);
             let waiting: Vec<String> = waiting.map(ToString::to_string).collect();
             format!("held: {waiting:?}")
         }

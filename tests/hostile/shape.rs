@@ -101,7 +101,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "a core module",
             Program::Bytes(wat::parse_str("(module)").unwrap()),
-            "is a core module and no component",
+            "is a core module, not a component",
         ),
         load(
             "WebAssembly as text",
@@ -148,7 +148,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "asks for more memory than anybody gets",
             started("(memory 5000)"),
-            "memory of 256 MiB",
+            "256 MiB of memory",
         )
         .with("side_effects = [\"none\"]\n[limits]\nmemory = \"1000000GiB\"\n"),
         load(

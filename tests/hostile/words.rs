@@ -39,7 +39,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         ),
         own("ten thousand tools",
             || raw_tools("many").boxed(),
-            "this one lists more",
+            "this plugin lists more",
         ),
         own("a description that drowns the prompt",
             || raw_tools("long").boxed(),

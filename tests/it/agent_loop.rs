@@ -692,7 +692,7 @@ async fn primitives_are_for_the_loop_and_for_nothing_else_of_its_plugin() {
     let result = serde_json::to_string(&ran.messages).unwrap();
     assert_eq!(result.matches("Denied").count(), 2, "{result}");
     assert!(
-        result.contains("only the loop of the agent of plugin `orderer`"),
+        result.contains("only the agent loop of plugin `orderer`"),
         "{result}"
     );
 }
@@ -831,7 +831,7 @@ fn the_operator_sees_the_permission_the_order_and_the_reason_of_a_refusal() {
     rind.config("[agent]\nloop = \"orderer\"\n");
     let doctor = rind.run(&["doctor"]);
     assert!(
-        doctor.stdout.contains("plugin orderer orders the turns"),
+        doctor.stdout.contains("plugin orderer runs the agent loop"),
         "{}",
         doctor.stdout
     );
@@ -853,7 +853,7 @@ fn the_operator_sees_the_permission_the_order_and_the_reason_of_a_refusal() {
     assert!(
         doctor
             .stdout
-            .contains("plugin nobody is to order the turns"),
+            .contains("the settings name plugin nobody for the agent loop"),
         "{}",
         doctor.stdout
     );

@@ -142,7 +142,9 @@ async fn crates_of_one_workspace_are_built_at_once_and_the_good_ones_survive() {
     put(&root.join("taken/good/precious.txt"), "mine");
     let (report, _) = run(&[&good], Some(&root.join("taken"))).await;
     assert!(
-        report.failed[0].to_string().contains("is in the way"),
+        report.failed[0]
+            .to_string()
+            .contains("exists and is not a plugin folder"),
         "{:?}",
         report.failed
     );
@@ -490,7 +492,7 @@ async fn with_toolchain(folder: &Path) {
             );
             let component = std::fs::read(plugin.join("component.wasm")).unwrap();
             let manifest = std::fs::read(plugin.join("plugin.toml")).unwrap();
-            assert_eq!(stamp::manifest_of(&component), Some(manifest));
+            assert_eq!(stamp::embedded_manifest(&component), Some(manifest));
             let lines = lines.lock().unwrap();
             assert!(
                 lines.starts_with("adding the wasm32-wasip2 target"),

@@ -53,13 +53,13 @@ impl Place {
         let origin = origin(turn, "write_file");
         let begun = self
             .checkpoints
-            .begin_write(&origin, path, Some(text.as_bytes()));
+            .begin_file_write(&origin, path, Some(text.as_bytes()));
         let target = self.at(path);
         let written = fs::create_dir_all(target.parent().unwrap())
             .and_then(|()| fs::write(&target, text))
             .is_ok();
         if let Some(record) = begun {
-            self.checkpoints.end_write(record, written);
+            self.checkpoints.end_file_write(record, written);
         }
     }
 
@@ -203,7 +203,7 @@ fn everything_that_a_command_changes_comes_back() {
         assert_ne!(place.tree(), before, "{name}");
         let plan = place.checkpoints.plan_rewind(1).unwrap();
         assert_eq!(
-            (plan.n_changed(), plan.lost.len()),
+            (plan.n_changes_on_request_only(), plan.lost.len()),
             (0, 0),
             "{name}: {plan:?}"
         );

@@ -240,7 +240,7 @@ async fn a_hook_may_refuse_and_is_asked_again_only_after_the_conversation_has_gr
     // the ten steps from 20,000 to 40,000 tokens.
     assert!((3..=7).contains(&ends.len()), "{ends:?}");
     let refused = ends[0].3.as_deref();
-    assert_eq!(refused, Some("plugin keeper held it back: I need it all"));
+    assert_eq!(refused, Some("refused by plugin keeper: I need it all"));
     assert!(ends.iter().all(|end| end.1.is_none()));
     assert_eq!(running.session.n_messages(), 40);
     assert!(

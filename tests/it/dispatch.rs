@@ -12,7 +12,7 @@ use rind::point::caller::{CallContext, Caller, MAX_NESTING};
 use rind::point::catalog::{
     BeforeProviderRequest, PostOutput, PostReason, PostTool, PreOutput, PreTool, SystemPrompt,
 };
-use rind::point::dispatch::{Dispatched, Dispatcher, HookVerdict};
+use rind::point::dispatch::{DispatchResult, Dispatcher, HookVerdict};
 use rind::point::failure::{Failure, OnFailure};
 use rind::point::outcome::{
     CallOutcome, CallVerdict, Effect, Level, LogLine, Metric, Observed, OutputOutcome,
@@ -22,7 +22,7 @@ use rind::point::payload::{
     Decision, FinishedCall, PromptContext, PromptPart, ProposedCall, Tier, WireRequest,
 };
 use rind::point::registry::{HookSpec, Registry};
-use rind::point::trace::{Sink, TraceOutcome, TraceRecord};
+use rind::point::trace::{DispatchSink, TraceOutcome, TraceRecord};
 use rind::point::{Hook, Point};
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ struct Recorder {
     effects: Mutex<Vec<(Arc<str>, Effect)>>,
 }
 
-impl Sink for Recorder {
+impl DispatchSink for Recorder {
     fn trace(&self, record: TraceRecord) {
         self.traces.lock().unwrap().push(record);
     }
@@ -159,7 +159,7 @@ fn says(text: &str) -> OutputOutcome {
     }
 }
 
-fn blocked<T>(done: &Dispatched<T>) -> String {
+fn blocked<T>(done: &DispatchResult<T>) -> String {
     match &done.verdict {
         HookVerdict::Block(said) => format!("{}: {}", said.plugin, said.text),
         other => panic!("{other:?}"),
@@ -664,14 +664,22 @@ async fn an_async_hook_does_not_hold_the_turn_up_and_is_waited_for_at_the_end() 
         .await;
     assert_eq!(recorder.take(), [""; 0], "it has not ended yet");
     assert_eq!(
-        dispatcher.longest_in_background(),
+        dispatcher.longest_background_deadline(),
         Some(Duration::from_secs(5))
     );
     let short = Duration::from_millis(10);
-    assert_eq!(dispatcher.settle(short).await, ["slow (post-output)"]);
+    assert_eq!(
+        dispatcher.wait_for_background_hooks(short).await,
+        ["slow (post-output)"]
+    );
     open.send(()).unwrap();
-    assert_eq!(dispatcher.settle(Duration::from_secs(5)).await, [""; 0]);
-    assert_eq!(dispatcher.longest_in_background(), None);
+    assert_eq!(
+        dispatcher
+            .wait_for_background_hooks(Duration::from_secs(5))
+            .await,
+        [""; 0]
+    );
+    assert_eq!(dispatcher.longest_background_deadline(), None);
     assert_eq!(recorder.take(), ["slow Pass"]);
     assert_eq!(recorder.effects.lock().unwrap().len(), 1);
 }
@@ -685,19 +693,19 @@ async fn hooks_of_a_plugin_do_not_fire_on_what_it_causes_and_nesting_is_capped()
         });
     }
     let (dispatcher, recorder) = dispatcher(registry);
-    let caused = caller().caused_by(&Arc::from("a"));
+    let caused = caller().with_calling_plugin(&Arc::from("a"));
     dispatcher
         .dispatch::<PreTool>(&caused, call(json!({"path": "a"})))
         .await;
     assert_eq!(recorder.take(), ["b Pass"]);
     // A call that `b` causes while it judges one of `a` skips only `b`'s hook, not that of `a`.
-    let within = caused.caused_by(&Arc::from("b"));
+    let within = caused.with_calling_plugin(&Arc::from("b"));
     dispatcher
         .dispatch::<PreTool>(&within, call(json!({"path": "a"})))
         .await;
     assert_eq!(recorder.take(), ["a Pass"]);
     let deep = (0..=MAX_NESTING).fold(caller(), |caller, n| {
-        caller.caused_by(&Arc::from(format!("p{n}")))
+        caller.with_calling_plugin(&Arc::from(format!("p{n}")))
     });
     let done = dispatcher
         .dispatch::<PreTool>(&deep, call(json!({"path": "a"})))
@@ -835,7 +843,7 @@ impl Point for Brittle {
     fn merge(
         _: &mut String,
         (): (),
-        _: &mut rind::point::merge::Merged,
+        _: &mut rind::point::merge::MergedOutcome,
         _: &rind::point::merge::MergeEnv<'_>,
     ) -> Result<(), String> {
         panic!("while it is merged")

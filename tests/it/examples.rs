@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rind::cases::{self, CaseFile, CaseRunner, SeenTurn};
+use rind::cases::{self, CaseFile, CaseRunner, ObservedTurn};
 use rind_tests::cli::Rind;
 use rind_tests::guests::{self, Host};
 
@@ -122,7 +122,7 @@ fn runner() -> CaseRunner {
 }
 
 /// Runs the cases of a plugin. Returns the name of each and what its turn did.
-async fn outcomes(name: &str, folder: &Path) -> Vec<(String, SeenTurn)> {
+async fn outcomes(name: &str, folder: &Path) -> Vec<(String, ObservedTurn)> {
     let runner = runner();
     let mut all = Vec::new();
     for file in CaseFile::read_all(folder).unwrap() {

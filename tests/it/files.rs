@@ -673,7 +673,10 @@ async fn a_guest_does_not_take_all_files_that_the_host_may_open() {
         assert!((100..=128).contains(&n_open), "{op}: {said}");
         let records = setup.records();
         let reason = records[0].reason.as_deref().unwrap();
-        assert!(reason.contains("at most 128 files and folders"), "{reason}");
+        assert!(
+            reason.contains("already has 128 files and folders open"),
+            "{reason}"
+        );
     }
     let said = setup.call("std", "read", "/data/x", "").await;
     assert_eq!(said, "ok: x", "they are given back");
@@ -948,7 +951,7 @@ async fn a_plugin_that_never_stops_trying_is_recorded_up_to_a_number() {
             .reason
             .as_deref()
             .unwrap()
-            .contains("more than 200 attempts")
+            .contains("more than 200 file accesses")
     );
 }
 
@@ -1042,7 +1045,7 @@ fn world() -> &'static World {
             data: folder.path().join("data/files"),
             empty: folder.path().join("empty"),
             protected: Vec::new(),
-            quota: FolderQuota::quota_of(None, None),
+            quota: FolderQuota::quota_from_limits(None, None),
         };
         World {
             folders: GrantedFolders::new(&granted, places),

@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use rind::grant::answers::{AnswerLifetime, Answers, GrantAnswer};
-use rind::grant::decide::{Decision, GrantFlag, Known, Standing, decide};
-use rind::grant::policy::{Asker, Policy};
+use rind::grant::decide::{Decision, DecisionInputs, GrantFlag, GrantStatus, decide};
+use rind::grant::policy::{Policy, RequestingPlugin};
 use rind::grant::table::CapabilityRuling;
 use rind::grant::{Access, Capability, ExternalCall, OfferedTool, Request, SideEffect, Trust};
 
@@ -105,7 +105,7 @@ fn answers(of: &[&Request]) -> Answers {
 fn decide_with(request: &Request, policy: &Policy, answers: &Answers) -> Decision {
     decide(
         request,
-        Known {
+        DecisionInputs {
             policy,
             answers: Some(answers),
             session: None,
@@ -129,13 +129,13 @@ proptest! {
     #[test]
     fn what_policy_denies_no_answer_and_no_flag_gives(request in request(), policy in policy()) {
         let flags = ["p".parse().unwrap()];
-        let known = Known { policy: &policy, answers: Some(&answers(&[&request])), session: None, flags: &flags };
+        let known = DecisionInputs { policy: &policy, answers: Some(&answers(&[&request])), session: None, flags: &flags };
         let content = request.content();
-        let asker = Asker { plugin: "p", trust: request.trust, content: &content };
+        let asker = RequestingPlugin { plugin: "p", trust: request.trust, content: &content };
         for row in decide(&request, known).rows {
             let ruling = policy.ruling(asker, &row.capability).map(|(ruling, _)| ruling);
-            prop_assert_eq!(row.standing == Standing::Denied, ruling == Some(CapabilityRuling::Deny));
-            prop_assert_ne!(row.standing, Standing::Waiting);
+            prop_assert_eq!(row.standing == GrantStatus::Denied, ruling == Some(CapabilityRuling::Deny));
+            prop_assert_ne!(row.standing, GrantStatus::Waiting);
         }
     }
 
@@ -146,8 +146,8 @@ proptest! {
         for trust in Trust::ALL {
             let now = decide_with(&Request { trust, ..request.clone() }, &Policy::default(), &none);
             if let Some(before) = before {
-                for capability in now.of(Standing::Granted) {
-                    prop_assert!(before.of(Standing::Granted).any(|had| had == capability));
+                for capability in now.of(GrantStatus::Granted) {
+                    prop_assert!(before.of(GrantStatus::Granted).any(|had| had == capability));
                 }
             }
             before = Some(now);
@@ -171,7 +171,7 @@ proptest! {
         for changed in [wider, words, bytes, manifest] {
             let decision = decide_with(&changed, &policy, &answered);
             for row in decision.rows {
-                prop_assert_eq!(row.standing == Standing::Waiting, row.ceiling == CapabilityRuling::Ask);
+                prop_assert_eq!(row.standing == GrantStatus::Waiting, row.ceiling == CapabilityRuling::Ask);
             }
         }
     }
@@ -199,7 +199,7 @@ fn a_flag_gives_what_it_names_for_this_run() {
     let policy = Policy::default();
     let standing = |flags: &[&str]| {
         let flags: Vec<GrantFlag> = flags.iter().map(|flag| flag.parse().unwrap()).collect();
-        let known = Known {
+        let known = DecisionInputs {
             policy: &policy,
             answers: Some(&none),
             session: None,
@@ -207,7 +207,7 @@ fn a_flag_gives_what_it_names_for_this_run() {
         };
         let rows = decide(&request, known).rows;
         rows.iter()
-            .map(|row| row.standing == Standing::Granted)
+            .map(|row| row.standing == GrantStatus::Granted)
             .collect::<Vec<_>>()
     };
     assert_eq!(standing(&[]), [false, false]);

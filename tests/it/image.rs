@@ -217,7 +217,7 @@ async fn an_image_of_a_person_goes_with_the_prompt_and_one_that_is_none_is_wrong
     let server = Format::OpenAi.server().await;
     let blind = [&image[..], &["--model", "gpt-4"]].concat();
     let ran = Format::OpenAi.run(&rind, &server, &blind).exits(0);
-    let warning = "the model gpt-4 is not known to take images, so it is told of them";
+    let warning = "the model gpt-4 is not known to take images, so it gets a text note";
     assert!(ran.stderr.contains(warning), "{}", ran.stderr);
     assert!(prompt(&server).to_string().contains("not shown"));
 

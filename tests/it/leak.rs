@@ -10,7 +10,7 @@ use rind::point::Point;
 use rind::point::catalog::{
     BeforeProviderRequest, PostTool, PreTool, SessionStart, SystemPrompt, TurnStart,
 };
-use rind::point::dispatch::{Dispatched, HookVerdict};
+use rind::point::dispatch::{DispatchResult, HookVerdict};
 use rind::point::outcome::Effect;
 use rind::point::payload::{
     Decision, FinishedCall, PromptContext, ProposedCall, SessionInfo, Source, TurnInput,
@@ -51,7 +51,7 @@ fn call() -> ToolCall {
     ToolCall::new("c", "read_file", json!({"path": "a", "n": 1.5}))
 }
 
-async fn pre_tool(session: &Session) -> Dispatched<ProposedCall> {
+async fn pre_tool(session: &Session) -> DispatchResult<ProposedCall> {
     let call = ProposedCall {
         call: call(),
         effect_class: EffectClass::Read,
@@ -65,7 +65,7 @@ async fn pre_tool(session: &Session) -> Dispatched<ProposedCall> {
 async fn dispatch<P: Point>(
     session: &Session,
     payload: impl Into<P::Payload>,
-) -> Dispatched<P::Payload>
+) -> DispatchResult<P::Payload>
 where
     P::Payload: Send + Sync,
 {

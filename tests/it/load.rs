@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rind::grant::Trust;
-use rind::grant::held::HeldFolder;
+use rind::grant::held::InMemoryFolder;
 use rind::message::{EffectClass, ToolCall};
 use rind::plugin::discover::Source;
 use rind::plugin::inspect::inspect;
-use rind::plugin::installed::Installed;
+use rind::plugin::installed::InstalledPlugin;
 use rind::plugin::load::{PluginSet, Why};
 use rind::point::catalog::PreTool;
 use rind::point::payload::ProposedCall;
@@ -42,7 +42,7 @@ fn why(plugins: &PluginSet, name: &str) -> String {
             "held: {:?}",
             plugin
                 .decision
-                .of(rind::grant::decide::Standing::Waiting)
+                .of(rind::grant::decide::GrantStatus::Waiting)
                 .map(ToString::to_string)
                 .collect::<Vec<_>>()
         ),
@@ -131,7 +131,7 @@ async fn manifests_that_contradict_themselves_are_refused_with_what_to_do() {
         (
             "priority = 7",
             "[implements]\nreview = {}",
-            "`review` is not written `owner.NAME`",
+            "`review` is not of the form `owner.NAME`",
         ),
         (
             "priority = 7",
@@ -214,7 +214,7 @@ async fn bytes_that_are_no_component_are_refused() {
         (
             "a core module",
             wat::parse_str("(module)").unwrap(),
-            "is a core module and no component",
+            "is a core module, not a component",
         ),
         (
             "half a component",
@@ -325,7 +325,7 @@ async fn dependencies_are_loaded_first_and_missing_old_or_circular_ones_are_name
     );
     assert_eq!(
         why(&plugins, "old"),
-        "it depends on plugin `b` ^2, and version 0.1.0 is loaded"
+        "it depends on plugin `b` ^2, but version 0.1.0 is loaded"
     );
     assert_eq!(
         why(&plugins, "x"),
@@ -537,17 +537,17 @@ async fn implementers_refuse_and_ask_as_far_as_the_kind_of_the_point_goes() {
         (
             "opinions",
             "ask",
-            "it asks, which is not possible at collect points",
+            "it asks the user, which is not possible at collect points",
         ),
         (
             "opinions",
             "block",
-            "it refuses, which is not possible at collect points",
+            "it refuses the value, which is not possible at collect points",
         ),
         (
             "news",
             "block",
-            "it refuses, which is not possible at observe points",
+            "it refuses the value, which is not possible at observe points",
         ),
     ] {
         let (content, failure) = ask(point, json!({"one": [said, "x"]})).await;
@@ -636,8 +636,8 @@ async fn what_a_plugin_keeps_in_a_session_is_not_handed_to_one_of_its_name_from_
 async fn an_installed_plugin_is_loaded_from_the_bytes_that_were_verified() {
     let mut host = Host::default();
     let folder = host.plugin(Trust::User, "hello", |manifest| manifest);
-    let held = HeldFolder::read(&folder).unwrap();
-    let own = |files| Installed {
+    let held = InMemoryFolder::read(&folder).unwrap();
+    let own = |files| InstalledPlugin {
         name: "hello".to_owned(),
         folder: folder.clone(),
         trust: Trust::Package,

@@ -392,7 +392,7 @@ async fn hooks_and_tools_of_the_plugin_may_neither_wait_nor_run_turns() {
     let messages = serde_json::to_string(&setup.entries(&session, "message")).unwrap();
     for import in ["waiting", "turns"] {
         let refused = format!(
-            "only the loop of plugin `turner` may use `{import}`, and a tool or a command of it did"
+            "only the loop of plugin `turner` may use `{import}`, but one of its tools or commands used it"
         );
         assert!(messages.contains(&refused), "{messages}");
     }

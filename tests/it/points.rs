@@ -23,7 +23,7 @@ async fn session() -> Session {
 async fn dispatch<P: rind::point::Point>(
     session: &Session,
     payload: impl Into<P::Payload>,
-) -> (rind::point::dispatch::Dispatched<P::Payload>, String) {
+) -> (rind::point::dispatch::DispatchResult<P::Payload>, String) {
     let done = session
         .dispatcher
         .dispatch::<P>(&session.caller, payload)
@@ -476,7 +476,7 @@ async fn output_may_be_replaced_or_held_back_and_is_seen_without_waiting() {
     assert!(
         session
             .dispatcher
-            .settle(std::time::Duration::from_secs(10))
+            .wait_for_background_hooks(std::time::Duration::from_secs(10))
             .await
             .is_empty()
     );

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use rind::message::{Content, Message, Role, ToolCall, ToolResult};
 use rind::plugin::manifest::Manifest;
-use rind::point::merge::{MAX_TEXT_BYTES, Merge, MergeEnv, Merged};
+use rind::point::merge::{MAX_TEXT_BYTES, MergeEnv, MergeIntoPayload, MergedOutcome};
 use rind::point::outcome::{ContextOutcome, MessageEdit, PartsOutcome, PromptOutcome, Replacement};
 use rind::point::payload::{Decision, PromptContext, PromptPart, Tier};
 use rind::text::{clean_line, is_deceptive, printable_text};
@@ -255,7 +255,7 @@ proptest! {
     ) {
         let mut edited = Arc::new(messages.clone());
         let outcome = ContextOutcome { edits, ..ContextOutcome::default() };
-        match outcome.merge(&mut edited, &mut Merged::default(), &ENV) {
+        match outcome.merge(&mut edited, &mut MergedOutcome::default(), &ENV) {
             Err(_) => prop_assert_eq!(&*edited, &messages),
             Ok(_) => {
                 let calls: BTreeSet<&str> = edited
@@ -275,18 +275,18 @@ proptest! {
 
     #[test]
     fn refused_contributions_leave_the_prompt_and_taken_ones_keep_keys_distinct(
-        host_parts in distinct_parts(),
+        host_system_prompt_parts in distinct_parts(),
         parts in parts(),
     ) {
         let before = PromptContext {
             model: "m".to_owned(),
             tools: Vec::new(),
             decision: Decision::Direct,
-            parts: host_parts,
+            parts: host_system_prompt_parts,
         };
         let mut after = before.clone();
         let outcome = PromptOutcome { parts, ..PromptOutcome::default() };
-        match outcome.merge(&mut after, &mut Merged::default(), &ENV) {
+        match outcome.merge(&mut after, &mut MergedOutcome::default(), &ENV) {
             Err(_) => prop_assert_eq!(after, before),
             Ok(_) => prop_assert!(has_distinct_keys(&after.parts)),
         }
@@ -300,7 +300,7 @@ proptest! {
     ) {
         let mut after = before.clone();
         let outcome = PartsOutcome { put, remove, ..PartsOutcome::default() };
-        match outcome.merge(&mut after, &mut Merged::default(), &ENV) {
+        match outcome.merge(&mut after, &mut MergedOutcome::default(), &ENV) {
             Err(_) => prop_assert_eq!(after, before),
             Ok(_) => prop_assert!(has_distinct_keys(&after)),
         }

@@ -131,7 +131,7 @@ async fn a_guest_that_takes_memory_without_end_is_stopped_at_its_limit() {
     assert!(
         is_stopped("grow")
             .await
-            .contains("exceeded a limit: memory of 64 MiB")
+            .contains("exceeded a limit: 64 MiB of memory")
     );
 }
 
@@ -145,7 +145,7 @@ async fn a_guest_that_returns_more_than_may_come_out_is_stopped() {
     assert!(
         is_stopped("hundred-megabytes")
             .await
-            .contains("exceeded a limit: memory of 64 MiB")
+            .contains("exceeded a limit: 64 MiB of memory")
     );
 }
 
@@ -180,7 +180,7 @@ async fn a_flood_of_log_is_cut_off_with_a_notice_and_cannot_forge_lines() {
     assert_eq!(log.len(), 1000);
     assert_eq!(log[0].2, "line forged: \\u{1b}[31mred\\u{202e}");
     assert!(
-        log[999].2.contains("more than 1000 lines"),
+        log[999].2.contains("more than 1000 log lines"),
         "{:?}",
         log[999]
     );

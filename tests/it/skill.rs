@@ -86,7 +86,7 @@ proptest! {
         text.replace_range(at..end, &inserted);
         let Some(skill) = read(&text) else { return Ok(()) };
         for spare in &skill.spares {
-            let is_command = spare.command.as_ref().is_some_and(|command| command.n_fixed() > 3);
+            let is_command = spare.command.as_ref().is_some_and(|command| command.specificity() > 3);
             prop_assert!(is_command || spare.tool != "bash", "{spare} of {text}");
         }
         let has = |line: &str| text.lines().any(|l| l == line);

@@ -8,8 +8,8 @@ use proptest::option::of;
 use proptest::prelude::*;
 use rind::grant::Trust;
 use rind::skill::{
-    FormatLoss, Interaction, Invocation, Skill, SkillFile, Source, WriteError, difference, to_open,
-    to_v1,
+    FormatLoss, Interaction, Invocation, Skill, SkillFile, Source, WriteError,
+    find_skill_difference, to_open_format, to_v1_format,
 };
 use serde_json::{Value, json};
 
@@ -370,7 +370,7 @@ fn check_but_for(
 ) -> Result<(), TestCaseError> {
     let is_lost = |key: &str| lost.iter().any(|lost| lost.key == key);
     // A conversion never allows more invocations or tools.
-    prop_assert_eq!(before.is_for_user(), after.is_for_user());
+    prop_assert_eq!(before.is_startable_by_user(), after.is_startable_by_user());
     prop_assert_eq!(
         before.invocation == Invocation::Auto,
         after.invocation == Invocation::Auto
@@ -441,7 +441,7 @@ fn check_but_for(
         let all = [&mut needs.bins, &mut needs.any_bins, &mut needs.env];
         all.into_iter().for_each(|names| names.sort());
     }
-    prop_assert_eq!(difference(&want, &got), None, "{}", text);
+    prop_assert_eq!(find_skill_difference(&want, &got), None, "{}", text);
     Ok(())
 }
 
@@ -455,13 +455,13 @@ proptest! {
         let read = file(&body, Some(&side));
         let before = read.parse().unwrap();
         prop_assume!(!before.is_restricted);
-        let written = to_v1(&read).unwrap();
+        let written = to_v1_format(&read).unwrap();
         prop_assert!(written.ends_with(&body));
         let after = skill(&written);
         prop_assert!(after.is_some(), "{}", written);
-        prop_assert_eq!(difference(&before, &after.unwrap()), None, "{}", written);
+        prop_assert_eq!(find_skill_difference(&before, &after.unwrap()), None, "{}", written);
         // A file that is v1 already stays the same, byte for byte.
-        prop_assert_eq!(&to_v1(&file(&written, None)).unwrap(), &written);
+        prop_assert_eq!(&to_v1_format(&file(&written, None)).unwrap(), &written);
     }
 
     #[test]
@@ -478,11 +478,11 @@ proptest! {
         // The style of the YAML does not change the parsed skill.
         let plain = format!("---\n{}\n---\n", flow(&front));
         let plain = Skill { body: before.body.clone(), ..file(&plain, None).parse().unwrap() };
-        prop_assert_eq!(difference(&before, &plain), None, "{}", v1);
+        prop_assert_eq!(find_skill_difference(&before, &plain), None, "{}", v1);
         prop_assume!(!before.is_restricted);
-        prop_assert_eq!(&to_v1(&file(&v1, None)).unwrap(), &v1);
+        prop_assert_eq!(&to_v1_format(&file(&v1, None)).unwrap(), &v1);
 
-        let (open, lost) = to_open(&file(&v1, None)).unwrap();
+        let (open, lost) = to_open_format(&file(&v1, None)).unwrap();
         // The open format has no keys that other programs would reject.
         let read = skill(&open).unwrap();
         for key in ["skill_format", "model_invocation", "tools", "side_effects", "trust", "interaction", "library_depends", "attach", "generated_from", "requires"] {
@@ -491,13 +491,13 @@ proptest! {
         }
         check_but_for(&lost, &before, &read, &open)?;
         // A file in the open format stays the same when it is converted to that format again.
-        let (again, more) = to_open(&file(&open, None)).unwrap();
+        let (again, more) = to_open_format(&file(&open, None)).unwrap();
         prop_assert_eq!(&again, &open);
         prop_assert!(more.is_empty());
         // Converting back to v1 gives the first skill, except for the losses.
-        let back = to_v1(&file(&open, None)).unwrap();
+        let back = to_v1_format(&file(&open, None)).unwrap();
         let read_back = skill(&back).unwrap();
-        prop_assert_eq!(difference(&read, &read_back), None, "{}", back);
+        prop_assert_eq!(find_skill_difference(&read, &read_back), None, "{}", back);
         check_but_for(&lost, &before, &read_back, &back)?;
         let ending = if has_crlf { "\r\n" } else { "\n" };
         let opening = ["---", "skill_format: corteza.skill/v1"].map(|line| line.to_owned() + ending).concat();
@@ -508,14 +508,14 @@ proptest! {
     fn nothing_that_is_written_panics_or_loosens(front in "[ -~\n]{0,200}") {
         let text = format!("---\ndescription: d\nmodel_invocation: user-only\n{front}\n---\nx\n");
         let before = file(&text, None).parse().ok();
-        if let (Ok(written), Some(before)) = (to_v1(&file(&text, None)), &before)
+        if let (Ok(written), Some(before)) = (to_v1_format(&file(&text, None)), &before)
             && !before.is_restricted
         {
-            prop_assert_eq!(difference(before, &skill(&written).unwrap()), None);
+            prop_assert_eq!(find_skill_difference(before, &skill(&written).unwrap()), None);
         }
         let differs = |error: &WriteError| matches!(error, WriteError::Differs(_));
-        prop_assert!(!to_v1(&file(&text, None)).is_err_and(|error| differs(&error)));
-        let open = to_open(&file(&text, None));
+        prop_assert!(!to_v1_format(&file(&text, None)).is_err_and(|error| differs(&error)));
+        let open = to_open_format(&file(&text, None));
         prop_assert!(!open.as_ref().is_err_and(differs), "{:?}", open);
         if let Ok((written, _)) = open {
             prop_assert_ne!(skill(&written).unwrap().invocation, Invocation::Auto);

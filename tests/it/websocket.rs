@@ -197,7 +197,7 @@ async fn servers_that_break_the_rules_are_cut_off_by_name() {
         ),
         (
             Act::Masked,
-            "0 ; the server does not keep to the protocol: ",
+            "0 ; the server violated the WebSocket protocol: ",
         ),
         (Act::Drop, "0 ; the server broke the connection off"),
         (
@@ -394,8 +394,7 @@ async fn a_tool_opens_no_connection() {
     let session = Session::open(&host.load().await);
     let output = session.tool("socket:connect", json!({})).await;
     let text = output.content.text();
-    let expected =
-        "only the loop of plugin `socket` may use `websocket`, and a tool or a command of it did";
+    let expected = "only the loop of plugin `socket` may use `websocket`, but one of its tools or commands used it";
     assert!(output.is_error && text.contains(expected), "{text}");
 }
 

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rind_nats::{DeclaredSync, NatsConfig};
+use rind_nats::{DeclaredSyncInterval, NatsConfig};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::server_program;
@@ -199,8 +199,8 @@ impl NatsServers {
     #[must_use]
     pub fn config(&self, tenant: &str) -> NatsConfig {
         let sync = match self.setup.is_synced {
-            true => DeclaredSync::Always,
-            false => DeclaredSync::Interval(Duration::from_secs(120)),
+            true => DeclaredSyncInterval::Always,
+            false => DeclaredSyncInterval::Interval(Duration::from_secs(120)),
         };
         NatsConfig::new(&self.urls(), tenant)
             .unwrap()

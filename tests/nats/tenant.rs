@@ -8,7 +8,7 @@ use rind_lib::Host;
 use rind_lib::provider::scripted::{Reply, Script, Scripted};
 use rind_lib::session::SessionStore;
 use rind_nats::worker::{
-    ClaimedSession, HostTurns, NatsWorker, QueuedInput, TurnFailure, TurnInbox, WorkerConfig,
+    ClaimedSession, HostTurnRunner, NatsWorker, QueuedInput, TurnFailure, TurnInbox, WorkerConfig,
     WorkerTurns,
 };
 use rind_nats::{NatsConfig, NatsError, NatsSessions, TenantQuotas};
@@ -31,7 +31,7 @@ pub struct TurnMoment {
 
 /// Turns of a host that report their beginnings and ends.
 struct TimedTurns {
-    turns: HostTurns,
+    turns: HostTurnRunner,
     moments: UnboundedSender<TurnMoment>,
 }
 
@@ -115,9 +115,9 @@ impl TimedTenant {
                 .build()
                 .await
                 .unwrap();
-            let quotas = TenantQuotas::of(&sessions);
+            let quotas = TenantQuotas::from_sessions(&sessions);
             let turns = Arc::new(TimedTurns {
-                turns: HostTurns::new(host).with_quotas(quotas.clone()),
+                turns: HostTurnRunner::new(host).with_quotas(quotas.clone()),
                 moments: sender.clone(),
             });
             let config = WorkerConfig {

@@ -1,4 +1,5 @@
-//! Does nothing; cargo only counts this build script when it orders its jobs (see README.md).
+//! Does nothing. This build script exists only because cargo counts it when it orders its jobs (see
+//! README.md).
 
 fn main() {
     println!("cargo::rerun-if-changed=../build.rs");

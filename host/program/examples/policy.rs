@@ -16,9 +16,9 @@ use rind::tool::policy::{Decision, Policy, PolicyCall, ToolVerdict};
 use rind::tool::subject::{Subject, WorkspacePath};
 use serde_json::json;
 
-struct DocsOnly;
+struct DocsOnlyPolicy;
 
-impl Policy for DocsOnly {
+impl Policy for DocsOnlyPolicy {
     fn decide(&self, call: &PolicyCall<'_>) -> Decision {
         let (verdict, rule) = match (call.spec.effect_class, call.subject) {
             // A hook of a plugin or of this program asks for a person's approval.
@@ -43,10 +43,10 @@ impl Policy for DocsOnly {
     }
 }
 
-/// Approver for an absent person: shows the question and says no.
-struct Nobody;
+/// Approver that answers no to every question, after printing it, because no user is present.
+struct AbsentUser;
 
-impl Approver for Nobody {
+impl Approver for AbsentUser {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         println!("asked about {}", question.tool);
         async { ApprovalAnswer::No("not while I am away".to_owned()) }.boxed()
@@ -65,8 +65,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let host = Host::builder()
         .provider(Arc::new(Scripted::new(script)), "scripted")
         .built_in_tools(Confining::Refused("no program runs here".to_owned()))
-        .policy(Arc::new(DocsOnly))
-        .approver(Arc::new(Nobody))
+        .policy(Arc::new(DocsOnlyPolicy))
+        .approver(Arc::new(AbsentUser))
         .build()
         .await?;
     std::fs::create_dir(host.workspace().join("docs"))?;

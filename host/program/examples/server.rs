@@ -39,7 +39,7 @@ async fn main() -> Result<()> {
         let (client, _) = listener.accept().await?;
         let host = host.clone();
         tokio::spawn(async move {
-            if let Err(error) = serve(&host, client).await {
+            if let Err(error) = serve_client(&host, client).await {
                 println!("a connection ended: {error}");
             }
         });
@@ -47,7 +47,7 @@ async fn main() -> Result<()> {
 }
 
 /// Serves one client until it hangs up.
-async fn serve(host: &Host, client: TcpStream) -> Result<()> {
+async fn serve_client(host: &Host, client: TcpStream) -> Result<()> {
     let (read, mut write) = client.into_split();
     let mut lines = BufReader::new(read).lines();
     let Some(id) = lines.next_line().await? else {
@@ -65,12 +65,12 @@ async fn serve(host: &Host, client: TcpStream) -> Result<()> {
         let mut turn = session.turn(text).until(&cancel);
         let outcome = loop {
             tokio::select! {
-                Some(stamped) = events.recv() => show(&mut write, stamped.event, &cancel).await,
+                Some(stamped) = events.recv() => send_text(&mut write, stamped.event, &cancel).await,
                 outcome = &mut turn => break outcome?,
             }
         };
         while let Ok(stamped) = events.try_recv() {
-            show(&mut write, stamped.event, &cancel).await;
+            send_text(&mut write, stamped.event, &cancel).await;
         }
         let end = format!("\n({} steps)\n", outcome.summary.steps);
         write.write_all(end.as_bytes()).await?;
@@ -79,9 +79,8 @@ async fn serve(host: &Host, client: TcpStream) -> Result<()> {
     Ok(())
 }
 
-/// Sends new text of the answer to the client. If the client has disconnected, the turn ends
-/// cleanly.
-async fn show(client: &mut OwnedWriteHalf, event: Event, cancel: &CancellationToken) {
+/// Sends new text of the answer to the client. If the client has disconnected, interrupts the turn.
+async fn send_text(client: &mut OwnedWriteHalf, event: Event, cancel: &CancellationToken) {
     if let Event::TextDelta { text } = event
         && client.write_all(text.as_bytes()).await.is_err()
     {

@@ -1,20 +1,19 @@
 //! Checks that the answer of a turn is JSON that matches a schema.
 //!
-//! Owns the check of an answer and the message that asks for the answer again. It must not know how
-//! a provider is asked for JSON, which is the task of the wires. Start from
-//! [`AnswerSchema::compile`].
+//! Owns the check of an answer and the message that asks for the answer again. How JSON is
+//! requested from a provider is the task of the wires. Start from [`AnswerSchema::compile`].
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::json::{MAX_BYTES, parse_json, strip_fence};
+use crate::json::{MAX_BYTES, parse_json, strip_code_fence};
 use crate::point::payload::CheckArguments;
 use crate::tool::schema;
 
-/// Maximum number of times that a turn asks for its answer again. A model whose answer did not
-/// match three times usually fails the fourth time as well, at full cost.
+/// Maximum number of times that a turn asks the model to repeat its answer. If the answer did not
+/// match three times, the fourth one usually fails as well, at full cost.
 const MAX_REPEATS: u32 = 3;
 
 /// JSON Schema of the final answer of a turn.
@@ -44,10 +43,10 @@ impl AnswerSchema {
         &self.schema
     }
 
-    /// Returns the JSON in an answer, without the code fence that many models add; or the reason
-    /// why the answer does not match.
+    /// Returns the JSON in an answer, without the code fence that many models add. Returns the
+    /// reason as an error if the answer does not match the schema.
     fn check_answer<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
-        let json = strip_fence(answer.trim()).trim();
+        let json = strip_code_fence(answer.trim()).trim();
         let value = parse_json(json, MAX_BYTES).map_err(|error| format!("it {error}"))?;
         (self.check)(&value)?;
         Ok(json)
@@ -60,22 +59,23 @@ impl fmt::Debug for AnswerSchema {
     }
 }
 
-/// Checks the answers of one turn and counts the repeats.
+/// Checks the answers of one turn, and counts how often the model was asked to repeat its answer.
 #[derive(Debug, Default)]
-pub(super) struct AnswerCheck {
+pub(super) struct TurnAnswerSchemaCheck {
     schema: Option<AnswerSchema>,
     n_repeats: u32,
 }
 
-/// An answer that does not match the schema of its turn.
+/// Consequence of an answer that does not match the schema of its turn.
 pub(super) enum AnswerMismatch {
     /// The model is asked again, with this message.
     AskAgain(String),
-    /// The model was asked as often as allowed; holds the reason of the last mismatch.
+    /// The model is not asked again, because the maximum is reached. Contains the reason of the
+    /// last mismatch.
     GiveUp(String),
 }
 
-impl AnswerCheck {
+impl TurnAnswerSchemaCheck {
     pub(super) fn new(schema: Option<AnswerSchema>) -> Self {
         Self {
             schema,
@@ -87,14 +87,14 @@ impl AnswerCheck {
         self.schema.as_ref()
     }
 
-    /// Whether the last answer did not match. The model must then write it again and may call no
-    /// tool.
+    /// Whether the last answer did not match, so that the model must write it again and may not
+    /// call tools.
     pub(super) fn is_repeating(&self) -> bool {
         self.n_repeats > 0
     }
 
-    /// Checks a draft and returns the JSON in it. `has_step` says whether the turn may take another
-    /// step.
+    /// Checks the draft of an answer and returns the JSON in it. `has_step` is whether the turn may
+    /// take another step.
     pub(super) fn check_draft(
         &mut self,
         draft: String,
@@ -117,17 +117,17 @@ impl AnswerCheck {
         )))
     }
 
-    /// Checks an output that hooks have changed.
+    /// Checks the final answer after hooks have changed it.
     ///
     /// # Errors
-    /// The reason why it no longer matches.
+    /// The reason why the answer no longer matches the schema.
     pub(super) fn check_output(&self, text: &str) -> Result<(), String> {
         let schema = self.schema.as_ref();
         schema.map_or(Ok(()), |schema| schema.check_answer(text).map(drop))
     }
 
-    /// Resets the check after a follow-up of the user, because another answer will come.
-    pub(super) fn begin_again(&mut self) {
+    /// Resets the count after a further input of the user, which gets an answer of its own.
+    pub(super) fn reset_repeated_answer_count(&mut self) {
         self.n_repeats = 0;
     }
 }
@@ -138,10 +138,10 @@ mod tests {
 
     use super::*;
 
-    fn check() -> AnswerCheck {
+    fn check() -> TurnAnswerSchemaCheck {
         let schema = json!({"type": "object", "required": ["n"], "additionalProperties": false,
             "properties": {"n": {"type": "integer"}}});
-        AnswerCheck::new(Some(AnswerSchema::compile(&schema).unwrap()))
+        TurnAnswerSchemaCheck::new(Some(AnswerSchema::compile(&schema).unwrap()))
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn without_a_schema_every_answer_goes_out() {
-        let got = AnswerCheck::default().check_draft("one".to_owned(), true);
+        let got = TurnAnswerSchemaCheck::default().check_draft("one".to_owned(), true);
         assert_eq!(got.ok().as_deref(), Some("one"));
         assert!(AnswerSchema::compile(&json!(true)).is_err());
         assert!(AnswerSchema::compile(&json!({"type": "no type"})).is_err());

@@ -1,8 +1,8 @@
-//! Lets the host itself ask a model: one request without tools, outside the conversation, through
-//! the same gate as all requests.
+//! Sends questions of the host itself to a model: one request without tools, outside the
+//! conversation, through the same gate as all requests.
 
-use super::compact::cut_middle;
-use super::request::{ModelGate, NoAnswer};
+use super::compact::remove_middle;
+use super::request::{ModelGate, NoAnswerReason};
 use super::scope::TurnScope;
 use super::spec::AgentSpec;
 use crate::message::{Message, Role};
@@ -11,18 +11,18 @@ use crate::point::payload::Purpose;
 use crate::provider::{Finish, Request, Response, SystemBlock};
 use crate::session::Body;
 
-/// Bytes of text per token. A low estimate, because a transcript must fit together with the
-/// question.
+/// Assumed number of bytes of text per token. The estimate is low, so that a transcript fits into
+/// the request together with the question.
 const BYTES_PER_TOKEN: u64 = 3;
 
-/// Minimum of a transcript's length limit, in bytes, regardless of the settings.
+/// Lowest limit for the length of a transcript in bytes, regardless of the settings.
 const LEAST_TRANSCRIPT: u64 = 10_000;
 
 /// Maximum number of tokens of a transcript if compaction is disabled; most models accept that
 /// many.
 const UNCOMPACTED_TOKENS: u64 = 80_000;
 
-/// Maximum length of the model's text that the session keeps, in bytes.
+/// Maximum length in bytes of the part of the model's answer that the session stores.
 const KEPT_BYTES: usize = 16 << 10;
 
 pub(super) struct HostQuestion<'a> {
@@ -40,7 +40,7 @@ pub(super) struct HostQuestion<'a> {
 
 /// Returns the maximum length in bytes of a transcript in a question to a model. It corresponds to
 /// the size at which a conversation is compacted.
-pub(super) fn transcript_bytes(spec: &AgentSpec) -> usize {
+pub(super) fn max_transcript_bytes(spec: &AgentSpec) -> usize {
     let profile = spec.provider.profile(&spec.model);
     let config = &spec.config.compact;
     let tokens = config.threshold(&profile).unwrap_or(UNCOMPACTED_TOKENS);
@@ -48,12 +48,13 @@ pub(super) fn transcript_bytes(spec: &AgentSpec) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Asks the model, and returns its text. The tokens count as usage of the turn.
-pub(super) async fn ask_for_host(
+/// Sends the question to the model, and returns the text of the answer. The tokens count as usage
+/// of the turn.
+pub(super) async fn ask_model_for_host(
     scope: &TurnScope,
     caller: &Caller,
     question: HostQuestion<'_>,
-) -> Result<String, NoAnswer> {
+) -> Result<String, NoAnswerReason> {
     let request = Request {
         model: question.model.unwrap_or(&scope.spec.model).to_owned(),
         system: vec![SystemBlock::new(question.system, false)],
@@ -70,7 +71,7 @@ pub(super) async fn ask_for_host(
         usage: response.usage,
         cost_usd: response.cost_usd,
         latency_ms: response.latency_ms,
-        text: cut_middle(&response.message.joined_text(), KEPT_BYTES),
+        text: remove_middle(&response.message.joined_text(), KEPT_BYTES),
     };
     let purpose = Purpose::Host(question.about.to_owned());
     let response = ModelGate::new(scope)
@@ -78,7 +79,7 @@ pub(super) async fn ask_for_host(
         .await?;
     if response.finish == Finish::Refused {
         let why = "the provider held the answer back".to_owned();
-        return Err(NoAnswer::Provider(why));
+        return Err(NoAnswerReason::Provider(why));
     }
     Ok(response.message.joined_text())
 }

@@ -1,23 +1,26 @@
-//! The built-in assessment: a first check of the input, cheap and local.
+//! Assesses the input of a turn before the turn starts: the built-in assessment, which is cheap and
+//! local.
 //!
 //! The assessment consists of a table of cue words and a few sums, so that it takes no time and can
-//! give its reasons. It does not understand the input; plugins can do better at `post-assess`.
+//! give its reasons. It does not understand the meaning of the input; hooks of `post-assess` can
+//! correct it.
 
 use crate::point::payload::{Assessment, Decision};
 
-/// Confidence below which a turn does not start directly but asks first.
+/// Confidence below which a turn does not start immediately but first asks the user.
 pub(super) const ASK_FIRST_BELOW: f64 = 0.35;
 
-/// Confidence in a plain request.
+/// Confidence that a plain request can be carried out immediately.
 const PLAIN: f64 = 0.8;
 
-/// Confidence that each sign of possible harm subtracts. With two signs the turn asks first.
+/// Amount that each sign of possible harm subtracts from the confidence. With two signs, the turn
+/// first asks the user.
 const HARM: f64 = 0.25;
 
-/// Confidence that a very short request without a concrete noun subtracts.
+/// Amount that a very short request without a concrete noun subtracts from the confidence.
 const VAGUE: f64 = 0.5;
 
-/// Number of list items from which a request counts as having several parts.
+/// Minimum number of list items for a request to count as having several parts.
 const LIST_ITEMS: usize = 3;
 
 /// Words that may announce an irreversible action.
@@ -135,7 +138,7 @@ pub(super) fn assess_input(input: &str) -> Assessment {
     }
     let is_harmful = confidence < PLAIN;
 
-    let n_items = input.lines().filter(|line| is_item(line)).count();
+    let n_items = input.lines().filter(|line| is_list_item(line)).count();
     let mut best = (Decision::Direct, 0.0);
     for (decision, weight, cues) in CUES {
         let found: Vec<&&str> = cues.iter().filter(has).collect();
@@ -156,7 +159,7 @@ pub(super) fn assess_input(input: &str) -> Assessment {
     if decision != Decision::Direct {
         confidence = (0.4 + best.1 / 2.0).min(0.9);
     }
-    settle_assessment(Assessment {
+    apply_ask_first_rule(Assessment {
         input: input.to_owned(),
         decision,
         confidence: confidence.clamp(0.05, 1.0),
@@ -164,9 +167,9 @@ pub(super) fn assess_input(input: &str) -> Assessment {
     })
 }
 
-/// Changes a direct decision of low confidence to `AskFirst`. The rule applies to the decisions of
-/// hooks as well.
-pub(super) fn settle_assessment(mut assessment: Assessment) -> Assessment {
+/// Changes the decision `Direct` to `AskFirst` if its confidence is low. This rule also applies to
+/// decisions that hooks changed.
+pub(super) fn apply_ask_first_rule(mut assessment: Assessment) -> Assessment {
     if assessment.decision == Decision::Direct && assessment.confidence < ASK_FIRST_BELOW {
         assessment.decision = Decision::AskFirst;
         assessment
@@ -176,7 +179,7 @@ pub(super) fn settle_assessment(mut assessment: Assessment) -> Assessment {
     assessment
 }
 
-fn is_item(line: &str) -> bool {
+fn is_list_item(line: &str) -> bool {
     let line = line.trim_start();
     let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
     line.starts_with("- ")
@@ -222,10 +225,10 @@ mod tests {
         let mut assessment = assess_input("hello");
         assessment.confidence = 0.34;
         assert_eq!(
-            settle_assessment(assessment.clone()).decision,
+            apply_ask_first_rule(assessment.clone()).decision,
             Decision::AskFirst
         );
         assessment.confidence = 0.35;
-        assert_eq!(settle_assessment(assessment).decision, Decision::Direct);
+        assert_eq!(apply_ask_first_rule(assessment).decision, Decision::Direct);
     }
 }

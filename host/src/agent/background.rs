@@ -1,7 +1,8 @@
 //! Tells the model about background commands that ended by themselves since its last turn, and
 //! about commands of an earlier run of the program, which ended with the program.
 //!
-//! Must not know how commands run; see `tool::background`. Start from [`take_notes`].
+//! This module does not depend on how commands run; see `tool::background`. Start from
+//! [`take_background_notes`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,33 +12,33 @@ use serde_json::Value;
 use super::lifecycle::LiveAgent;
 use super::spec::AgentSpec;
 use crate::message::{Content, Message, Role, ToolCall, ToolResult};
-use crate::tool::background::{BackgroundCommand, number_of};
+use crate::tool::background::{BackgroundCommand, parse_command_number};
 
-/// Prefix of the note about commands of an earlier run. Commands that are named in such a note are
-/// not reported again.
+/// Prefix of the note about commands of an earlier run of the program. A command that such a note
+/// names is not reported again.
 const GONE: &str = "[commands in the background ended with the program that ran them: ";
 
 /// Maximum number of ids that a note names.
 const MAX_NAMED: usize = 16;
 
-/// Returns a note for the model at the beginning of a turn, if commands have ended that the model
-/// does not know of.
-pub(super) fn take_notes(agent: &mut LiveAgent) -> Option<String> {
+/// Returns a note for the model at the beginning of a turn, if background commands have ended of
+/// whose end the model was not yet informed.
+pub(super) fn take_background_notes(agent: &mut LiveAgent) -> Option<String> {
     let mut notes = Vec::new();
     if !std::mem::replace(&mut agent.is_background_told, true) {
         notes.extend(lost_commands_note(&agent.spec));
     }
-    notes.extend(ended_note(&agent.spec));
+    notes.extend(ended_commands_note(&agent.spec));
     (!notes.is_empty()).then(|| notes.join("\n"))
 }
 
 /// Returns a note on the agent's commands that ended since the last note.
-fn ended_note(spec: &AgentSpec) -> Option<String> {
+fn ended_commands_note(spec: &AgentSpec) -> Option<String> {
     let own = spec.background.of_agent(&spec.name);
     let line = |command: &Arc<BackgroundCommand>| {
         let end = command.end()?;
         let seconds = end.after.as_secs();
-        let is_new = !command.set_reported();
+        let is_new = !command.mark_end_reported();
         is_new.then(|| format!("{} ended after {seconds} s: {}", command.id(), end.words))
     };
     let lines: Vec<String> = own.iter().filter_map(line).collect();
@@ -49,15 +50,15 @@ fn ended_note(spec: &AgentSpec) -> Option<String> {
     })
 }
 
-/// Returns a note on commands that run according to the conversation, but have ended with an
-/// earlier run of the program.
+/// Returns a note on background commands that are still running according to the conversation, but
+/// have ended with an earlier run of the program.
 fn lost_commands_note(spec: &AgentSpec) -> Option<String> {
     if !spec.session.is_resumed() {
         return None;
     }
     let named = spec.session.view_messages(started_commands);
-    let last = named.iter().filter_map(|id| number_of(id)).max();
-    spec.background.count_from(last.unwrap_or(0));
+    let last = named.iter().filter_map(|id| parse_command_number(id)).max();
+    spec.background.reserve_command_numbers(last.unwrap_or(0));
     let own = spec.background.of_agent(&spec.name);
     let is_gone = |id: &String| own.iter().all(|one| one.id() != id);
     let gone: Vec<String> = named.into_iter().filter(is_gone).collect();
@@ -67,16 +68,16 @@ fn lost_commands_note(spec: &AgentSpec) -> Option<String> {
     })
 }
 
-/// Returns the ids of the commands that run according to the conversation.
+/// Returns the ids of the background commands that are still running according to the conversation.
 fn started_commands(messages: &[Message]) -> BTreeSet<String> {
     let mut running = BTreeSet::new();
     let mut starts = BTreeSet::new();
     for content in messages.iter().flat_map(|message| &message.content) {
         match content {
-            Content::ToolCall(call) if is_start(call) => {
+            Content::ToolCall(call) if starts_in_background(call) => {
                 starts.insert(call.id.clone());
             }
-            Content::ToolResult(result) => note_result(result, &starts, &mut running),
+            Content::ToolResult(result) => update_running_commands(result, &starts, &mut running),
             _ => {}
         }
     }
@@ -92,16 +93,24 @@ fn started_commands(messages: &[Message]) -> BTreeSet<String> {
 }
 
 /// Whether a call starts a command in the background.
-fn is_start(call: &ToolCall) -> bool {
+fn starts_in_background(call: &ToolCall) -> bool {
     call.name == "bash" && call.arguments.get("background") == Some(&Value::Bool(true))
 }
 
-/// Reads the last line of a result: `[started in the background as bg-1; …]`, or `[bg-1 ended …]`.
-fn note_result(result: &ToolResult, starts: &BTreeSet<String>, running: &mut BTreeSet<String>) {
+/// Updates the ids of the running commands from the last line of a tool result: `[started in the
+/// background as bg-1; …]`, or `[bg-1 ended …]`.
+fn update_running_commands(
+    result: &ToolResult,
+    starts: &BTreeSet<String>,
+    running: &mut BTreeSet<String>,
+) {
     let text = result.content.text();
     let last = text.lines().next_back().unwrap_or_default();
     let words: Vec<&str> = last.split([' ', ';', '[', ']']).collect();
-    let Some(id) = words.iter().find(|word| number_of(word).is_some()) else {
+    let Some(id) = words
+        .iter()
+        .find(|word| parse_command_number(word).is_some())
+    else {
         return;
     };
     if words.contains(&"ended") {

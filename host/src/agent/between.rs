@@ -1,11 +1,11 @@
-//! Calls of a plugin between two turns, for a slash command or a run of its loop. Such a call may
-//! use everything that a turn offers, and its usage is recorded.
+//! Prepares and records calls of a plugin between two turns: for a slash command, or for a run of
+//! the plugin's loop. Such a call may use everything that a turn offers, and its usage is recorded.
 
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::budget::SpentUses;
+use super::budget::CountedCalls;
 use super::lifecycle::LiveAgent;
 use super::outcome::Error;
 use crate::event::Event;
@@ -15,9 +15,9 @@ use crate::point::failure::Failure;
 use crate::price::Cost;
 use crate::session::Body;
 
-/// A call that has ended.
-pub(crate) struct EndedCall<T> {
-    /// Result, or the reason why there is none.
+/// Outcome of a call of a plugin between two turns.
+pub(crate) struct EndedPluginCall<T> {
+    /// Value that the call returned, or the reason why there is none.
     pub(crate) result: Result<T, String>,
     /// Whether the call was cancelled and therefore has no result.
     pub(crate) was_interrupted: bool,
@@ -31,40 +31,39 @@ pub(crate) struct EndedCall<T> {
 
 impl LiveAgent {
     /// Prepares the session for a call of a plugin: models, tools and subagents are available to it
-    /// as in a turn, until `cancel` is set. The call has the limits of a turn, reduced by the usage
-    /// in `spent`. The first call also runs `session-start`.
+    /// as in a turn, until `cancel` is cancelled. The call has the limits of a turn, minus the
+    /// usage in `spent`. The first call also runs `session-start`.
     ///
     /// # Errors
     /// The session cannot be written.
     pub(crate) async fn begin_call(
         &mut self,
-        spent: SpentUses,
+        spent: CountedCalls,
         cancel: &CancellationToken,
     ) -> Result<Caller, Error> {
         self.announce_session();
-        self.take_replacements(None);
+        self.apply_replacements(None);
         self.dispatcher.begin_turn();
         self.spec.session.cut_turn()?;
         let scope = self.enter_turn(cancel.clone());
-        scope.budget.set_spent(spent);
+        scope.budget.set_call_counts(spent);
         tokio::select! {
             biased;
             () = cancel.cancelled() => {}
-            () = self.start_session() => {}
+            () = self.run_session_start_hooks() => {}
         }
-        Ok(scope.scope_caller(0))
+        Ok(scope.turn_caller(0))
     }
 
-    /// Waits for the end of the call, at most until `cancel` is set or a hook that must see
-    /// everything has failed. If such a hook fails at any time before the end, the call has failed
-    /// as well.
+    /// Waits until the call ends, `cancel` is cancelled, or a hook that must see everything has
+    /// failed. If such a hook fails before the end of the call, the call counts as failed as well.
     pub(crate) async fn end_call<T>(
         &mut self,
         call: impl Future<Output = Result<T, Failure>>,
         cancel: &CancellationToken,
-    ) -> EndedCall<T> {
+    ) -> EndedPluginCall<T> {
         let started = Instant::now();
-        // If this future is dropped, the guard ends the subagents of the call.
+        // If this future is dropped, the guard stops the subagents of the call.
         let scope = self.scope.as_ref();
         let guard = scope.map(|scope| scope.agents.clone().drop_guard());
         let mut was_interrupted = false;
@@ -74,30 +73,30 @@ impl LiveAgent {
                 was_interrupted = true;
                 Err("it was interrupted".to_owned())
             }
-            why = self.family.halt.wait() => Err(stopped_text(&why)),
+            why = self.family.halt.wait() => Err(stopped_call_error(&why)),
             ran = call => ran.map_err(|failure| failure.to_string()),
         };
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let scope = self.scope.clone();
         if let Some(scope) = &scope {
-            scope.end_agents().await;
+            scope.stop_running_subagents().await;
         }
         if let Some(guard) = guard {
             guard.disarm();
         }
-        self.report_failures().await;
+        self.report_hook_failures().await;
         if let Some(why) = self.family.halt.take()
             && result.is_ok()
         {
-            result = Err(stopped_text(&why));
+            result = Err(stopped_call_error(&why));
         }
         if let Some(scope) = &scope {
-            scope.end_skills(&scope.scope_caller(0)).await;
-            scope.end_scope();
+            scope.end_skills(&scope.turn_caller(0)).await;
+            scope.mark_turn_ended();
         }
         let used = scope.map(|scope| (scope.budget.usage(), scope.budget.cost()));
         let (usage, cost) = used.unwrap_or_default();
-        EndedCall {
+        EndedPluginCall {
             result,
             was_interrupted,
             duration_ms,
@@ -106,19 +105,19 @@ impl LiveAgent {
         }
     }
 
-    /// Takes the usage that plugins have charged to the last call's limits.
-    pub(crate) fn take_spent(&self) -> SpentUses {
+    /// Removes the usage that plugins have charged to the limits of the last call, and returns it.
+    pub(crate) fn take_call_counts(&self) -> CountedCalls {
         let scope = self.scope.as_ref();
         scope
-            .map(|scope| scope.budget.take_spent())
+            .map(|scope| scope.budget.take_call_counts())
             .unwrap_or_default()
     }
 
     /// Writes the entry of a call to the session, and emits its event.
     ///
     /// # Errors
-    /// The session cannot be written. The events are emitted even so.
-    pub(crate) async fn keep_call(&mut self, body: Body, event: Event) -> Result<(), Error> {
+    /// The session cannot be written. The event is emitted nevertheless.
+    pub(crate) async fn record_call(&mut self, body: Body, event: Event) -> Result<(), Error> {
         let kept = match self.spec.session.append(body) {
             Ok(()) => self.spec.session.synced().await,
             Err(error) => Err(error),
@@ -129,6 +128,6 @@ impl LiveAgent {
 }
 
 /// Returns the error text of a call that was stopped.
-fn stopped_text(why: &str) -> String {
+fn stopped_call_error(why: &str) -> String {
     format!("it was stopped: {why}")
 }

@@ -1,8 +1,8 @@
-//! Moves content that is not text: bytes from tools into the session, and images from the session
-//! to the model.
+//! Moves content that is not text (blobs): stores bytes from tools in the session, and reads images
+//! from the session for the model.
 //!
-//! Files are read and written on blocking threads, and only if there are any. A blob that cannot be
-//! stored or read never fails a turn: a line of text replaces the blob.
+//! Files are read and written on blocking threads. A blob that cannot be stored or read never fails
+//! a turn: a line of text replaces the blob.
 
 use std::sync::Arc;
 
@@ -14,19 +14,20 @@ use crate::text::error_chain;
 use crate::tool::ToolOutput;
 
 /// Stores the bytes of a tool's output. Bytes from subagents are stored in the session of the main
-/// agent, because plugins see one session.
-pub(super) async fn keep_blobs(root: &Session, output: ToolOutput) -> Parts {
+/// agent, because plugins have access only to that session.
+pub(super) async fn store_blobs(root: &Session, output: ToolOutput) -> Parts {
     if output.content.blobs().next().is_none() {
         return output.content;
     }
     let blobs = root.blobs().clone();
     let content = output.content.clone();
-    let kept = tokio::task::spawn_blocking(move || keep_output_blobs(&blobs, output)).await;
+    let kept = tokio::task::spawn_blocking(move || store_output_blobs(&blobs, output)).await;
     kept.unwrap_or_else(|_| content.text().into_owned().into())
 }
 
-/// Stores images that a person attached, and returns the references to them for the message.
-pub(super) async fn keep_attached(root: &Session, attached: Arc<[Attachment]>) -> Vec<Content> {
+/// Stores images that a user attached to an input, and returns the references to them for the
+/// message.
+pub(super) async fn store_attachments(root: &Session, attached: Arc<[Attachment]>) -> Vec<Content> {
     if attached.is_empty() {
         return Vec::new();
     }
@@ -39,7 +40,9 @@ pub(super) async fn keep_attached(root: &Session, attached: Arc<[Attachment]>) -
                     .iter()
                     .map(|Attachment { blob, bytes }| match blobs.put(blob, bytes) {
                         Ok(()) => Content::Blob(blob.clone()),
-                        Err(error) => Content::text(blob.not_shown(&error_chain(&error))),
+                        Err(error) => {
+                            Content::text(blob.unshown_blob_placeholder(&error_chain(&error)))
+                        }
                     });
             kept.collect()
         }
@@ -48,13 +51,13 @@ pub(super) async fn keep_attached(root: &Session, attached: Arc<[Attachment]>) -
     kept.unwrap_or_else(|_| {
         let lost = attached
             .iter()
-            .map(|one| one.blob.not_shown("it was not kept"));
+            .map(|one| one.blob.unshown_blob_placeholder("it was not kept"));
         lost.map(Content::text).collect()
     })
 }
 
 /// Returns the references to stored bytes in the content of a message.
-pub(super) fn blobs_of(content: &[Content]) -> Vec<Blob> {
+pub(super) fn list_blobs(content: &[Content]) -> Vec<Blob> {
     let blobs = content.iter().filter_map(|part| match part {
         Content::Blob(blob) => Some(blob.clone()),
         _ => None,
@@ -62,7 +65,7 @@ pub(super) fn blobs_of(content: &[Content]) -> Vec<Blob> {
     blobs.collect()
 }
 
-/// Reads the images of a request, if its model accepts images.
+/// Reads the images of a request. Reads none if the model does not accept images.
 pub(super) async fn load_images(spec: &AgentSpec, root: &Session, request: &Request) -> Images {
     let blobs = request.messages.iter().flat_map(Message::blobs);
     let found: Vec<Blob> = blobs.cloned().collect();
@@ -74,7 +77,7 @@ pub(super) async fn load_images(spec: &AgentSpec, root: &Session, request: &Requ
             "the model {} is not known to take images (provider.images = true sends them)",
             request.model
         );
-        return Images::none(&found.iter().collect::<Vec<_>>(), &why);
+        return Images::omit_all(&found.iter().collect::<Vec<_>>(), &why);
     }
     let blobs = root.blobs().clone();
     let read = move |blob: &Blob| blobs.get(&blob.id).map_err(|error| unreadable_text(&error));
@@ -83,20 +86,20 @@ pub(super) async fn load_images(spec: &AgentSpec, root: &Session, request: &Requ
     chosen.unwrap_or_default()
 }
 
-fn keep_output_blobs(blobs: &SessionBlobs, mut output: ToolOutput) -> Parts {
+fn store_output_blobs(blobs: &SessionBlobs, mut output: ToolOutput) -> Parts {
     let mut bytes = output.bytes.iter();
     for part in output.content.iter_mut() {
         let Part::Blob(blob) = part else { continue };
         let kept = match bytes.next() {
             Some(bytes) => blobs.put(blob, bytes).map_err(|error| error_chain(&error)),
-            // The tool returned a blob that the session already has.
+            // The tool returned a reference to a blob that the session already has.
             None => blobs
                 .get(&blob.id)
                 .map(drop)
                 .map_err(|error| unreadable_text(&error)),
         };
         if let Err(why) = kept {
-            *part = Part::text(blob.not_shown(&why));
+            *part = Part::text(blob.unshown_blob_placeholder(&why));
         }
     }
     output.content

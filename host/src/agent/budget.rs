@@ -1,6 +1,6 @@
 //! Counts the usage of a turn against the limits of plugins and models.
 //!
-//! Owns the counts and their limits. It must not know the effect of a counted call. Start from
+//! Owns the counts and their limits. It does not depend on the effect of a counted call. Start from
 //! [`TurnBudget`].
 
 use std::collections::HashMap;
@@ -16,17 +16,17 @@ use crate::price::Cost;
 
 /// Kind of call from a plugin to the host that is counted and limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum HostCall {
+pub(super) enum LimitedHostCall {
     Model,
     Tool,
     Agent,
     Person,
 }
 
-impl HostCall {
-    /// Returns the maximum number of such calls by one plugin in one turn, and their plural for
-    /// messages.
-    fn call_limit(self) -> (u32, &'static str) {
+impl LimitedHostCall {
+    /// Returns the maximum number of such calls that one plugin may make in one turn, and the
+    /// plural noun for them, for messages.
+    fn plugin_call_limit(self) -> (u32, &'static str) {
         match self {
             Self::Model => (MAX_QUESTIONS, "questions to the model"),
             Self::Tool => (MAX_TOOL_CALLS, "tool calls"),
@@ -38,19 +38,19 @@ impl HostCall {
 
 /// Number of calls that each plugin made, by kind.
 #[derive(Clone, Default)]
-struct HostCallCounts(HashMap<(Arc<str>, HostCall), u32>);
+struct HostCallCounts(HashMap<(Arc<str>, LimitedHostCall), u32>);
 
 impl HostCallCounts {
-    /// Counts a call if the plugin has one left. `within` names the period of the limit, for the
-    /// error.
-    fn spend_call(
+    /// Counts a call of the plugin, unless the maximum is reached. `within` is the name of the
+    /// period for which the maximum applies, for the error.
+    fn count_host_call(
         &mut self,
         plugin: &Arc<str>,
-        host_call: HostCall,
+        host_call: LimitedHostCall,
         within: &str,
     ) -> Result<(), HandleError> {
         let spent = self.0.entry((plugin.clone(), host_call)).or_default();
-        let (most, uses) = host_call.call_limit();
+        let (most, uses) = host_call.plugin_call_limit();
         if *spent >= most {
             return Err(HandleError::Limit(format!(
                 "plugin `{plugin}` has used its {most} {uses} of this {within}"
@@ -61,52 +61,56 @@ impl HostCallCounts {
     }
 }
 
-/// Calls that count against the limits of a turn.
+/// Calls that were counted against the limits of a turn.
 #[derive(Clone, Default)]
-pub(crate) struct SpentUses {
+pub(crate) struct CountedCalls {
     host_calls: HostCallCounts,
     /// Number of subagents that models started.
     n_spawned: u32,
-    /// Number of questions of models about archived turns.
+    /// Number of questions that models asked about archived turns.
     n_questions: u32,
     /// Name of the period of the limits, for messages; empty for a turn.
     within: &'static str,
 }
 
-impl SpentUses {
+impl CountedCalls {
     /// Creates empty counts for a period other than a turn, such as `minute`.
-    pub(crate) fn within_time(time: &'static str) -> Self {
+    pub(crate) fn with_period_name(time: &'static str) -> Self {
         Self {
             within: time,
             ..Self::default()
         }
     }
 
-    fn spend_call(&mut self, plugin: &Arc<str>, host_call: HostCall) -> Result<(), HandleError> {
+    fn count_host_call(
+        &mut self,
+        plugin: &Arc<str>,
+        host_call: LimitedHostCall,
+    ) -> Result<(), HandleError> {
         let within = match self.within {
             "" => "turn",
             time => time,
         };
-        self.host_calls.spend_call(plugin, host_call, within)
+        self.host_calls.count_host_call(plugin, host_call, within)
     }
 }
 
-/// Usage of one turn, and its limits. The turn of a subagent adds its tokens to the turn of its
-/// parent as well, and its calls count against the limits of the main agent's turn: otherwise every
-/// subagent would add a new budget.
+/// Usage of one turn, and its limits. The tokens of a subagent's turn are also added to the turn of
+/// its parent. Its calls count against the limits of the main agent's turn, because otherwise every
+/// subagent would get a new budget.
 #[derive(Default)]
 pub(super) struct TurnBudget {
     parent: Option<Arc<TurnBudget>>,
-    tally: Mutex<TurnTally>,
+    tally: Mutex<TurnUsageTotals>,
 }
 
 #[derive(Default)]
-struct TurnTally {
+struct TurnUsageTotals {
     usage: Usage,
     cost: Cost,
     n_calls: u32,
     n_requests: u32,
-    spent: SpentUses,
+    spent: CountedCalls,
     /// Maximum cost of the turn in US dollars.
     max_cost_usd: Option<f64>,
 }
@@ -121,7 +125,7 @@ impl TurnBudget {
         }
     }
 
-    /// Writes the usage so far into the caller that is passed to a hook or tool.
+    /// Writes the usage so far into `caller`, the value that a hook or tool gets.
     pub(super) fn update_caller(&self, caller: &mut Caller) {
         let tally = lock(&self.tally);
         caller.context.usage = tally.usage;
@@ -139,13 +143,14 @@ impl TurnBudget {
         lock(&self.tally).cost
     }
 
-    /// Sets the maximum cost of the turn in US dollars, subagents and plugins included.
-    pub(super) fn limit_cost(&self, max_usd: Option<f64>) {
+    /// Sets the maximum cost of the turn in US dollars, including the cost of subagents and
+    /// plugins.
+    pub(super) fn set_max_turn_cost(&self, max_usd: Option<f64>) {
         lock(&self.tally).max_cost_usd = max_usd;
     }
 
-    /// Returns the cost limit of the main agent's turn, and the cost of that turn so far; `None`
-    /// without a limit.
+    /// Returns the cost limit of the main agent's turn, and the cost of that turn so far. Returns
+    /// `None` if there is no limit.
     pub(super) fn cost_limit(&self) -> Option<(f64, Cost)> {
         if let Some(parent) = &self.parent {
             return parent.cost_limit();
@@ -155,13 +160,13 @@ impl TurnBudget {
     }
 
     /// Adds tokens and their cost to this turn and to the turns of the parents.
-    pub(super) fn add_used(&self, usage: Usage, cost: Cost) {
+    pub(super) fn add_usage(&self, usage: Usage, cost: Cost) {
         let mut tally = lock(&self.tally);
         tally.usage += usage;
         tally.cost += cost;
         drop(tally);
         if let Some(parent) = &self.parent {
-            parent.add_used(usage, cost);
+            parent.add_usage(usage, cost);
         }
     }
 
@@ -170,7 +175,8 @@ impl TurnBudget {
         lock(&self.tally).n_calls
     }
 
-    /// Counts a request to the model. Returns its number, counted from 1.
+    /// Counts a request to the model. Returns the number of the request in the turn, counted from
+    /// 1.
     pub(super) fn count_request(&self) -> u32 {
         let mut tally = lock(&self.tally);
         tally.n_requests += 1;
@@ -181,44 +187,44 @@ impl TurnBudget {
         lock(&self.tally).n_calls += 1;
     }
 
-    /// Counts a plugin's call of this kind against its limit in the main agent's turn.
-    pub(super) fn spend_call(
+    /// Counts a call of this kind by a plugin against the plugin's limit in the main agent's turn.
+    pub(super) fn count_host_call(
         &self,
         plugin: &Arc<str>,
-        host_call: HostCall,
+        host_call: LimitedHostCall,
     ) -> Result<(), HandleError> {
         match &self.parent {
-            Some(parent) => parent.spend_call(plugin, host_call),
-            None => lock(&self.tally).spent.spend_call(plugin, host_call),
+            Some(parent) => parent.count_host_call(plugin, host_call),
+            None => lock(&self.tally).spent.count_host_call(plugin, host_call),
         }
     }
 
-    /// Counts a subagent that the model runs, in the turn of the main agent. Returns whether the
+    /// Counts a subagent that a model starts, in the turn of the main agent. Returns whether the
     /// count is within the limit `most`.
-    pub(super) fn count_spawned(&self, most: u32) -> bool {
-        self.count_use(|spent| &mut spent.n_spawned, most)
+    pub(super) fn count_spawned_subagent(&self, most: u32) -> bool {
+        self.count_if_below_limit(|spent| &mut spent.n_spawned, most)
     }
 
-    /// Counts a question of the model about a subagent's transcript, in the turn of the main agent.
+    /// Counts a question of a model about a subagent's transcript, in the turn of the main agent.
     /// Returns whether the count is within the limit `most`.
     pub(super) fn count_question(&self, most: u32) -> bool {
-        self.count_use(|spent| &mut spent.n_questions, most)
+        self.count_if_below_limit(|spent| &mut spent.n_questions, most)
     }
 
-    /// Sets the calls that were counted before, so that several calls of a plugin can share the
+    /// Sets the calls that count as made already, so that several calls of a plugin share the
     /// limits of one turn.
-    pub(super) fn set_spent(&self, spent: SpentUses) {
+    pub(super) fn set_call_counts(&self, spent: CountedCalls) {
         lock(&self.tally).spent = spent;
     }
 
-    /// Takes the calls that were counted so far.
-    pub(super) fn take_spent(&self) -> SpentUses {
+    /// Removes the calls that were counted so far, and returns them.
+    pub(super) fn take_call_counts(&self) -> CountedCalls {
         std::mem::take(&mut lock(&self.tally).spent)
     }
 
-    fn count_use(&self, counter: fn(&mut SpentUses) -> &mut u32, most: u32) -> bool {
+    fn count_if_below_limit(&self, counter: fn(&mut CountedCalls) -> &mut u32, most: u32) -> bool {
         if let Some(parent) = &self.parent {
-            return parent.count_use(counter, most);
+            return parent.count_if_below_limit(counter, most);
         }
         let mut tally = lock(&self.tally);
         let n = counter(&mut tally.spent);
@@ -236,14 +242,22 @@ mod tests {
         let mut spent = HostCallCounts::default();
         let (one, other): (Arc<str>, Arc<str>) = ("one".into(), "other".into());
         for _ in 0..4 {
-            spent.spend_call(&one, HostCall::Agent, "turn").unwrap();
+            spent
+                .count_host_call(&one, LimitedHostCall::Agent, "turn")
+                .unwrap();
         }
-        let error = spent.spend_call(&one, HostCall::Agent, "turn").unwrap_err();
+        let error = spent
+            .count_host_call(&one, LimitedHostCall::Agent, "turn")
+            .unwrap_err();
         assert_eq!(
             error,
             HandleError::Limit("plugin `one` has used its 4 subagents of this turn".to_owned())
         );
-        spent.spend_call(&one, HostCall::Model, "turn").unwrap();
-        spent.spend_call(&other, HostCall::Agent, "turn").unwrap();
+        spent
+            .count_host_call(&one, LimitedHostCall::Model, "turn")
+            .unwrap();
+        spent
+            .count_host_call(&other, LimitedHostCall::Agent, "turn")
+            .unwrap();
     }
 }

@@ -1,19 +1,20 @@
-//! Judges a tool call before it runs. Calls of the model and of plugins take this same path.
+//! Checks a tool call before it runs, and decides whether it may run. Calls of the model and of
+//! plugins are checked in the same way.
 //!
-//! Every refusal is a result that the caller sees, with who refused and why. Running a call and
-//! reporting its end are in `call_run`. Start from [`ToolGate::judge_call`].
+//! Every refusal is a result that the caller sees, with who refused the call and why. Running a
+//! call and reporting its end are in `call_run`. Start from [`ToolCallGate::judge_call`].
 
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use super::scope::TurnScope;
-use super::unasked::{unasked_agent_text, unasked_text};
+use super::unasked::{agent_refusal_text, client_refusal_text};
 use crate::event::Event;
 use crate::message::ToolCall;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::deadline::pause_clock;
+use crate::point::deadline::wait_with_paused_deadline;
 use crate::point::dispatch::{AttributedText, HookVerdict};
 use crate::point::payload::{FailureReport, FinishedCall, ProposedCall};
 use crate::session::{AllowedPart, Body};
@@ -24,14 +25,14 @@ use crate::tool::registry::ToolEntry;
 use crate::tool::schema;
 use crate::tool::subject::Subject;
 
-/// Prefix of the refusal of a call whose tool is unknown or not active in the step.
+/// Prefix of the refusal of a call whose tool does not exist or is not active in this step.
 pub const NO_TOOL: &str = "there is no tool `";
 
-/// Result of a call that was skipped because the person sent text before it began.
+/// Result of a call that was skipped because the user sent text before the call began.
 const SKIPPED: &str = "not run: the user said something before this call began. Read that first; make the call again if it is still \
                        wanted";
 
-/// Reason for blocking a subagent's call that needs approval.
+/// Reason for the refusal of a subagent's call that needs approval.
 pub(super) const NO_APPROVAL: &str = "a subagent cannot ask for approval";
 
 /// A call that passed all checks and may run.
@@ -44,9 +45,9 @@ pub(super) struct AllowedCall {
     pub(super) is_changed: bool,
 }
 
-/// A call that ran or was refused, and that the hooks of `post-tool` have not seen yet.
+/// Call that ran or was refused, and that the hooks of `post-tool` have not seen yet.
 pub(super) struct UnreviewedCall {
-    /// Call and its result. Shared, so that hooks read both without a copy.
+    /// The call and its result, in an `Arc`, so that hooks can read both without a copy.
     pub(super) finished: Arc<FinishedCall>,
     /// Author of the refusal: `host`, `policy`, `user`, `plugin NAME` or `skill NAME`; `None` if
     /// the call ran.
@@ -67,7 +68,7 @@ impl UnreviewedCall {
     }
 }
 
-/// Refusal of a call: its author, and the text of the result.
+/// Refusal of a call: who refused it, and the text of the call's result.
 pub(super) struct CallRefusal {
     by: String,
     text: String,
@@ -83,8 +84,12 @@ impl CallRefusal {
         }
     }
 
-    /// Converts the refusal to the result of the call.
-    pub(super) fn refused_call(self, call: ToolCall, notes: Vec<AttributedText>) -> UnreviewedCall {
+    /// Converts the refusal to a finished call with the refusal as its result.
+    pub(super) fn into_refused_call(
+        self,
+        call: ToolCall,
+        notes: Vec<AttributedText>,
+    ) -> UnreviewedCall {
         UnreviewedCall {
             finished: Arc::new(FinishedCall {
                 plugin: None,
@@ -103,37 +108,37 @@ impl CallRefusal {
 }
 
 impl AllowedCall {
-    /// Converts the call to a skipped one, because steering arrived before it began.
-    pub(super) fn skipped_call(self) -> UnreviewedCall {
-        CallRefusal::new("user", SKIPPED).refused_call(self.call, self.notes)
+    /// Converts the call to a skipped call, because the user sent text before the call began.
+    pub(super) fn into_skipped_call(self) -> UnreviewedCall {
+        CallRefusal::new("user", SKIPPED).into_refused_call(self.call, self.notes)
     }
 }
 
-/// Person to ask about a call that needs approval.
+/// User to ask about a call that needs approval.
 #[derive(Clone, Copy)]
-pub(super) enum AskedPerson<'a> {
-    /// The person at the session, asked through the session's approver.
+pub(super) enum PersonToAsk<'a> {
+    /// The user of the session, who is asked through the session's approver.
     Session,
     /// The user of the client that makes the call; `None` if the client cannot ask its user.
     Client(Option<&'a dyn Approver>),
-    /// No person; the text is the reason why none can be asked.
+    /// No user. Contains the reason why no user can be asked.
     Nobody(&'a str),
 }
 
-/// Checks that every tool call passes: schema, hooks, policy and approval. Contains the caller of
-/// the tool.
+/// Checks that every tool call must pass: schema, hooks, policy and approval. The fields describe
+/// who makes the call and in which turn.
 #[derive(Clone, Copy)]
-pub(super) struct ToolGate<'a> {
+pub(super) struct ToolCallGate<'a> {
     pub(super) scope: &'a TurnScope,
     pub(super) caller: &'a Caller,
     /// Plugin, client or other agent that makes the call; `None` for the model.
     pub(super) maker: Option<&'a Arc<str>>,
     /// Token that interrupts the call.
     cancel: &'a CancellationToken,
-    asked: AskedPerson<'a>,
+    asked: PersonToAsk<'a>,
 }
 
-impl<'a> ToolGate<'a> {
+impl<'a> ToolCallGate<'a> {
     /// Creates the gate for calls of the model, in a step of its turn.
     pub(super) fn for_model(scope: &'a TurnScope, caller: &'a Caller) -> Self {
         Self {
@@ -141,7 +146,7 @@ impl<'a> ToolGate<'a> {
             caller,
             maker: None,
             cancel: &scope.cancel,
-            asked: AskedPerson::Session,
+            asked: PersonToAsk::Session,
         }
     }
 
@@ -156,8 +161,8 @@ impl<'a> ToolGate<'a> {
         }
     }
 
-    /// Creates the gate for calls of a client outside the session. Such a call ends with `cancel`,
-    /// and `approver` asks the client's user, if the client can.
+    /// Creates the gate for calls of a client outside of the session. `cancel` interrupts such a
+    /// call. `approver` asks the user of the client, if the client can ask its user.
     pub(super) fn for_client(
         scope: &'a TurnScope,
         caller: &'a Caller,
@@ -168,17 +173,18 @@ impl<'a> ToolGate<'a> {
         Self {
             maker: Some(client),
             cancel,
-            asked: AskedPerson::Client(approver),
+            asked: PersonToAsk::Client(approver),
             ..Self::for_model(scope, caller)
         }
     }
 
-    /// Creates the gate for calls of another agent, which runs its calls itself.
+    /// Creates the gate for calls of another agent, which runs the calls itself after they are
+    /// checked.
     pub(super) fn for_agent(
         scope: &'a TurnScope,
         caller: &'a Caller,
         agent: &'a Arc<str>,
-        asked: AskedPerson<'a>,
+        asked: PersonToAsk<'a>,
     ) -> Self {
         Self {
             maker: Some(agent),
@@ -189,23 +195,24 @@ impl<'a> ToolGate<'a> {
 
     /// Returns the name of the plugin, client or other agent that makes the call; `None` for the
     /// model.
-    pub(super) fn call_maker(self) -> Option<String> {
+    pub(super) fn calling_party_name(self) -> Option<String> {
         self.maker.map(ToString::to_string)
     }
 
-    /// Skips a call because steering came before it was judged.
+    /// Skips a call that has not been checked yet, because the user sent text.
     pub(super) async fn skip_call(&self, call: ToolCall) -> UnreviewedCall {
         self.emit_call(&call).await;
-        CallRefusal::new("user", SKIPPED).refused_call(call, Vec::new())
+        CallRefusal::new("user", SKIPPED).into_refused_call(call, Vec::new())
     }
 
-    /// Refuses a call before hooks and policy judge it.
+    /// Refuses a call before it is checked by hooks and the policy. `why` is the text of the
+    /// refusal.
     pub(super) async fn refuse_call(&self, call: ToolCall, why: &str) -> UnreviewedCall {
         self.emit_call(&call).await;
-        CallRefusal::new("host", why).refused_call(call, Vec::new())
+        CallRefusal::new("host", why).into_refused_call(call, Vec::new())
     }
 
-    pub(super) fn plugin_of(&self, call: &ToolCall) -> Option<String> {
+    pub(super) fn plugin_of_tool(&self, call: &ToolCall) -> Option<String> {
         let tools = self.scope.skills.tools();
         let known = tools.get(&call.name);
         known.and_then(|entry| entry.spec.plugin.clone())
@@ -216,16 +223,16 @@ impl<'a> ToolGate<'a> {
             call: self
                 .scope
                 .emitter
-                .call_for_watchers(self.caller, call)
+                .call_for_observers(self.caller, call)
                 .await,
-            plugin: self.plugin_of(call),
-            by: self.call_maker(),
+            plugin: self.plugin_of_tool(call),
+            by: self.calling_party_name(),
             parent_id: self.caller.call.as_deref().map(str::to_owned),
         });
     }
 
-    /// Judges a call. A refused call is returned as an error, in the form of a call that ran with
-    /// the refusal as its result.
+    /// Checks a call and decides whether it may run. A refused call is returned as an error, in the
+    /// form of a finished call with the refusal as its result.
     pub(super) async fn judge_call(
         &self,
         call: ToolCall,
@@ -235,9 +242,10 @@ impl<'a> ToolGate<'a> {
         let mut notes = Vec::new();
         match self.check_call(&mut proposed, &mut notes).await {
             Ok((entry, subject)) => {
-                // Arguments that are null have been removed, which is not a change by a hook.
+                // The host removes null arguments, so remove them before the comparison: this is
+                // not a change by a hook.
                 let mut written = call.arguments;
-                schema::drop_nulls(&entry.spec.parameters, &mut written);
+                schema::remove_optional_nulls(&entry.spec.parameters, &mut written);
                 Ok(AllowedCall {
                     is_changed: proposed.arguments != written,
                     call: proposed,
@@ -246,21 +254,21 @@ impl<'a> ToolGate<'a> {
                     notes,
                 })
             }
-            Err(refusal) => Err(Box::new(refusal.refused_call(proposed, notes))),
+            Err(refusal) => Err(Box::new(refusal.into_refused_call(proposed, notes))),
         }
     }
 
     /// Checks a call in this order: known tool → schema → `pre-tool` → policy → approval. Hooks may
-    /// change the arguments; later checks see the changed ones.
+    /// change the arguments; the checks after the hooks use the changed arguments.
     async fn check_call(
         &self,
         call: &mut ToolCall,
         notes: &mut Vec<AttributedText>,
     ) -> Result<(ToolEntry, Subject), CallRefusal> {
-        let active = self.scope.skills.active();
+        let active = self.scope.skills.callable_tool_names();
         let tools = self.scope.skills.tools();
         let known = tools.get(&call.name);
-        if let Some(refusal) = known.and_then(|entry| self.refusal_of_skill(entry)) {
+        if let Some(refusal) = known.and_then(|entry| self.skill_refusal(entry)) {
             return Err(refusal);
         }
         let entry = match known {
@@ -269,17 +277,17 @@ impl<'a> ToolGate<'a> {
                 let text = format!(
                     "{NO_TOOL}{}` in this step; the tools are: {}",
                     call.name,
-                    self.described_names(&active).join(", ")
+                    self.fully_described_tool_names(&active).join(", ")
                 );
                 return Err(CallRefusal::new("host", text));
             }
         };
-        let subject = self.check_entry(call, &entry, notes).await?;
+        let subject = self.check_known_tool_call(call, &entry, notes).await?;
         Ok((entry, subject))
     }
 
-    /// Checks a call of a known tool, beginning with its schema.
-    pub(super) async fn check_entry(
+    /// Checks a call of an existing tool. The first check is that of the schema.
+    pub(super) async fn check_known_tool_call(
         &self,
         call: &mut ToolCall,
         entry: &ToolEntry,
@@ -292,14 +300,14 @@ impl<'a> ToolGate<'a> {
             plugin: entry.spec.plugin.clone(),
             check: entry.check.clone(),
         };
-        let caller = self.caller.for_call(&call.id);
+        let caller = self.caller.for_tool_call(&call.id);
         let judged = self
             .scope
             .emitter
             .dispatch_hooks::<at::PreTool>(&caller, proposed)
             .await;
         *call = judged.value.call;
-        schema::drop_nulls(&entry.spec.parameters, &mut call.arguments);
+        schema::remove_optional_nulls(&entry.spec.parameters, &mut call.arguments);
         *notes = judged.notes;
         let asked = match judged.verdict {
             HookVerdict::Pass => Vec::new(),
@@ -318,9 +326,10 @@ impl<'a> ToolGate<'a> {
         Ok(subject)
     }
 
-    /// Returns the names of the active tools that the request describes in full. Deferred tools are
-    /// left out, because a list of all tools would be long.
-    fn described_names<'n>(&self, active: &'n [String]) -> Vec<&'n str> {
+    /// Returns the names of the active tools that the request describes in full. Tools that the
+    /// model must first search for (deferred tools) are left out, because a list of all tools would
+    /// be long.
+    fn fully_described_tool_names<'n>(&self, active: &'n [String]) -> Vec<&'n str> {
         let tools = self.scope.skills.tools();
         let is_deferred = |name: &String| {
             let entry = tools.get(name);
@@ -331,29 +340,29 @@ impl<'a> ToolGate<'a> {
     }
 
     /// Returns the refusal of a tool that the active skills do not allow.
-    pub(super) fn refusal_of_skill(&self, entry: &ToolEntry) -> Option<CallRefusal> {
-        if let Some((skill, why)) = self.scope.skills.forbidden_by_skill(&entry.spec) {
+    pub(super) fn skill_refusal(&self, entry: &ToolEntry) -> Option<CallRefusal> {
+        if let Some((skill, why)) = self.scope.skills.find_forbidding_skill(&entry.spec) {
             return Some(CallRefusal::new(format!("skill {skill}"), why));
         }
-        let why = self.scope.skills.withheld_reason(&entry.spec)?;
+        let why = self.scope.skills.reserved_tool_reason(&entry.spec)?;
         Some(CallRefusal::new(
             "host",
             format!("the tool {why}; invoke that one first"),
         ))
     }
 
-    /// Returns the text of a verdict for observers. The text may quote the arguments; if hooks of
-    /// `output-delta` change the arguments for observers, the text passes the same hooks.
-    async fn verdict_text(&self, call: &ToolCall, text: String) -> String {
+    /// Returns the text of a verdict for observers. The text may quote the arguments. If hooks of
+    /// `output-delta` change the arguments for observers, they are called for the text as well.
+    async fn verdict_text_for_observers(&self, call: &ToolCall, text: String) -> String {
         let emitter = &self.scope.emitter;
-        let shown = emitter.call_for_watchers(self.caller, call).await;
+        let shown = emitter.call_for_observers(self.caller, call).await;
         if shown.arguments == call.arguments {
             return text;
         }
-        emitter.for_watchers(self.caller, text).await
+        emitter.text_for_observers(self.caller, text).await
     }
 
-    /// Applies the policy, then asks for approval if the policy or a hook requires it.
+    /// Applies the policy to a call. Then asks for approval if the policy or a hook requires it.
     async fn approve_call(
         &self,
         call: &ToolCall,
@@ -369,13 +378,16 @@ impl<'a> ToolGate<'a> {
             is_asked: !asked.is_empty(),
         };
         let decision = self.scope.spec.policy.decide(&judged);
-        // A skill may spare the question only if the model makes the call and neither a hook nor a
-        // rule asks.
+        // A skill can make approval unnecessary only if the model makes the call and neither a hook
+        // nor a rule of the policy requires approval.
         let is_spared = || {
             asked.is_empty()
                 && self.maker.is_none()
-                && self.scope.skills.spares_question(&entry.spec, subject)
-                && self.scope.spec.policy.may_spare(&judged)
+                && self
+                    .scope
+                    .skills
+                    .exempts_from_approval(&entry.spec, subject)
+                && self.scope.spec.policy.may_skill_approve(&judged)
         };
         match decision.verdict {
             policy::ToolVerdict::Allow => return Ok(()),
@@ -383,21 +395,23 @@ impl<'a> ToolGate<'a> {
             policy::ToolVerdict::Deny(_)
                 if self.scope.spec.depth > 0 && self.scope.spec.policy.lacks_approval(&judged) =>
             {
-                return Err(self.block_call(call, entry, subject, NO_APPROVAL).await);
+                return Err(self
+                    .refuse_unapproved_call(call, entry, subject, NO_APPROVAL)
+                    .await);
             }
             policy::ToolVerdict::Deny(why) => {
-                let why = self.verdict_text(call, why).await;
+                let why = self.verdict_text_for_observers(call, why).await;
                 return Err(CallRefusal::new(
                     "policy",
                     format!("refused by policy: {why}"),
                 ));
             }
-            // The result of a dry run is not an error: the caller is to continue as if the call had
-            // run, and to say what it would do next.
+            // The result of a dry run is not an error, because the caller shall continue as if the
+            // call had run, and shall say what it would do next.
             policy::ToolVerdict::DryRun(text) => {
                 return Err(CallRefusal {
                     by: "policy".to_owned(),
-                    text: self.verdict_text(call, text).await,
+                    text: self.verdict_text_for_observers(call, text).await,
                     is_error: false,
                 });
             }
@@ -407,7 +421,7 @@ impl<'a> ToolGate<'a> {
             .await
     }
 
-    /// Asks the person about a call.
+    /// Asks the user whether a call may run.
     async fn ask_person(
         &self,
         call: &ToolCall,
@@ -421,12 +435,12 @@ impl<'a> ToolGate<'a> {
             .of_call(&call.id)
             .may(&entry.may);
         if let Some(maker) = self.maker {
-            question = question.made_by(maker);
+            question = question.with_plugin_caller(maker);
         }
-        if !self.scope.spec.policy.may_cover(judged) {
-            question = question.only_now("asks every time: a rule may deny it");
+        if !self.scope.spec.policy.may_always_answer_cover(judged) {
+            question = question.without_always_answer("asks every time: a rule may deny it");
         }
-        // Do not ask the person about a call that would be refused anyway.
+        // Do not ask the user about a call that the tool would refuse anyway.
         let ctx = self.tool_ctx(call);
         if let Some(why) = entry.tool.refusal(&call.arguments, &ctx).await {
             return Err(CallRefusal::new("host", why));
@@ -435,13 +449,14 @@ impl<'a> ToolGate<'a> {
         if !is_covered {
             question = question
                 .now(entry.tool.target(&call.arguments).await)
-                .changing(entry.tool.change(&call.arguments).await);
+                .with_file_change(entry.tool.change(&call.arguments).await);
         }
-        // Pause the deadline of a calling plugin while the person decides.
+        // Pause the deadline of a calling plugin while the user decides.
         let answer = match self.asked {
-            AskedPerson::Session => {
+            PersonToAsk::Session => {
                 let approver = &*self.scope.spec.approver;
-                let answer = pause_clock(self.scope.approvals.ask(approver, &question)).await;
+                let answer =
+                    wait_with_paused_deadline(self.scope.approvals.ask(approver, &question)).await;
                 if answer == ApprovalAnswer::Always
                     && !is_covered
                     && let Ok(covers) = &question.covers
@@ -450,7 +465,9 @@ impl<'a> ToolGate<'a> {
                         tool: question.tool.clone(),
                         covers: covers.clone(),
                         parts: match self.scope.spec.config.keeps_approvals {
-                            true => recorded_parts(self.scope.approvals.parts_of(&question)),
+                            true => to_allowed_parts(
+                                self.scope.approvals.permissions_of_always_answer(&question),
+                            ),
                             false => Vec::new(),
                         },
                     });
@@ -458,27 +475,27 @@ impl<'a> ToolGate<'a> {
                 answer
             }
             // Each client has its own user, so questions of several clients may be open at once.
-            AskedPerson::Client(Some(approver)) => {
+            PersonToAsk::Client(Some(approver)) => {
                 let _asking = self.scope.clients.begin_question();
-                pause_clock(approver.ask(&question)).await
+                wait_with_paused_deadline(approver.ask(&question)).await
             }
-            AskedPerson::Client(None) => {
-                let text = unasked_text(entry, subject, asked, rule);
-                let text = self.verdict_text(call, text).await;
+            PersonToAsk::Client(None) => {
+                let text = client_refusal_text(entry, subject, asked, rule);
+                let text = self.verdict_text_for_observers(call, text).await;
                 return Err(CallRefusal::new("policy", text));
             }
-            AskedPerson::Nobody(why) => {
-                let text = unasked_agent_text(entry, asked, rule, why);
-                let text = self.verdict_text(call, text).await;
+            PersonToAsk::Nobody(why) => {
+                let text = agent_refusal_text(entry, asked, rule, why);
+                let text = self.verdict_text_for_observers(call, text).await;
                 return Err(CallRefusal::new("policy", text));
             }
         };
         match answer {
             ApprovalAnswer::Yes | ApprovalAnswer::Always => Ok(()),
-            // No person answered: the approver of a subagent refuses every call.
-            ApprovalAnswer::No(why) if self.scope.spec.depth > 0 => {
-                Err(self.block_call(call, entry, subject, &why).await)
-            }
+            // No user gave this answer: the approver of a subagent refuses every call.
+            ApprovalAnswer::No(why) if self.scope.spec.depth > 0 => Err(self
+                .refuse_unapproved_call(call, entry, subject, &why)
+                .await),
             ApprovalAnswer::No(why) => {
                 let why = if why.is_empty() { "no".to_owned() } else { why };
                 let text = format!("refused by the user: {why}\nThe call was not run.");
@@ -487,19 +504,19 @@ impl<'a> ToolGate<'a> {
         }
     }
 
-    /// Refuses a call that needs approval from an agent that cannot ask, and records it for the
-    /// agent's parent.
-    async fn block_call(
+    /// Refuses a call that needs approval because its agent cannot ask a user, and records the
+    /// refusal for the agent's parent.
+    async fn refuse_unapproved_call(
         &self,
         call: &ToolCall,
         entry: &ToolEntry,
         subject: &Subject,
         why: &str,
     ) -> CallRefusal {
-        let line = policy::allow_line(&entry.spec, subject);
+        let line = policy::suggest_allow_line(&entry.spec, subject);
         let shown = format!("`{}` (the operator can allow it with {line})", call.name);
-        let shown = self.verdict_text(call, shown).await;
-        self.scope.progress.note_blocked(&shown);
+        let shown = self.verdict_text_for_observers(call, shown).await;
+        self.scope.progress.record_blocked_call(&shown);
         let text = format!(
             "blocked: {why}, and this call needs one; the operator can allow it in the configuration with `{line}`. The call was \
              not run. Do not try it in another way; say in your answer that you are blocked by it"
@@ -508,17 +525,17 @@ impl<'a> ToolGate<'a> {
     }
 
     /// Returns the context in which a tool runs. Only calls of the model get the list of results
-    /// that it already knows: a plugin always gets the full result, not a reference to an earlier
-    /// one.
+    /// that the model already knows: a plugin always gets the full result instead of a reference to
+    /// an earlier result.
     pub(super) fn tool_ctx(&self, call: &ToolCall) -> ToolCtx {
         let known = self.maker.is_none().then(|| self.scope.spec.known.clone());
         if let Some(known) = &known {
-            known.forget(|call| self.scope.spec.session.has_result(call));
+            known.forget_removed_lines(|call| self.scope.spec.session.has_result(call));
         }
         ToolCtx {
-            caller: self.caller.for_call(&call.id),
+            caller: self.caller.for_tool_call(&call.id),
             cancel: self.cancel.clone(),
-            readable: self.scope.skills.readable(),
+            readable: self.scope.skills.readable_folders(),
             known,
             recorder: None,
             live: Some(self.scope.spec.live.clone()),
@@ -527,8 +544,8 @@ impl<'a> ToolGate<'a> {
     }
 }
 
-/// Converts a person's approvals to the form of a session entry.
-fn recorded_parts(allowed: Vec<(String, SessionApproval)>) -> Vec<AllowedPart> {
+/// Converts the approvals that a user gave to the form of a session entry.
+fn to_allowed_parts(allowed: Vec<(String, SessionApproval)>) -> Vec<AllowedPart> {
     let parts = allowed.into_iter().map(|(key, approved)| AllowedPart {
         key,
         covers: approved.covers,

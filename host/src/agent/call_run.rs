@@ -1,35 +1,39 @@
-//! Runs a tool call that was allowed, within a deadline; then calls `post-tool` and reports the end
-//! of the call.
+//! Runs a tool call that was allowed, up to a deadline. Then calls the hooks of `post-tool` and
+//! reports the end of the call.
 
 use std::sync::Arc;
 
-use super::blobs::keep_blobs;
-use super::call::{AllowedCall, CallRefusal, ToolGate, UnreviewedCall};
-use super::context::context_of;
-use super::stop::blocked_by;
-use super::tracked::TrackedCall;
+use super::blobs::store_blobs;
+use super::call::{AllowedCall, CallRefusal, ToolCallGate, UnreviewedCall};
+use super::context::load_context_text;
+use super::stop::blocking_hook_text;
+use super::tracked::FileTrackedCall;
 use crate::event::Event;
 use crate::message::{EffectClass, ToolResult};
 use crate::point::catalog as at;
-use crate::point::dispatch::{AttributedText, Dispatched};
+use crate::point::dispatch::{AttributedText, DispatchResult};
 use crate::point::payload::{FailureReport, FinishedCall};
 use crate::session::{self, Body};
 use crate::tool::run::run_call;
 use crate::tool::subject::{Subject, WorkspacePath};
 
-/// Maximum length, in bytes, of the result that the session stores for a call of a plugin. No
-/// message contains this result, and a plugin may read much.
+/// Maximum length, in bytes, of the result that the session stores for a call of a plugin. Such a
+/// result is stored only in the record of the call and in no message, and it may be long because
+/// plugins may read large files.
 const KEPT_BYTES: usize = 16 << 10;
 
-/// Result of a call whose path resolves to another file than when the call was judged.
+/// Result of a call whose path leads to another file than at the time when the call was checked.
 const MOVED: &str = "refused by policy: the path leads to another file than when the call was judged, because a link on the way was \
                      changed meanwhile. The call was not run; look at the path, and call again";
 
-impl ToolGate<'_> {
-    /// Writes to the session that calls are about to run. Waits for the disk unless all of them
-    /// only read: after a power failure the session must show that a tool may have changed
-    /// something.
-    pub(super) async fn keep_starts(&self, allowed: &[AllowedCall]) -> Result<(), session::Error> {
+impl ToolCallGate<'_> {
+    /// Writes to the session that these calls are about to run. Waits until the entry is on disk
+    /// unless all calls only read: after a power failure, the session must show that a tool may
+    /// have changed something.
+    pub(super) async fn record_call_starts(
+        &self,
+        allowed: &[AllowedCall],
+    ) -> Result<(), session::Error> {
         let session = &self.scope.spec.session;
         for allowed in allowed {
             let AllowedCall { call, entry, .. } = allowed;
@@ -39,7 +43,7 @@ impl ToolGate<'_> {
                 name: call.name.clone(),
                 effect_class: entry.spec.effect_class,
                 arguments: (!is_told).then(|| call.arguments.clone()),
-                by: self.call_maker(),
+                by: self.calling_party_name(),
             })?;
         }
         let is_read = |allowed: &AllowedCall| allowed.entry.spec.effect_class == EffectClass::Read;
@@ -49,7 +53,7 @@ impl ToolGate<'_> {
         session.synced().await
     }
 
-    /// Runs a call within its deadline.
+    /// Runs a call up to its deadline.
     pub(super) async fn run_call(&self, allowed: AllowedCall) -> UnreviewedCall {
         let AllowedCall {
             call,
@@ -62,24 +66,24 @@ impl ToolGate<'_> {
             call: self
                 .scope
                 .emitter
-                .call_for_watchers(self.caller, &call)
+                .call_for_observers(self.caller, &call)
                 .await,
             effect_class: entry.spec.effect_class,
             plugin: entry.spec.plugin.clone(),
-            by: self.call_maker(),
+            by: self.calling_party_name(),
         });
-        self.scope.progress.note_tool(&call.name);
-        // Check the subject again: approval may have taken minutes, and a link may lead elsewhere
-        // by now.
+        self.scope.progress.record_last_tool(&call.name);
+        // Check the file or other subject of the call again: approval may have taken minutes, and a
+        // symlink may lead elsewhere by now.
         if entry.tool.subject(&call.arguments).await != subject {
-            return CallRefusal::new("policy", MOVED).refused_call(call, notes);
+            return CallRefusal::new("policy", MOVED).into_refused_call(call, notes);
         }
-        // Check the skills again: one may have become active while the person was asked, or in a
+        // Check the skills again: a skill may have become active while the user was asked, or in a
         // parallel call.
-        if let Some(refusal) = self.refusal_of_skill(&entry) {
-            return refusal.refused_call(call, notes);
+        if let Some(refusal) = self.skill_refusal(&entry) {
+            return refusal.into_refused_call(call, notes);
         }
-        let tracked = TrackedCall::begin_call(self.scope, &entry, &call).await;
+        let tracked = FileTrackedCall::begin_call(self.scope, &entry, &call).await;
         let mut ctx = self.tool_ctx(&call);
         ctx.recorder = tracked.recorder();
         let config = &self.scope.spec.config;
@@ -105,7 +109,7 @@ impl ToolGate<'_> {
         UnreviewedCall {
             finished: Arc::new(FinishedCall {
                 plugin: None,
-                result: call.result(keep_blobs(&self.scope.family.root, output).await, is_error),
+                result: call.result(store_blobs(&self.scope.family.root, output).await, is_error),
                 call,
                 is_refused: false,
                 duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
@@ -118,13 +122,13 @@ impl ToolGate<'_> {
         }
     }
 
-    /// Calls `post-tool` and reports the result. The notes of `pre-tool` hooks are appended before
-    /// the `post-tool` hooks see the result: a hook that removes secrets must see everything that
-    /// the caller will read. If the future is dropped halfway, the method may be called again.
+    /// Calls the hooks of `post-tool` and reports the result. The notes of `pre-tool` hooks are
+    /// appended before, because a hook that removes secrets must see everything that the caller
+    /// will read. If the future is dropped before its end, the method may be called again.
     pub(super) async fn finish_call(
         &self,
         ran: &mut UnreviewedCall,
-    ) -> Dispatched<Arc<FinishedCall>> {
+    ) -> DispatchResult<Arc<FinishedCall>> {
         if let Some(report) = ran.fault.clone() {
             self.scope
                 .emitter
@@ -135,12 +139,12 @@ impl ToolGate<'_> {
         let (mut about, mut context) = (None, None);
         if let Some(path) = ran.file.as_deref().filter(|_| self.maker.is_none()) {
             let id = &ran.finished.call.id;
-            about = self.scope.skills.skills_about(id, path);
-            context = context_of(self.scope, id, path).await;
+            about = self.scope.skills.announce_skills_for(id, path);
+            context = load_context_text(self.scope, id, path).await;
             ran.file = None;
         }
         let finished = Arc::make_mut(&mut ran.finished);
-        finished.plugin = self.plugin_of(&finished.call);
+        finished.plugin = self.plugin_of_tool(&finished.call);
         for AttributedText { plugin, text } in ran.notes.drain(..) {
             let note = format!("\n[note from {plugin}: {text}]");
             finished.result.content.push_text(&note);
@@ -148,13 +152,13 @@ impl ToolGate<'_> {
         for text in about.into_iter().chain(context) {
             finished.result.content.push_text(&text);
         }
-        let caller = self.caller.for_call(&ran.finished.call.id);
+        let caller = self.caller.for_tool_call(&ran.finished.call.id);
         let mut finished = self
             .scope
             .emitter
             .dispatch_hooks::<at::PostTool>(&caller, ran.finished.clone())
             .await;
-        if let Some(AttributedText { plugin, text }) = blocked_by(&finished).cloned() {
+        if let Some(AttributedText { plugin, text }) = blocking_hook_text(&finished).cloned() {
             // A hook that must see every result has failed, so the caller does not get the result.
             let result = &mut Arc::make_mut(&mut finished.value).result;
             let why = format!("[the result was withheld by plugin {plugin}: {text}]");
@@ -175,7 +179,7 @@ impl ToolGate<'_> {
         finished
     }
 
-    /// Records in the session that a call has ended, and notifies observers.
+    /// Records in the session that a call has ended, and emits the event about it.
     pub(super) fn report_end(
         &self,
         result: &ToolResult,
@@ -187,7 +191,8 @@ impl ToolGate<'_> {
             kept.content.cut(KEPT_BYTES);
             kept
         });
-        // A failed write does not withhold the result: the next entry reports the error.
+        // If this write fails, the caller still gets the result, and the next write to the session
+        // reports the error.
         self.scope.spec.session.append_or_defer(Body::ToolEnd {
             call: result.call_id.clone(),
             duration_ms,
@@ -198,7 +203,7 @@ impl ToolGate<'_> {
             result: result.clone(),
             duration_ms,
             refused_by,
-            by: self.call_maker(),
+            by: self.calling_party_name(),
         });
     }
 }

@@ -1,8 +1,8 @@
-//! Runs the tool calls of a step: decides the order in which they are judged and run, and adds the
+//! Runs the tool calls of a step: decides the order in which they are checked and run, and adds the
 //! results for the model.
 //!
 //! Consecutive calls that only read run concurrently, up to a maximum; their results keep the order
-//! of the calls. Calls that have not begun when the person sends text are skipped, each with a
+//! of the calls. If the user sends text, the calls that have not begun are skipped, each with a
 //! result that says so.
 //!
 //! Start from [`TurnCalls::run_calls`].
@@ -12,47 +12,48 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::StreamExt;
 
-use super::call::{AllowedCall, ToolGate, UnreviewedCall};
+use super::call::{AllowedCall, ToolCallGate, UnreviewedCall};
 use super::ctx::TurnCtx;
 use super::reflect::second::ReflectionState;
 use super::skill::active::TOOL;
 use super::steering::SteerHandle;
 use super::stop::EarlyStop;
 use crate::message::{Content, EffectClass, Message, Role, ToolCall};
-use crate::point::dispatch::Dispatched;
+use crate::point::dispatch::DispatchResult;
 use crate::point::outcome::Injection;
 use crate::point::payload::FinishedCall;
 
-/// Runs the model's tool calls in one turn. Outlives the future of the turn, which may be dropped
-/// at any await.
+/// Runs the tool calls of the model in one turn. The value exists longer than the future of the
+/// turn, which may be dropped at any `await`.
 #[derive(Default)]
 pub(super) struct TurnCalls {
     /// Calls that ran and whose results are not in the session yet.
     ran: Vec<UnreviewedCall>,
-    /// Whether tools are running. If so, an interrupted turn gives them a moment to stop by
-    /// themselves.
+    /// Whether tools are running. If so, they get a moment to stop by themselves when the turn is
+    /// interrupted.
     is_running: Arc<AtomicBool>,
 }
 
 impl TurnCalls {
-    /// Returns the flag for running tools.
+    /// Returns the flag that is set while tools are running.
     pub(super) fn is_running(&self) -> Arc<AtomicBool> {
         self.is_running.clone()
     }
 
-    /// Sets the flag for running tools until the returned guard is dropped.
-    pub(super) fn mark_running(&self) -> RunningMark {
+    /// Sets the flag for running tools. It is reset when the returned guard is dropped.
+    pub(super) fn mark_tools_running(&self) -> RunningToolsGuard {
         self.is_running.store(true, Ordering::Release);
-        RunningMark(self.is_running.clone())
+        RunningToolsGuard(self.is_running.clone())
     }
 
-    /// Takes the calls whose results were not written to the session.
-    pub(super) fn take_ran(&mut self) -> Vec<UnreviewedCall> {
+    /// Removes and returns the calls whose results were not written to the session.
+    pub(super) fn take_unwritten_calls(&mut self) -> Vec<UnreviewedCall> {
         std::mem::take(&mut self.ran)
     }
 
-    /// Runs the calls of one answer. Returns the messages that plugins add after the results. If
-    /// the answer was cut, `cut` is the result of each call, and no call runs.
+    /// Runs the tool calls in one answer of the model. Returns the messages that plugins add after
+    /// the results. If the answer was truncated, no call runs, and `cut` is the result of each
+    /// call.
     pub(super) async fn run_calls(
         &mut self,
         ctx: &TurnCtx,
@@ -69,7 +70,7 @@ impl TurnCalls {
                 allowed.extend(self.judge_turn_call(ctx, steering, call, cut).await);
                 ctx.scope.budget.count_call();
             }
-            self.run_allowed(ctx, steering, allowed).await?;
+            self.run_allowed_calls(ctx, steering, allowed).await?;
             for id in ids {
                 let Some(at) = self.ran.iter().position(|ran| ran.id() == id) else {
                     continue;
@@ -84,8 +85,8 @@ impl TurnCalls {
                 let finished_call = Arc::unwrap_or_clone(finished.value);
                 let result = Content::ToolResult(finished_call.result);
                 let message = Message::new(Role::Tool, vec![result]);
-                let message = ctx.scope.skills.parts.put_into(message, &id);
-                ctx.keep_message(&message)?;
+                let message = ctx.scope.skills.parts.attach_parts_to(message, &id);
+                ctx.append_message(&message)?;
                 ctx.emit_message(message).await;
                 inject.extend(finished.inject);
             }
@@ -93,8 +94,8 @@ impl TurnCalls {
         Ok(inject)
     }
 
-    /// Judges a call. A refused or skipped call is added to the calls that ran, with its refusal as
-    /// the result.
+    /// Checks a call. A refused or skipped call is added to the calls that ran, with the refusal as
+    /// its result.
     async fn judge_turn_call(
         &mut self,
         ctx: &TurnCtx,
@@ -103,7 +104,7 @@ impl TurnCalls {
         cut: Option<&str>,
     ) -> Option<AllowedCall> {
         let caller = ctx.caller();
-        let gate = ToolGate::for_model(&ctx.scope, &caller);
+        let gate = ToolCallGate::for_model(&ctx.scope, &caller);
         let refused = if let Some(why) = cut {
             gate.refuse_call(call, why).await
         } else if steering.has_steering() {
@@ -118,8 +119,8 @@ impl TurnCalls {
         None
     }
 
-    /// Runs calls concurrently. Each call is added to the calls that ran as soon as it ends.
-    async fn run_allowed(
+    /// Runs allowed calls concurrently. Each is added to the calls that ran as soon as it ends.
+    async fn run_allowed_calls(
         &mut self,
         ctx: &TurnCtx,
         steering: &SteerHandle,
@@ -129,14 +130,14 @@ impl TurnCalls {
             return Ok(());
         }
         let caller = ctx.caller();
-        let gate = ToolGate::for_model(&ctx.scope, &caller);
-        gate.keep_starts(&allowed).await?;
+        let gate = ToolCallGate::for_model(&ctx.scope, &caller);
+        gate.record_call_starts(&allowed).await?;
         self.is_running.store(true, Ordering::Release);
         let runs = allowed.into_iter().map(|allowed| async move {
-            // Text of the person may have arrived while the call waited for a free slot or for a
-            // question to be answered.
+            // The user may have sent text while the call waited for a free slot or for an answer to
+            // a question.
             if steering.has_steering() {
-                allowed.skipped_call()
+                allowed.into_skipped_call()
             } else {
                 gate.run_call(allowed).await
             }
@@ -154,21 +155,21 @@ impl TurnCalls {
     }
 }
 
-/// Guard that resets the flag for running tools when dropped.
-pub(super) struct RunningMark(Arc<AtomicBool>);
+/// Guard that resets the flag for running tools when it is dropped.
+pub(super) struct RunningToolsGuard(Arc<AtomicBool>);
 
-impl Drop for RunningMark {
+impl Drop for RunningToolsGuard {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
 }
 
-/// Groups consecutive calls that only read; every other call is a group of its own.
+/// Groups consecutive calls that only read. Every other call forms a group of its own.
 fn group_calls(ctx: &TurnCtx, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
     let tools = ctx.scope.skills.tools();
     let is_read = |call: &ToolCall| {
         let entry = tools.get(&call.name);
-        // The invocation of a skill runs alone, so that later calls are judged with the skill
+        // The call that invokes a skill runs alone, so that later calls are checked with the skill
         // active.
         entry.is_some_and(|entry| entry.spec.effect_class == EffectClass::Read) && call.name != TOOL
     };
@@ -185,14 +186,14 @@ fn group_calls(ctx: &TurnCtx, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
     groups
 }
 
-/// Runs the `post-tool` hooks, and records the call for reflection.
+/// Calls the hooks of `post-tool`, and records the call for the reflection.
 pub(super) async fn finish_call(
     ctx: &TurnCtx,
     reflected: &mut ReflectionState,
     ran: &mut UnreviewedCall,
-) -> Dispatched<Arc<FinishedCall>> {
+) -> DispatchResult<Arc<FinishedCall>> {
     let caller = ctx.caller();
-    let gate = ToolGate::for_model(&ctx.scope, &caller);
+    let gate = ToolCallGate::for_model(&ctx.scope, &caller);
     let finished = gate.finish_call(ran).await;
     reflected.record_call(&finished.value, ctx.scope.spec.config.reflect.enabled);
     finished

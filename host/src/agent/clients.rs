@@ -1,8 +1,8 @@
-//! Users of the clients whose calls run. A plugin's question during a client's call goes to the
-//! user of that client.
+//! Keeps the users of clients whose tool calls are running. If a plugin asks a question during a
+//! client's call, the question goes to the user of that client.
 //!
 //! The user of one client is never asked about the call of another client. If the plugin makes a
-//! further call, a question in that call goes to the approver of the session.
+//! further call, a question during that call goes to the approver of the session.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -13,68 +13,74 @@ use crate::lock::lock;
 use crate::point::caller::Caller;
 use crate::tool::approval::Approver;
 
-/// Approver of a client's user; `None` if the client cannot ask its user.
+/// Approver that asks the user of a client; `None` if the client cannot ask its user.
 type ClientUser = Option<Arc<dyn Approver>>;
 
 /// Users of the clients' running calls, by call id, and the number of questions that wait for these
 /// users.
 #[derive(Default)]
-pub(super) struct ClientUsers {
+pub(super) struct ClientCallUsers {
     calls: Mutex<HashMap<String, ClientUser>>,
     n_questions: watch::Sender<u32>,
 }
 
-/// Guard of a client's running call; the user is removed when the guard is dropped.
-pub(super) struct ClientCall<'a> {
-    users: &'a ClientUsers,
+/// Guard of a running call of a client. When the guard is dropped, the client's user is removed.
+pub(super) struct ClientCallGuard<'a> {
+    users: &'a ClientCallUsers,
     id: String,
 }
 
-impl ClientUsers {
-    /// Records the user who answers questions during the call with this id.
-    pub(super) fn enter_call(&self, id: &str, user: ClientUser) -> ClientCall<'_> {
+impl ClientCallUsers {
+    /// Records the user who answers questions during the call `id`.
+    pub(super) fn register_client_call_user(
+        &self,
+        id: &str,
+        user: ClientUser,
+    ) -> ClientCallGuard<'_> {
         lock(&self.calls).insert(id.to_owned(), user);
-        ClientCall {
+        ClientCallGuard {
             users: self,
             id: id.to_owned(),
         }
     }
 
-    /// Records that a question waits for a user, until the returned guard is dropped.
-    pub(super) fn begin_question(&self) -> OpenQuestion<'_> {
+    /// Records that a question to a client's user waits for an answer, until the returned guard is
+    /// dropped.
+    pub(super) fn begin_question(&self) -> OpenQuestionGuard<'_> {
         self.n_questions.send_modify(|n| *n += 1);
-        OpenQuestion(self)
+        OpenQuestionGuard(self)
     }
 
-    /// Whether a question waits for a user.
-    pub(super) fn is_asking(&self) -> bool {
+    /// Whether a question to a client's user waits for an answer.
+    pub(super) fn has_open_question(&self) -> bool {
         *self.n_questions.borrow() > 0
     }
 
-    /// Waits until at least one question waits for a user.
-    pub(super) async fn wait_asking(&self) {
-        // An error would mean that the sender was dropped, but `self` still holds it.
+    /// Waits until at least one question to a client's user waits for an answer.
+    pub(super) async fn wait_for_question(&self) {
+        // An error would mean that the sender was dropped, which is impossible while `self` holds
+        // it.
         let _ = self.n_questions.subscribe().wait_for(|n| *n > 0).await;
     }
 
-    /// Returns the user of the client that made this call; `None` if no client made it. Further
-    /// calls that a plugin makes have other ids, so questions in them go to the approver of the
-    /// session.
-    pub(super) fn find_user(&self, caller: &Caller) -> Option<ClientUser> {
+    /// Returns the user of the client that makes the call in `caller`; `None` if no client makes
+    /// it. Calls that a plugin makes during this call have other ids, so questions during them go
+    /// to the approver of the session.
+    pub(super) fn find_client_user(&self, caller: &Caller) -> Option<ClientUser> {
         lock(&self.calls).get(&**caller.call.as_ref()?).cloned()
     }
 }
 
-/// Guard of a question that waits for a user.
-pub(super) struct OpenQuestion<'a>(&'a ClientUsers);
+/// Guard of a question that waits for an answer of a client's user.
+pub(super) struct OpenQuestionGuard<'a>(&'a ClientCallUsers);
 
-impl Drop for OpenQuestion<'_> {
+impl Drop for OpenQuestionGuard<'_> {
     fn drop(&mut self) {
         self.0.n_questions.send_modify(|n| *n = n.saturating_sub(1));
     }
 }
 
-impl Drop for ClientCall<'_> {
+impl Drop for ClientCallGuard<'_> {
     fn drop(&mut self) {
         lock(&self.users.calls).remove(&self.id);
     }
@@ -87,23 +93,26 @@ mod tests {
 
     #[test]
     fn a_user_is_found_by_the_call_while_it_runs() {
-        let users = ClientUsers::default();
+        let users = ClientCallUsers::default();
         let caller = Caller::default();
-        assert!(users.find_user(&caller).is_none());
-        let first = users.enter_call("a", Some(Arc::new(AllowAll)));
-        let second = users.enter_call("b", None);
+        assert!(users.find_client_user(&caller).is_none());
+        let first = users.register_client_call_user("a", Some(Arc::new(AllowAll)));
+        let second = users.register_client_call_user("b", None);
         assert!(matches!(
-            users.find_user(&caller.for_call("a")),
+            users.find_client_user(&caller.for_tool_call("a")),
             Some(Some(_))
         ));
-        assert!(matches!(users.find_user(&caller.for_call("b")), Some(None)));
-        assert!(users.find_user(&caller.for_call("c")).is_none());
+        assert!(matches!(
+            users.find_client_user(&caller.for_tool_call("b")),
+            Some(None)
+        ));
+        assert!(users.find_client_user(&caller.for_tool_call("c")).is_none());
         drop((first, second));
-        assert!(!users.is_asking());
+        assert!(!users.has_open_question());
         let asking = users.begin_question();
-        assert!(users.is_asking());
+        assert!(users.has_open_question());
         drop(asking);
-        assert!(!users.is_asking());
-        assert!(users.find_user(&caller.for_call("a")).is_none());
+        assert!(!users.has_open_question());
+        assert!(users.find_client_user(&caller.for_tool_call("a")).is_none());
     }
 }

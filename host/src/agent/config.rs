@@ -1,4 +1,4 @@
-//! The section `[agent]` of the settings.
+//! Defines the section `[agent]` of the settings.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -18,12 +18,13 @@ use crate::text::clean_line;
 use crate::tool::policy::{PolicyCall, ToolVerdict};
 use crate::tool::subject::{Subject, WorkspacePath};
 
-/// Tool whose policy applies to files that the host itself gives to the model.
+/// Name of the tool whose policy also decides which context files the host may append to the result
+/// of a tool call.
 const READ_FILE: &str = "read_file";
 
 /// Returns a function that decides, by the policy for `read_file`, whether the host may give the
 /// model the file at a path. If the agent does not have that tool, every file is allowed.
-pub(super) fn read_rules(scope: &TurnScope) -> Box<ReadRules> {
+pub(super) fn build_read_filter(scope: &TurnScope) -> Box<ReadRules> {
     let entry = scope.skills.tools().get(READ_FILE).cloned();
     let policy = scope.spec.policy.clone();
     Box::new(move |path| {
@@ -44,7 +45,7 @@ pub(super) fn read_rules(scope: &TurnScope) -> Box<ReadRules> {
 
 /// Returns the context files that apply to a call on `file` and that the model does not have yet.
 /// The path is relative to the workspace.
-pub(super) async fn context_of(scope: &TurnScope, call: &str, file: &str) -> Option<String> {
+pub(super) async fn load_context_text(scope: &TurnScope, call: &str, file: &str) -> Option<String> {
     // Skip files directly in the workspace, because its context files are in the system prompt.
     if !scope.spec.config.context_files || !file.contains('/') {
         return None;
@@ -62,14 +63,14 @@ pub(super) async fn context_of(scope: &TurnScope, call: &str, file: &str) -> Opt
         scope.spec.session.view_messages(find_given)
     };
     let (workspace, path) = (scope.spec.workspace.clone(), file.to_owned());
-    let rules = read_rules(scope);
+    let rules = build_read_filter(scope);
     let read = move || {
         let is_given = |file: &str| given.iter().any(|given| given == file);
-        prompt::files_below(&workspace, &path, is_given, &*rules)
+        prompt::context_files_below(&workspace, &path, is_given, &*rules)
     };
     let found = tokio::task::spawn_blocking(read).await.ok()?;
     for notice in found.notices {
-        show_once(&scope.spec, notice);
+        warn_user_once(&scope.spec, notice);
     }
     let mut text = String::new();
     for part in found.parts {
@@ -78,17 +79,18 @@ pub(super) async fn context_of(scope: &TurnScope, call: &str, file: &str) -> Opt
             "[instructions of the project for work in the folder of {source}, which the host adds here:]"
         );
         let shown = clean_line(file, 200);
-        let notice = format!("the model is given {source}, because it works on {shown}");
+        let notice =
+            format!("added {source} to the conversation, because the model works on {shown}");
         scope.spec.events.emit(Event::notice(Level::Info, notice));
         text.push_str(&format!("\n{line}\n{}", part.text));
         let part = SkillPart::ContextFile(part.source);
-        scope.skills.parts.note_part(call, part, line);
+        scope.skills.parts.record_part(call, part, line);
     }
     (!text.is_empty()).then_some(text)
 }
 
 /// Warns the user, but only once per agent with the same text.
-fn show_once(spec: &AgentSpec, text: String) {
+fn warn_user_once(spec: &AgentSpec, text: String) {
     let mut told = crate::lock::lock(&spec.told);
     if told.insert(text.clone()) {
         spec.events.emit(Event::notice(Level::Warn, text));

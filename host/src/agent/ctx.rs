@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use super::scope::TurnScope;
-use super::stop::{EarlyStop, blocked_by, refuse_turn};
+use super::stop::{EarlyStop, blocking_hook_text, stop_if_blocked};
 use crate::event::Event;
 use crate::lock::lock;
 use crate::message::Message;
 use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::dispatch::Dispatched;
+use crate::point::dispatch::DispatchResult;
 use crate::point::outcome::{Injection, Level};
 use crate::session::Body;
 
@@ -21,7 +21,7 @@ pub(super) struct TurnCtx {
     pub(super) scope: Arc<TurnScope>,
     /// Number of the current step; 0 before the first.
     pub(super) step: u32,
-    /// Messages that are sent with the next request only and not kept.
+    /// Messages that only the next request to the model contains; the session does not store them.
     pub(super) passing: Vec<Message>,
     /// Whether the turn is ending, for any reason.
     pub(super) is_ending: bool,
@@ -41,7 +41,7 @@ impl TurnCtx {
     pub(super) async fn dispatch_point<P: Point>(
         &self,
         payload: impl Into<P::Payload>,
-    ) -> Dispatched<P::Payload> {
+    ) -> DispatchResult<P::Payload> {
         let caller = self.caller();
         let out = self
             .scope
@@ -57,28 +57,28 @@ impl TurnCtx {
     }
 
     /// Calls the hooks of a point at which hooks cannot refuse. If a hook with `on_failure = block`
-    /// fails, the turn ends, so that text that the hook did not check goes no further. `what` names
-    /// the text.
-    pub(super) async fn pass_point<P: Point>(
+    /// fails, the turn ends, because the hook did not check the text. `what` names the text in the
+    /// message for the user, such as "conversation".
+    pub(super) async fn dispatch_or_stop<P: Point>(
         &self,
         what: &str,
         payload: impl Into<P::Payload>,
     ) -> Result<P::Payload, EarlyStop> {
         let out = self.dispatch_point::<P>(payload).await;
-        refuse_turn(what, blocked_by(&out))?;
+        stop_if_blocked(what, blocking_hook_text(&out))?;
         Ok(out.value)
     }
 
     /// Appends a finished message to the session and emits it.
     pub(super) async fn push(&self, message: Message) -> Result<(), EarlyStop> {
-        self.keep_message(&message)?;
+        self.append_message(&message)?;
         self.emit_message(message).await;
         Ok(())
     }
 
     /// Records the last input of the conversation as input of this turn, because this turn
     /// continues an interrupted one.
-    pub(super) fn keep_last_input(&self) {
+    pub(super) fn record_last_input(&self) {
         let find_last = |messages: &[Message]| {
             let last = messages.iter().rfind(|message| message.is_input());
             last.map(|message| message.id.clone())
@@ -87,8 +87,9 @@ impl TurnCtx {
         lock(&self.scope.input_ids).extend(last);
     }
 
-    /// Appends a finished message to the session.
-    pub(super) fn keep_message(&self, message: &Message) -> Result<(), EarlyStop> {
+    /// Appends a complete message to the session and, if it is input of the user, adds its id to
+    /// the input of this turn.
+    pub(super) fn append_message(&self, message: &Message) -> Result<(), EarlyStop> {
         if message.is_input() {
             lock(&self.scope.input_ids).insert(message.id.clone());
         }
@@ -96,40 +97,40 @@ impl TurnCtx {
         Ok(self.scope.spec.session.append(Body::Message { message })?)
     }
 
-    /// Appends an answer of the model to the session. If it cannot be written, it stays in memory
-    /// and is written later.
-    pub(super) fn keep_answer(&self, message: &Message) -> Result<(), EarlyStop> {
+    /// Appends an answer of the model to the session. If the session file cannot be written, the
+    /// answer stays in memory and is written later.
+    pub(super) fn append_answer(&self, message: &Message) -> Result<(), EarlyStop> {
         let message = message.clone();
         let session = &self.scope.spec.session;
-        Ok(session.append_or_hold(Body::Message { message })?)
+        Ok(session.append_or_hold_entry(Body::Message { message })?)
     }
 
     pub(super) async fn emit_message(&self, message: Message) {
-        self.emit_message_as(message, None).await;
+        self.emit_message_with_text(message, None).await;
     }
 
     /// Emits a message to observers and calls the hooks of `message-end`. `shown` is the message's
     /// text for observers, if hooks have already checked it.
-    pub(super) async fn emit_message_as(&self, message: Message, shown: Option<String>) {
+    pub(super) async fn emit_message_with_text(&self, message: Message, shown: Option<String>) {
         let caller = self.caller();
         let shown = self
             .scope
             .emitter
-            .message_for_watchers(&caller, &message, shown)
+            .message_for_observers(&caller, &message, shown)
             .await;
         self.emit_event(Event::MessageEnd { message: shown });
         self.dispatch_point::<at::MessageEnd>(message).await;
     }
 
-    /// Adds injections of plugins: those with `keep` to the session, the others to the next request
-    /// only.
+    /// Adds the messages that plugins inject. A message with `keep` is appended to the session, any
+    /// other is only in the next request.
     pub(super) async fn inject_texts(
         &mut self,
         injections: Vec<(Arc<str>, Injection)>,
     ) -> Result<(), EarlyStop> {
         for (plugin, injection) in injections {
             let keep = injection.keep;
-            let message = self.inject_one(&plugin, injection).await?;
+            let message = self.add_injection(&plugin, injection).await?;
             if !keep {
                 self.passing.push(message);
             }
@@ -137,8 +138,8 @@ impl TurnCtx {
         Ok(())
     }
 
-    /// Creates the message of an injection, and appends it to the session if it is to be kept.
-    pub(super) async fn inject_one(
+    /// Creates the message of an injection, and appends it to the session if `keep` is set.
+    pub(super) async fn add_injection(
         &self,
         plugin: &str,
         injection: Injection,
@@ -157,7 +158,7 @@ impl TurnCtx {
     }
 
     pub(super) fn caller(&self) -> Caller {
-        self.scope.scope_caller(self.step)
+        self.scope.turn_caller(self.step)
     }
 
     pub(super) fn emit_event(&self, event: Event) {

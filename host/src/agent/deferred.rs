@@ -1,13 +1,13 @@
-//! Deferred tools: tools whose descriptions are left out of requests. The model finds them with one
-//! tool and calls them through another.
+//! Deferred tools: tools whose descriptions are left out of requests. The model finds them with the
+//! tool `find_tools` and calls them through the tool `use_tool`.
 //!
-//! A call through `use_tool` becomes a call of the named tool before anything judges it, so schema,
-//! hooks, policy, approval and session file see the named tool. Requests contain the descriptions
-//! of the same two tools for the entire session, whatever was found, so that their prefix stays
+//! A call through `use_tool` is converted to a call of the named tool first, so schema, hooks,
+//! policy, approval and session file see the named tool. All requests of a session contain the same
+//! descriptions of `find_tools` and `use_tool`, whatever was found, so that their prefix stays
 //! cached and nothing has to be restored when a session is resumed.
 //!
-//! It must not know where tools come from, apart from the origin in their descriptions. Start from
-//! [`defer_tools`].
+//! This module must not know where tools come from, apart from the origin in their descriptions.
+//! Start from [`defer_tools`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -23,8 +23,8 @@ use super::spec::AgentSpec;
 use crate::message::{EffectClass, ToolCall, ToolSpec};
 use crate::rank::{WordCounts, WordQuery};
 use crate::text::clean_line;
-use crate::tool::builtin::{spec_of, with_arguments};
-use crate::tool::registry::{ToolRegistry, is_source};
+use crate::tool::builtin::{build_tool_spec, run_with_arguments};
+use crate::tool::registry::{ToolRegistry, is_outside_source};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Name of the tool that finds deferred tools.
@@ -33,7 +33,8 @@ pub(super) const FIND: &str = "find_tools";
 /// Name of the tool that calls deferred tools.
 pub(super) const USE: &str = "use_tool";
 
-/// Minimum number of tools from which a plugin's tools may be deferred like those of MCP servers.
+/// Number of tools from which on the tools of a plugin may be deferred; those of an MCP server
+/// always may be.
 const MANY_TOOLS: usize = 10;
 
 /// Assumed window, in tokens, of a model whose window is not known.
@@ -46,13 +47,13 @@ const MIN_DEFERRED_TOKENS: u64 = 1_000;
 /// Number of bytes of a description that count as one token.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// Maximum number of origins that the description of the search names.
+/// Maximum number of origins (plugins and MCP servers) that the description of `find_tools` lists.
 const MAX_NAMED_ORIGINS: usize = 24;
 
-/// Maximum number of tools that one search describes with their arguments.
+/// Maximum number of tools that one call of `find_tools` describes with their arguments.
 const MAX_FOUND: usize = 8;
 
-/// Maximum number of tools that one search lists by name.
+/// Maximum number of tools that one call of `find_tools` lists by name only.
 const MAX_LISTED: usize = 100;
 
 /// Maximum length of a search query, in bytes.
@@ -78,8 +79,8 @@ pub(super) fn defer_tools(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     }
     let find = FindTools::new(active_turns.clone(), &origins);
     spec.deferred = Arc::new(origins.into_keys().collect());
-    spec.add_built_in(Arc::new(find));
-    spec.add_built_in(Arc::new(UseTool::new()));
+    spec.add_built_in_tool(Arc::new(find));
+    spec.add_built_in_tool(Arc::new(UseTool::new()));
 }
 
 /// Returns the origins whose tools may be deferred, each with the number of its tools and the total
@@ -93,7 +94,7 @@ fn deferrable_origins(tools: &ToolRegistry) -> BTreeMap<String, (usize, u64)> {
         own.0 += 1;
         own.1 = own.1.saturating_add(bytes as u64);
     }
-    origins.retain(|origin, (n_tools, _)| is_source(origin) || *n_tools >= MANY_TOOLS);
+    origins.retain(|origin, (n_tools, _)| is_outside_source(origin) || *n_tools >= MANY_TOOLS);
     origins
 }
 
@@ -110,7 +111,7 @@ impl AgentSpec {
 
 /// Converts a call of [`USE`] to the call of the tool that it names. A call with an invalid name or
 /// invalid arguments is returned unchanged, and the schema of [`USE`] refuses it.
-pub(super) fn named_call(call: ToolCall) -> ToolCall {
+pub(super) fn resolve_use_call(call: ToolCall) -> ToolCall {
     if call.name != USE {
         return call;
     }
@@ -163,16 +164,19 @@ impl FindTools {
             named.join(", ")
         );
         Self {
-            spec: spec_of::<FindArguments>(FIND, &description, EffectClass::Read),
+            spec: build_tool_spec::<FindArguments>(FIND, &description, EffectClass::Read),
             active_turns,
         }
     }
 
-    fn find(&self, asked: &FindArguments, ctx: &ToolCtx) -> ToolOutput {
-        let Some(scope) = self.active_turns.turn_of(&ctx.caller.context.agent) else {
+    fn find_matching_tools(&self, asked: &FindArguments, ctx: &ToolCtx) -> ToolOutput {
+        let Some(scope) = self
+            .active_turns
+            .find_active_turn(&ctx.caller.context.agent)
+        else {
             return ToolOutput::error("no turn is running");
         };
-        let specs = reachable_specs(&scope, asked.from.as_deref());
+        let specs = callable_deferred_tools(&scope, asked.from.as_deref());
         if specs.is_empty() {
             return ToolOutput::error(match &asked.from {
                 Some(from) => format!("there are no tools of `{}`", clean_line(from, 64)),
@@ -182,14 +186,14 @@ impl FindTools {
         let query = asked.query.as_deref().unwrap_or_default();
         let query = query.get(..query.floor_char_boundary(MAX_QUERY_BYTES));
         match WordQuery::new(query.unwrap_or_default()) {
-            Some(query) => ToolOutput::ok(describe_found(query, &specs)),
-            None => ToolOutput::ok(list_names(&specs)),
+            Some(query) => ToolOutput::ok(describe_matches(query, &specs)),
+            None => ToolOutput::ok(list_tool_names(&specs)),
         }
     }
 }
 
 /// Returns the deferred tools that the agent may call now, of the origin `from` or of all origins.
-fn reachable_specs(scope: &TurnScope, from: Option<&str>) -> Vec<Arc<ToolSpec>> {
+fn callable_deferred_tools(scope: &TurnScope, from: Option<&str>) -> Vec<Arc<ToolSpec>> {
     let left: BTreeSet<String> = scope.skills.tool_names().into_iter().collect();
     let is_from = |spec: &ToolSpec| {
         let origin = spec.plugin.as_deref().unwrap_or_default();
@@ -202,18 +206,18 @@ fn reachable_specs(scope: &TurnScope, from: Option<&str>) -> Vec<Arc<ToolSpec>> 
         .collect()
 }
 
-/// Describes the tools that match a query best.
-fn describe_found(mut query: WordQuery, specs: &[Arc<ToolSpec>]) -> String {
+/// Returns descriptions of the tools that match a query best, and the names of further matches.
+fn describe_matches(mut query: WordQuery, specs: &[Arc<ToolSpec>]) -> String {
     let counted: Vec<(WordCounts, &Arc<ToolSpec>)> = specs
         .iter()
-        .map(|spec| (query.count_words(&searched_text(spec)), spec))
+        .map(|spec| (query.count_words(&searchable_text(spec)), spec))
         .collect();
     let mut found: Vec<(f64, &Arc<ToolSpec>)> = counted
         .iter()
-        .filter(|(counts, _)| counts.has_any())
+        .filter(|(counts, _)| counts.has_query_word())
         .map(|(counts, spec)| (query.score(counts), *spec))
         .collect();
-    // The sort is stable, so a tie goes to the tool that comes first in the registry.
+    // The sort is stable, so tools with the same score stay in the order of the registry.
     found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     if found.is_empty() {
         return format!(
@@ -262,7 +266,7 @@ fn describe_tool(text: &mut String, spec: &ToolSpec) {
     );
 }
 
-fn list_names(specs: &[Arc<ToolSpec>]) -> String {
+fn list_tool_names(specs: &[Arc<ToolSpec>]) -> String {
     let names: Vec<&str> = specs
         .iter()
         .take(MAX_LISTED)
@@ -275,15 +279,16 @@ fn list_names(specs: &[Arc<ToolSpec>]) -> String {
     format!("{}{more}", names.join(", "))
 }
 
-/// Returns the text in which a tool is searched: its name in words, its description, and the names
-/// and descriptions of its arguments. The name appears twice, so that it has more weight.
-fn searched_text(spec: &ToolSpec) -> String {
-    let name = words_of(&spec.name);
+/// Returns the text in which the words of a query are counted: the tool's name split into words,
+/// its description, and the names and descriptions of its arguments. The name appears twice, so
+/// that it has more weight.
+fn searchable_text(spec: &ToolSpec) -> String {
+    let name = split_camel_case(&spec.name);
     let mut text = format!("{name} {name} {}", spec.description);
     let properties = spec.parameters.get("properties").and_then(Value::as_object);
     for (name, about) in properties.into_iter().flatten() {
         text.push(' ');
-        text.push_str(&words_of(name));
+        text.push_str(&split_camel_case(name));
         if let Some(about) = about.get("description").and_then(Value::as_str) {
             text.push(' ');
             text.push_str(about);
@@ -300,7 +305,7 @@ fn argument_names(schema: &Value) -> Vec<String> {
 
 /// Splits `createIssue` into `create Issue`. Other separators need no change, because they end
 /// words anyway.
-fn words_of(name: &str) -> String {
+fn split_camel_case(name: &str) -> String {
     let mut words = String::with_capacity(name.len() + 8);
     let mut was_lower = false;
     for c in name.chars() {
@@ -319,8 +324,8 @@ impl Tool for FindTools {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        with_arguments(value, move |asked: FindArguments| {
-            ready(self.find(&asked, ctx))
+        run_with_arguments(value, move |asked: FindArguments| {
+            ready(self.find_matching_tools(&asked, ctx))
         })
     }
 }
@@ -338,14 +343,14 @@ struct UseArguments {
     arguments: serde_json::Map<String, Value>,
 }
 
-/// The tool through which deferred tools are called. It never runs itself: [`named_call`] converts
-/// its calls.
+/// The tool through which deferred tools are called. It never runs itself: [`resolve_use_call`]
+/// converts its calls.
 struct UseTool(ToolSpec);
 
 impl UseTool {
     fn new() -> Self {
         let description = format!("Calls a tool that `{FIND}` found.");
-        Self(spec_of::<UseArguments>(
+        Self(build_tool_spec::<UseArguments>(
             USE,
             &description,
             EffectClass::Read,
@@ -384,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_call_through_another_tool_is_a_call_of_the_named_one() {
-        let call = |arguments: Value| named_call(ToolCall::new("1", USE, arguments));
+        let call = |arguments: Value| resolve_use_call(ToolCall::new("1", USE, arguments));
         let named = call(json!({"name": "mcp__a__b", "arguments": {"n": 1}}));
         assert_eq!((named.name.as_str(), named.id.as_str()), ("mcp__a__b", "1"));
         assert_eq!(named.arguments, json!({"n": 1}));
@@ -403,7 +408,7 @@ mod tests {
         ] {
             assert_eq!(call(odd).name, USE);
         }
-        let other = named_call(ToolCall::new(
+        let other = resolve_use_call(ToolCall::new(
             "1",
             "bash",
             json!({"name": "x", "arguments": {}}),
@@ -424,7 +429,7 @@ mod tests {
             ),
         ];
         let first = |query: &str| {
-            let text = describe_found(WordQuery::new(query).unwrap(), &specs);
+            let text = describe_matches(WordQuery::new(query).unwrap(), &specs);
             let line = text.lines().find(|line| line.starts_with("mcp__"));
             line.and_then(|line| line.split(':').next())
                 .unwrap_or_default()
@@ -433,7 +438,7 @@ mod tests {
         assert_eq!(first("create an issue"), "mcp__a__createIssue");
         assert_eq!(first("list issues"), "mcp__a__list_issues");
         assert_eq!(first("mailbox recipient"), "mcp__a__send");
-        let nothing = describe_found(WordQuery::new("zebra").unwrap(), &specs);
+        let nothing = describe_matches(WordQuery::new("zebra").unwrap(), &specs);
         assert!(nothing.contains("3 can be found"), "{nothing}");
     }
 
@@ -450,9 +455,9 @@ mod tests {
                 )
             })
             .collect();
-        let text = describe_found(WordQuery::new("find word").unwrap(), &specs);
+        let text = describe_matches(WordQuery::new("find word").unwrap(), &specs);
         assert!(text.len() < 20_000, "{}", text.len());
         assert!(text.contains("500 found") && text.contains("also found: "));
-        assert!(list_names(&specs).contains("and 400 more"));
+        assert!(list_tool_names(&specs).contains("and 400 more"));
     }
 }

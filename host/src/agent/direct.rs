@@ -1,8 +1,8 @@
-//! Calls single hooks outside the course of a turn, for a case of a plugin that names a point and a
-//! payload.
+//! Calls single hooks without running the agent loop, for a test case of a plugin that names a
+//! point and a payload.
 //!
 //! The hooks run through the usual dispatcher in a turn of the session, so that they can use the
-//! model, tools and the conversation as in any turn. The agent loop does not run.
+//! model, tools and the conversation as in any turn.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use super::scope::TurnScope;
 use crate::event::Event;
 use crate::point::Point;
 use crate::point::caller::Caller;
-use crate::point::dispatch::Dispatched;
+use crate::point::dispatch::DispatchResult;
 use crate::point::payload::{Source, StopReason, TurnSummary};
 use crate::session::Body;
 
@@ -67,10 +67,10 @@ impl DirectTurn<'_> {
         payload: P::Payload,
         step: u32,
         call: Option<&str>,
-    ) -> Result<Dispatched<P::Payload>, Error> {
-        let mut caller = self.scope.scope_caller(step);
+    ) -> Result<DispatchResult<P::Payload>, Error> {
+        let mut caller = self.scope.turn_caller(step);
         if let Some(id) = call {
-            caller = caller.for_call(id);
+            caller = caller.for_tool_call(id);
         }
         let out = self
             .scope
@@ -83,17 +83,17 @@ impl DirectTurn<'_> {
                 .emit_injection(&caller, plugin, injection.clone())
                 .await?;
         }
-        self.agent.settle().await;
+        self.agent.wait_for_background_hooks().await;
         Ok(out)
     }
 
     /// Returns the caller for the given step of the turn.
     pub fn direct_caller(&self, step: u32) -> Caller {
-        self.scope.scope_caller(step)
+        self.scope.turn_caller(step)
     }
 
-    /// Ends the turn. If a hook that must see everything failed, returns the reason with which it
-    /// would have ended a normal turn.
+    /// Ends the turn. If a hook with `on_failure = "block"` failed, returns the reason with which
+    /// the failure would have ended a normal turn.
     ///
     /// # Errors
     /// The session cannot be written.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::judged::JudgedCalls;
+use super::judged::ObserverCallCache;
 use super::sink::AgentSink;
 use super::spec::AgentSpec;
 use crate::event::Event;
@@ -13,7 +13,7 @@ use crate::message::Message;
 use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::dispatch::{Dispatched, Dispatcher};
+use crate::point::dispatch::{DispatchResult, Dispatcher};
 use crate::point::merge::injected_message;
 use crate::point::outcome::Injection;
 use crate::session::{self, Body};
@@ -23,8 +23,8 @@ pub(super) struct EventEmitter {
     pub(super) spec: Arc<AgentSpec>,
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) sink: Arc<AgentSink>,
-    /// Calls whose arguments hooks have already changed for observers.
-    pub(super) judged_calls: JudgedCalls,
+    /// Cache of the calls that hooks have already changed for observers.
+    pub(super) judged_calls: ObserverCallCache,
 }
 
 impl EventEmitter {
@@ -37,7 +37,7 @@ impl EventEmitter {
             spec,
             dispatcher,
             sink,
-            judged_calls: JudgedCalls::default(),
+            judged_calls: ObserverCallCache::default(),
         }
     }
 
@@ -46,9 +46,9 @@ impl EventEmitter {
         &self,
         caller: &Caller,
         payload: impl Into<P::Payload>,
-    ) -> Dispatched<P::Payload> {
-        // If a plugin caused this call, leave earlier failures to the outer call, which waits for
-        // that plugin.
+    ) -> DispatchResult<P::Payload> {
+        // If a plugin caused this call, report only the failures of this call: the outer call,
+        // which waits for that plugin, reports the earlier ones.
         let is_caused = caller.call_chain.len() > self.spec.call_chain.len();
         let n_before = if is_caused { self.sink.n_failures() } else { 0 };
         let out = self.dispatcher.dispatch::<P>(caller, payload).await;
@@ -73,16 +73,17 @@ impl EventEmitter {
             text: text.clone(),
             keep,
         })?;
-        // The text may quote the model, so observers get it as hooks let them see it.
-        let text = self.for_watchers(caller, text).await;
+        // The text may quote the model, so observers get the text after the hooks that check it.
+        let text = self.text_for_observers(caller, text).await;
         self.spec
             .events
             .emit(Event::Injected { plugin, text, keep });
         Ok(message)
     }
 
-    /// Records and emits a correction: the text that was shown, and the text that replaces it.
-    pub(super) fn correct_text(&self, shown: String, text: String) {
+    /// Records and emits a correction: observers have received the text `shown`, and the text
+    /// `text` replaces it.
+    pub(super) fn emit_correction(&self, shown: String, text: String) {
         self.spec.session.append_or_defer(Body::Corrected {
             shown: shown.clone(),
             text: text.clone(),

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use super::answer_schema::AnswerCheck;
+use super::answer_schema::TurnAnswerSchemaCheck;
 use super::calls::finish_call;
 use super::outcome::{Error, TurnOutcome};
-use super::stop::{EarlyStop, blocked_by, withheld_text};
+use super::stop::{EarlyStop, blocking_hook_text, withheld_text};
 use super::turn::TurnRun;
 use crate::event::Event;
 use crate::message::{Message, Role};
@@ -37,7 +37,7 @@ const MAKE_ROOM: &str = "; make room there, or make it writable: an answer that 
 /// Returns the answer in the output of a turn that ended because the session could not be written;
 /// `None` if the turn ended otherwise or has no answer.
 #[must_use]
-pub fn unkept_answer(output: &str) -> Option<&str> {
+pub fn unsaved_answer(output: &str) -> Option<&str> {
     let (answer, _) = output.rsplit_once(HOST_FAILED)?;
     Some(answer.trim_end()).filter(|answer| !answer.is_empty())
 }
@@ -50,10 +50,11 @@ pub fn partial_answer(output: &str) -> &str {
     begun.map_or("", |(begun, _)| begun)
 }
 
-/// Returns the part of an output that was not shown yet, or the complete output if `shown` is not
-/// its prefix. White space is ignored, because the parts of an answer are joined in different ways.
+/// Returns the part of an output that the user has not been shown yet, or the complete output if
+/// `shown` is not its prefix. White space is ignored in the comparison, because the parts of an
+/// answer are joined in different ways.
 #[must_use]
-pub fn unshown_rest<'a>(output: &'a str, shown: &str) -> &'a str {
+pub fn remaining_output<'a>(output: &'a str, shown: &str) -> &'a str {
     let mut chars = output.char_indices().filter(|(_, c)| !c.is_whitespace());
     let mut end = 0;
     for wanted in shown.chars().filter(|c| !c.is_whitespace()) {
@@ -83,7 +84,7 @@ impl TurnRun<'_> {
             Ok(()) => (StopReason::Done, None, None),
             Err(EarlyStop::MaxSteps) => (StopReason::MaxSteps, None, None),
             Err(EarlyStop::Blocked(text)) => {
-                self.settle_shown(&text);
+                self.correct_shown_text(&text);
                 (StopReason::Blocked, Some(text), None)
             }
             Err(EarlyStop::Cancelled) => {
@@ -92,27 +93,27 @@ impl TurnRun<'_> {
             }
             Err(EarlyStop::Provider(why)) => {
                 self.report_failure("provider", &why).await;
-                given = self.output_partial().await;
+                given = self.output_partial_answer().await;
                 let text = format!("{NO_ANSWER}{why}]");
                 (StopReason::Failed, Some(text), None)
             }
             Err(EarlyStop::WrongAnswer(why)) => {
                 let text = format!("{WRONG_ANSWER}{why}]");
                 self.report_failure("answer", &text).await;
-                self.settle_shown(&text);
+                self.correct_shown_text(&text);
                 (StopReason::Failed, Some(text), None)
             }
             Err(EarlyStop::Loop { plugin, why }) => {
                 let text = format!("{LOOP_FAILED}{plugin} failed: {why}; the turn was ended]");
                 self.report_failure("loop", &text).await;
-                given = self.give_done().await;
+                given = self.output_last_text().await;
                 (StopReason::Failed, Some(text), None)
             }
             Err(EarlyStop::Host(error)) => {
                 let why = error_chain(&error) + MAKE_ROOM;
                 self.report_failure("session", &why).await;
                 if let Some(answer) = self.unkept.take().filter(|text| !text.trim().is_empty()) {
-                    given = self.give_rest(answer).await;
+                    given = self.output_incomplete_answer(answer).await;
                 }
                 let text = format!("{HOST_FAILED}{why}]");
                 (StopReason::Failed, Some(text), Some(error))
@@ -123,13 +124,13 @@ impl TurnRun<'_> {
         {
             self.outputs.push(text);
         }
-        let closed = given.and(self.close_open(stop).await);
+        let closed = given.and(self.close_open_calls(stop).await);
         let scope = self.ctx.scope.clone();
-        self.agent.join_archived(&scope).await;
+        self.agent.archive_ready_turns(&scope).await;
         if self.ctx.scope.cancel.is_cancelled() {
             self.agent.archival.stop_archiving().await;
         }
-        self.ctx.scope.end_agents().await;
+        self.ctx.scope.stop_running_subagents().await;
         // Background hooks outlive the turn and may still start subagents, so disarm the guard that
         // would end the subagents.
         if let Some(guard) = self.agents_guard.take() {
@@ -150,19 +151,19 @@ impl TurnRun<'_> {
         self.ctx
             .dispatch_point::<at::TurnEnd>(outcome.summary.clone())
             .await;
-        self.take_halt(&mut outcome);
+        self.apply_halt(&mut outcome);
         if let Some(keeping) = self.keeping.take() {
             // The task logs its own errors.
             let _ = keeping.await;
         }
         let synced = session.synced().await;
-        self.ctx.scope.end_scope();
+        self.ctx.scope.mark_turn_ended();
         self.ctx.emit_event(Event::TurnEnd {
             turn: outcome.turn,
             summary: outcome.summary.clone(),
             output: outcome.output.clone(),
         });
-        // Return the first error only, because it caused the others.
+        // Return the error that ended the turn, because it caused the errors after it.
         if let Some(error) = fault {
             return Err(error);
         }
@@ -174,16 +175,16 @@ impl TurnRun<'_> {
                 let (compaction, stop) = (&self.agent.compaction, outcome.summary.stop);
                 let archival = &mut self.agent.archival;
                 archival
-                    .note_due(&self.ctx.scope, compaction, self.begins_at, stop)
+                    .record_due_turn(&self.ctx.scope, compaction, self.begins_at, stop)
                     .await;
                 Ok(outcome)
             }
         }
     }
 
-    /// Changes the stop reason to `Blocked` if a hook that must see everything failed while the
-    /// turn was ending.
-    fn take_halt(&self, outcome: &mut TurnOutcome) {
+    /// Changes the stop reason to `Blocked` if a hook with `on_failure = "block"` failed at a point
+    /// that cannot be blocked.
+    fn apply_halt(&self, outcome: &mut TurnOutcome) {
         if !self.agent.is_main() {
             return;
         }
@@ -201,17 +202,17 @@ impl TurnRun<'_> {
     }
 
     /// Adds a result for every open call, and stores the streamed part of an interrupted answer.
-    async fn close_open(&mut self, stop: StopReason) -> Result<(), EarlyStop> {
+    async fn close_open_calls(&mut self, stop: StopReason) -> Result<(), EarlyStop> {
         let why = if stop == StopReason::Cancelled {
             CANCELLED
         } else {
             ABANDONED
         };
         let session = self.agent.spec.session.clone();
-        self.keep_partial().await?;
-        // Calls that have ended keep their results, but pass the `post-tool` hooks first, one of
-        // which may remove secrets.
-        let ran = self.calls.take_ran();
+        self.store_partial_answer().await?;
+        // The result of a call that has ended is kept, but passes the `post-tool` hooks first,
+        // because they may remove secrets from it.
+        let ran = self.calls.take_unwritten_calls();
         let (mut known, mut inject) = (Vec::with_capacity(ran.len()), Vec::new());
         for mut call in ran {
             let finished = finish_call(&self.ctx, &mut self.reflected, &mut call).await;
@@ -219,7 +220,7 @@ impl TurnRun<'_> {
             let result = Arc::unwrap_or_clone(finished.value).result;
             let id = result.call_id.clone();
             let message = Message::result(result);
-            known.push(self.ctx.scope.skills.parts.put_into(message, &id));
+            known.push(self.ctx.scope.skills.parts.attach_parts_to(message, &id));
             inject.extend(finished.inject);
         }
         for message in session.close_calls(&known, why)? {
@@ -229,27 +230,28 @@ impl TurnRun<'_> {
     }
 
     /// Outputs the part of an answer that arrived before the model failed, as far as hooks allow:
-    /// it was paid for, and may be useful.
-    async fn output_partial(&mut self) -> Result<(), EarlyStop> {
-        match self.keep_partial().await? {
-            Some(text) => self.give_rest(text).await,
+    /// the provider bills that part, and it may be useful.
+    async fn output_partial_answer(&mut self) -> Result<(), EarlyStop> {
+        match self.store_partial_answer().await? {
+            Some(text) => self.output_incomplete_answer(text).await,
             None => Ok(()),
         }
     }
 
-    /// Outputs the last text of the model after the turn's loop failed, as far as hooks allow.
-    async fn give_done(&mut self) -> Result<(), EarlyStop> {
-        let draft = self.answer.take_draft();
+    /// Outputs the last text that the model wrote before the loop of the turn failed, as far as
+    /// hooks allow.
+    async fn output_last_text(&mut self) -> Result<(), EarlyStop> {
+        let draft = self.answer.take_last_model_text();
         match draft.trim().is_empty() {
             true => Ok(()),
-            false => self.give_rest(draft).await,
+            false => self.output_incomplete_answer(draft).await,
         }
     }
 
     /// Outputs an incomplete answer of a turn that failed.
-    async fn give_rest(&mut self, text: String) -> Result<(), EarlyStop> {
-        self.answers = AnswerCheck::default();
-        match self.give_output(text).await {
+    async fn output_incomplete_answer(&mut self, text: String) -> Result<(), EarlyStop> {
+        self.answers = TurnAnswerSchemaCheck::default();
+        match self.emit_output(text).await {
             // The refusal is already in the output, and the turn counts as failed in any case.
             Err(EarlyStop::Blocked(_)) => Ok(()),
             given => given,
@@ -259,7 +261,7 @@ impl TurnRun<'_> {
     /// Stores the streamed part of an interrupted answer, because the user has read it and may
     /// refer to it. Returns that text as changed by hooks; `None` if nothing was streamed or a hook
     /// withheld it.
-    async fn keep_partial(&mut self) -> Result<Option<String>, EarlyStop> {
+    async fn store_partial_answer(&mut self) -> Result<Option<String>, EarlyStop> {
         let partial = std::mem::take(&mut self.progress.partial);
         if partial.trim().is_empty() {
             return Ok(None);
@@ -267,12 +269,12 @@ impl TurnRun<'_> {
         let text = format!("{partial}\n\n[the answer was cut off here]");
         let message = Message::text(Role::Assistant, text);
         let reviewed = self.ctx.dispatch_point::<at::PostReason>(message).await;
-        if let Some(said) = blocked_by(&reviewed) {
-            self.settle_shown(&withheld_text(said));
+        if let Some(said) = blocking_hook_text(&reviewed) {
+            self.correct_shown_text(&withheld_text(said));
             return Ok(None);
         }
         let text = reviewed.value.joined_text();
-        self.settle_shown(&text);
+        self.correct_shown_text(&text);
         self.ctx.push(reviewed.value).await?;
         Ok(Some(text))
     }
@@ -314,7 +316,7 @@ mod tests {
 
     use tokio_util::sync::CancellationToken;
 
-    use super::unshown_rest;
+    use super::remaining_output;
     use crate::agent::{AgentConfig, AgentSpec, LiveAgent, TurnSpec};
     use crate::event::Events;
     use crate::point::payload::Source;
@@ -384,9 +386,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_disk_fails_the_turn_wherever_it_is_full_and_the_turn_still_ends() {
+    async fn a_turn_still_emits_its_end_event_if_the_disk_is_full() {
         for room in (0..10_000).step_by(100) {
-            let (session, _) = Session::on_small_disk(room);
+            let (session, _) = Session::session_on_small_disk(room);
             let script = vec![Reply::text("done")];
             let (has_failed, names) = run(session, script, Path::new("/none")).await;
             assert_eq!(names.last(), Some(&"turn-end"), "{room}");
@@ -400,7 +402,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_changed_before_the_call_is_on_the_disk() {
+    async fn a_tool_changes_files_only_after_its_call_is_on_the_disk() {
         let place = tempfile::tempdir().unwrap();
         let arguments = serde_json::json!({"path": "new.txt", "content": "x"});
         let script = || {
@@ -409,18 +411,19 @@ mod tests {
                 Reply::text("done"),
             ]
         };
-        let (has_failed, names) = run(Session::on_broken_disk(), script(), place.path()).await;
+        let (has_failed, names) =
+            run(Session::session_on_broken_disk(), script(), place.path()).await;
         assert!(has_failed);
         assert_eq!(names.last(), Some(&"turn-end"));
         assert!(!place.path().join("new.txt").exists());
 
-        let (session, _) = Session::on_small_disk(100_000);
+        let (session, _) = Session::session_on_small_disk(100_000);
         let (has_failed, _) = run(session, script(), place.path()).await;
         assert!(!has_failed && place.path().join("new.txt").exists());
     }
 
     #[test]
-    fn only_what_was_not_shown_is_shown_at_the_end() {
+    fn the_end_of_a_turn_shows_only_text_that_was_not_shown_yet() {
         let table = [
             ("all of it", "", "all of it"),
             ("all of it", "all of it\n", ""),
@@ -431,7 +434,7 @@ mod tests {
         ];
         for (output, shown, expected) in table {
             assert_eq!(
-                unshown_rest(output, shown),
+                remaining_output(output, shown),
                 expected,
                 "{output:?} {shown:?}"
             );

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::call::{AllowedCall, AskedPerson, ToolGate, UnreviewedCall};
+use super::call::{AllowedCall, PersonToAsk, ToolCallGate, UnreviewedCall};
 use super::scope::TurnScope;
-use super::stop::blocked_by;
+use super::stop::blocking_hook_text;
 use crate::lock::lock;
 use crate::message::{EffectClass, Parts, ToolCall, ToolResult, ToolSpec};
 use crate::point::caller::Caller;
@@ -35,11 +35,11 @@ pub struct ForeignRequest {
     /// the call. The names of plugins cannot contain a `:`.
     pub client: Arc<str>,
     /// Call, result or prompt that the agent asks about.
-    pub about: ForeignAct,
+    pub about: ExternalAgentAction,
 }
 
 /// Call, result or prompt that another agent asks about.
-pub enum ForeignAct {
+pub enum ExternalAgentAction {
     /// A tool call that is about to run. If this host has an equivalent tool, the call has the name
     /// and the arguments of that tool.
     Call {
@@ -47,8 +47,7 @@ pub enum ForeignAct {
         call: ToolCall,
         /// Effect class of the tool.
         effect_class: EffectClass,
-        /// Reason why the agent cannot ask its user; `None` if it asks when a hook or a rule
-        /// requires it.
+        /// Reason why the agent cannot ask its user for approval; `None` if it can.
         cannot_ask: Option<String>,
     },
     /// A tool call that has run.
@@ -69,21 +68,21 @@ pub enum ForeignAct {
 
 /// Verdict on a request.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ForeignVerdict {
+pub struct ExternalAgentVerdict {
     /// Reason for the refusal, with the name of the plugin or other part that refused; `None` if
     /// the request is allowed.
     pub refused: Option<String>,
     /// Question that the agent must ask its user before the call runs; `None` if none is required.
     pub asked: Option<String>,
     /// Change by hooks; `None` if nothing changed.
-    pub changed: Option<ForeignChange>,
+    pub changed: Option<ExternalAgentChange>,
     /// Texts of hooks for the model, each with the name of its plugin.
     pub notes: Vec<String>,
 }
 
 /// New value after a change by hooks.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ForeignChange {
+pub enum ExternalAgentChange {
     /// Arguments of a call.
     Arguments(Value),
     /// Result of a call.
@@ -92,7 +91,7 @@ pub enum ForeignChange {
     Prompt(String),
 }
 
-impl ForeignVerdict {
+impl ExternalAgentVerdict {
     /// Creates a verdict that refuses the request.
     #[must_use]
     pub fn refused(why: impl Into<String>) -> Self {
@@ -107,11 +106,11 @@ impl ForeignRequest {
     /// Returns the approximate size of the request in memory, in bytes.
     pub(super) fn n_bytes(&self) -> usize {
         match &self.about {
-            ForeignAct::Call { call, .. } => call.arguments.to_string().len(),
-            ForeignAct::Result { call, content, .. } => {
+            ExternalAgentAction::Call { call, .. } => call.arguments.to_string().len(),
+            ExternalAgentAction::Result { call, content, .. } => {
                 call.arguments.to_string().len() + content.text().len()
             }
-            ForeignAct::Prompt { text } => text.len(),
+            ExternalAgentAction::Prompt { text } => text.len(),
         }
     }
 }
@@ -121,69 +120,73 @@ pub(super) async fn judge_request(
     scope: &TurnScope,
     step: u32,
     request: ForeignRequest,
-) -> ForeignVerdict {
+) -> ExternalAgentVerdict {
     let ForeignRequest { client, about } = request;
-    let caller = scope.scope_caller(step);
+    let caller = scope.turn_caller(step);
     let judged = async {
         match about {
-            ForeignAct::Call {
+            ExternalAgentAction::Call {
                 call,
                 effect_class,
                 cannot_ask,
             } => {
-                let asker = AgentApprover::default();
+                let asker = QuestionRecordingApprover::default();
                 let asked = match &cannot_ask {
-                    Some(why) => AskedPerson::Nobody(why),
-                    None => AskedPerson::Client(Some(&asker)),
+                    Some(why) => PersonToAsk::Nobody(why),
+                    None => PersonToAsk::Client(Some(&asker)),
                 };
-                let gate = ToolGate::for_agent(scope, &caller, &client, asked);
+                let gate = ToolCallGate::for_agent(scope, &caller, &client, asked);
                 let mut verdict = judge_call(gate, call, effect_class).await;
                 verdict.asked = asker.take_question().filter(|_| verdict.refused.is_none());
                 verdict
             }
-            ForeignAct::Result {
+            ExternalAgentAction::Result {
                 call,
                 content,
                 is_error,
             } => {
-                let nobody = AskedPerson::Client(None);
-                let gate = ToolGate::for_agent(scope, &caller, &client, nobody);
+                let nobody = PersonToAsk::Client(None);
+                let gate = ToolCallGate::for_agent(scope, &caller, &client, nobody);
                 judge_result(gate, call, content, is_error).await
             }
-            ForeignAct::Prompt { text } => judge_prompt(scope, &caller, text).await,
+            ExternalAgentAction::Prompt { text } => judge_prompt(scope, &caller, text).await,
         }
     };
     tokio::select! {
         biased;
-        () = scope.cancel.cancelled() => ForeignVerdict::refused(ENDED),
+        () = scope.cancel.cancelled() => ExternalAgentVerdict::refused(ENDED),
         verdict = judged => verdict,
     }
 }
 
 /// Judges a call before it runs.
 async fn judge_call(
-    gate: ToolGate<'_>,
+    gate: ToolCallGate<'_>,
     call: ToolCall,
     effect_class: EffectClass,
-) -> ForeignVerdict {
+) -> ExternalAgentVerdict {
     let tools = gate.scope.skills.tools();
     let own = tools.get(&call.name);
     let own = own.filter(|own| own.spec.plugin.is_none());
-    let entry = foreign_entry(&call.name, effect_class, own.map(|own| own.tool.clone()));
+    let entry =
+        external_agent_tool_entry(&call.name, effect_class, own.map(|own| own.tool.clone()));
     gate.emit_call(&call).await;
     let (mut proposed, mut notes) = (call.clone(), Vec::new());
-    let subject = match gate.check_entry(&mut proposed, &entry, &mut notes).await {
+    let subject = match gate
+        .check_known_tool_call(&mut proposed, &entry, &mut notes)
+        .await
+    {
         Ok(subject) => subject,
         Err(refusal) => {
-            let mut ran = refusal.refused_call(proposed, notes);
+            let mut ran = refusal.into_refused_call(proposed, notes);
             // The refusal may quote the call, so it passes the hooks that mask secrets in results.
             let finished = gate.finish_call(&mut ran).await;
-            return ForeignVerdict::refused(finished.value.result.content.to_string());
+            return ExternalAgentVerdict::refused(finished.value.result.content.to_string());
         }
     };
     let changed = (proposed.arguments != call.arguments)
-        .then(|| ForeignChange::Arguments(proposed.arguments.clone()));
-    let told = notes.iter().map(note_text).collect();
+        .then(|| ExternalAgentChange::Arguments(proposed.arguments.clone()));
+    let told = notes.iter().map(hook_note_text).collect();
     let allowed = AllowedCall {
         is_changed: changed.is_some(),
         call: proposed,
@@ -191,27 +194,27 @@ async fn judge_call(
         subject,
         notes,
     };
-    if let Err(error) = gate.note_start(&allowed) {
+    if let Err(error) = gate.record_start(&allowed) {
         let why = format!("the session of the guard failed: {}", error_chain(&error));
-        return ForeignVerdict::refused(why);
+        return ExternalAgentVerdict::refused(why);
     }
-    ForeignVerdict {
+    ExternalAgentVerdict {
         changed,
         notes: told,
-        ..ForeignVerdict::default()
+        ..ExternalAgentVerdict::default()
     }
 }
 
-impl ToolGate<'_> {
+impl ToolCallGate<'_> {
     /// Records that another agent is about to run a call. Does not wait for the disk: after a power
     /// failure, the other agent's own log is the record of its calls.
-    fn note_start(&self, allowed: &AllowedCall) -> Result<(), crate::session::Error> {
+    fn record_start(&self, allowed: &AllowedCall) -> Result<(), crate::session::Error> {
         self.scope.spec.session.append(Body::ToolStart {
             call: allowed.call.id.clone(),
             name: allowed.call.name.clone(),
             effect_class: allowed.entry.spec.effect_class,
             arguments: Some(allowed.call.arguments.clone()),
-            by: self.call_maker(),
+            by: self.calling_party_name(),
         })?;
         Ok(())
     }
@@ -219,11 +222,11 @@ impl ToolGate<'_> {
 
 /// Judges the result of a call with the hooks of `post-tool`.
 async fn judge_result(
-    gate: ToolGate<'_>,
+    gate: ToolCallGate<'_>,
     call: ToolCall,
     content: Parts,
     is_error: bool,
-) -> ForeignVerdict {
+) -> ExternalAgentVerdict {
     let before = content.clone();
     let mut ran = UnreviewedCall {
         finished: Arc::new(FinishedCall {
@@ -244,44 +247,44 @@ async fn judge_result(
     };
     let finished = gate.finish_call(&mut ran).await;
     let content = &finished.value.result.content;
-    let changed = (*content != before).then(|| ForeignChange::Content(content.clone()));
+    let changed = (*content != before).then(|| ExternalAgentChange::Content(content.clone()));
     let notes = finished.inject.iter();
-    ForeignVerdict {
+    ExternalAgentVerdict {
         changed,
         notes: notes
             .map(|(plugin, injection)| injected_text(plugin, &injection.text))
             .collect(),
-        ..ForeignVerdict::default()
+        ..ExternalAgentVerdict::default()
     }
 }
 
 /// Judges a prompt with the hooks of `turn-start`, then of `pre-assess`, as for a turn of this
 /// host.
-async fn judge_prompt(scope: &TurnScope, caller: &Caller, text: String) -> ForeignVerdict {
+async fn judge_prompt(scope: &TurnScope, caller: &Caller, text: String) -> ExternalAgentVerdict {
     let input = TurnInput {
         text: text.clone(),
         source: Source::Agent,
     };
     let emitter = &scope.emitter;
     let started = emitter.dispatch_hooks::<at::TurnStart>(caller, input).await;
-    if let Some(said) = blocked_by(&started) {
-        return ForeignVerdict::refused(refusal_text(said));
+    if let Some(said) = blocking_hook_text(&started) {
+        return ExternalAgentVerdict::refused(refusal_text(said));
     }
     let taken = emitter
         .dispatch_hooks::<at::PreAssess>(caller, started.value)
         .await;
-    if let Some(said) = blocked_by(&taken) {
-        return ForeignVerdict::refused(refusal_text(said));
+    if let Some(said) = blocking_hook_text(&taken) {
+        return ExternalAgentVerdict::refused(refusal_text(said));
     }
     let changed =
-        (taken.value.text != text).then(|| ForeignChange::Prompt(taken.value.text.clone()));
+        (taken.value.text != text).then(|| ExternalAgentChange::Prompt(taken.value.text.clone()));
     let notes = started.inject.iter().chain(&taken.inject);
-    ForeignVerdict {
+    ExternalAgentVerdict {
         changed,
         notes: notes
             .map(|(plugin, injection)| injected_text(plugin, &injection.text))
             .collect(),
-        ..ForeignVerdict::default()
+        ..ExternalAgentVerdict::default()
     }
 }
 
@@ -289,7 +292,7 @@ fn refusal_text(AttributedText { plugin, text }: &AttributedText) -> String {
     format!("refused by plugin {plugin}: {text}")
 }
 
-fn note_text(AttributedText { plugin, text }: &AttributedText) -> String {
+fn hook_note_text(AttributedText { plugin, text }: &AttributedText) -> String {
     injected_text(plugin, text)
 }
 
@@ -297,17 +300,18 @@ fn injected_text(plugin: &str, text: &str) -> String {
     format!("[note from {plugin}: {text}]")
 }
 
-/// Approver that stores the question and approves the call, because the other agent asks its user.
+/// Approver that stores the question and approves the call, because the other agent then asks its
+/// own user.
 #[derive(Default)]
-struct AgentApprover(Mutex<Option<String>>);
+struct QuestionRecordingApprover(Mutex<Option<String>>);
 
-impl AgentApprover {
+impl QuestionRecordingApprover {
     fn take_question(&self) -> Option<String> {
         lock(&self.0).take()
     }
 }
 
-impl Approver for AgentApprover {
+impl Approver for QuestionRecordingApprover {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         let reasons = question.reasons.iter();
         let reasons: Vec<String> = reasons
@@ -323,13 +327,13 @@ impl Approver for AgentApprover {
 }
 
 /// A tool of another agent. The equivalent tool of this host, if there is one, determines the
-/// subject of a call.
-struct ForeignTool {
+/// subject (such as the path or the command) that the policy checks.
+struct ExternalAgentTool {
     spec: ToolSpec,
     own: Option<SharedTool>,
 }
 
-impl Tool for ForeignTool {
+impl Tool for ExternalAgentTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -351,11 +355,15 @@ impl Tool for ForeignTool {
     }
 }
 
-fn foreign_entry(name: &str, effect_class: EffectClass, own: Option<SharedTool>) -> ToolEntry {
+fn external_agent_tool_entry(
+    name: &str,
+    effect_class: EffectClass,
+    own: Option<SharedTool>,
+) -> ToolEntry {
     let spec = ToolSpec::bare_spec(name, effect_class);
     ToolEntry {
         spec: Arc::new(spec.clone()),
-        tool: Arc::new(ForeignTool { spec, own }),
+        tool: Arc::new(ExternalAgentTool { spec, own }),
         check: Arc::new(|arguments: &Value| match arguments.is_object() {
             true => Ok(()),
             false => Err("the arguments are no object".to_owned()),

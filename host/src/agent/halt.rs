@@ -8,16 +8,17 @@ use tokio::sync::watch;
 /// Reason to stop an agent and its subagents at once, shared by all of them; `None` while there is
 /// no reason.
 #[derive(Debug)]
-pub(super) struct AgentHalt(watch::Sender<Option<String>>);
+pub(super) struct AgentHaltReason(watch::Sender<Option<String>>);
 
-impl Default for AgentHalt {
+impl Default for AgentHaltReason {
     fn default() -> Self {
         Self(watch::Sender::new(None))
     }
 }
 
-impl AgentHalt {
-    /// Ends the running turn, or the next one if none runs. Only the first reason is stored.
+impl AgentHaltReason {
+    /// Sets the reason to stop, which ends the running turn, or the next one if none runs. A later
+    /// reason does not replace the first.
     pub(super) fn set_reason(&self, why: String) {
         self.0.send_if_modified(|kept| {
             let is_first = kept.is_none();
@@ -26,7 +27,7 @@ impl AgentHalt {
         });
     }
 
-    /// Whether the turn must end.
+    /// Whether a reason is set, so the turn must end.
     pub(super) fn is_set(&self) -> bool {
         self.0.borrow().is_some()
     }
@@ -59,7 +60,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_reason_is_told_until_it_is_taken() {
-        let halt = AgentHalt::default();
+        let halt = AgentHaltReason::default();
         assert!(!halt.is_set() && halt.take().is_none());
         halt.set_reason("one".to_owned());
         halt.set_reason("two".to_owned());

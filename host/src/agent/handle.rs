@@ -7,11 +7,11 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::blobs::unreadable_text;
-use super::budget::SpentUses;
+use super::budget::CountedCalls;
 use super::host_calls::PluginCalls;
 use super::lifecycle::LiveAgent;
 use super::scope::{ActiveTurns, TurnScope};
-use super::sink::{EffectOutlet, KeepInStore, log_line};
+use super::sink::{HookEffectExecutor, StoreWriter, log_plugin_line};
 use crate::checkpoint::{CallOrigin, CallWrites};
 use crate::event::{Event, Events};
 use crate::message::{Message, Parts};
@@ -19,27 +19,27 @@ use crate::point::caller::Caller;
 use crate::point::defined::DefinedPoints;
 use crate::point::dispatch::Dispatcher;
 use crate::point::handle::{
-    AgentHandle, AgentOrder, AgentPreset, AgentReport, AgentTask, ChangeRecorder, HandleError,
-    ModelQuestion, ModelReply, PersonAnswer, PersonQuestion, PointAnswer, StateWrite,
+    AgentHandle, AgentPreset, AgentReport, AgentTask, ChangeRecorder, ConcurrentAgentTask,
+    HandleError, ModelQuestion, ModelReply, PersonAnswer, PersonQuestion, PointAnswer, StateWrite,
 };
 use crate::point::outcome::{Effect, Level};
 use crate::point::trace::AccessRecord;
 use crate::session::{Error, Session};
 
-/// Maximum number of messages that a plugin gets at once (`wit/session.wit`).
+/// Maximum number of messages that a plugin gets from one call (`wit/session.wit`).
 const MAX_MESSAGES: usize = 1_000;
 
-/// Maximum length of the name of a plugin's own entry, in bytes.
+/// Maximum length of the name of a session entry that a plugin appends, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Maximum length of a plugin's own entry, in bytes. Larger data belongs in the plugin's state,
-/// where it can be replaced.
+/// Maximum length of a session entry that a plugin appends, in bytes. Larger data belongs in the
+/// plugin's state, where it can be replaced.
 const MAX_ENTRY_BYTES: usize = 1 << 20;
 
 /// Access of plugins to one session. All plugins share it, so every method has the plugin as a
 /// parameter.
 pub struct SessionHandle {
-    outlet: EffectOutlet,
+    outlet: HookEffectExecutor,
     /// Dispatcher, points that plugins define, and running turns. Set after the plugins have got
     /// this handle, when the hooks are known. The reference is weak because the dispatcher holds
     /// the hooks and the hooks hold this handle: a strong one would form a cycle that is never
@@ -50,9 +50,9 @@ pub struct SessionHandle {
 impl SessionHandle {
     /// Creates a handle for `session`.
     #[must_use]
-    pub fn new(session: Arc<Session>, events: Events, keep: KeepInStore) -> Self {
+    pub fn new(session: Arc<Session>, events: Events, keep: StoreWriter) -> Self {
         Self {
-            outlet: EffectOutlet {
+            outlet: HookEffectExecutor {
                 session,
                 events,
                 keep,
@@ -72,7 +72,7 @@ impl SessionHandle {
     fn active_turn(&self, caller: &Caller) -> Result<Arc<TurnScope>, HandleError> {
         let agent = self.agent.get();
         agent
-            .and_then(|(_, _, turns)| turns.turn_of(&caller.context.agent))
+            .and_then(|(_, _, turns)| turns.find_active_turn(&caller.context.agent))
             .ok_or_else(|| HandleError::Failed("no turn is running".to_owned()))
     }
 }
@@ -96,7 +96,7 @@ macro_rules! in_turn {
 
 impl AgentHandle for SessionHandle {
     fn log(&self, plugin: &str, level: Level, text: &str) {
-        log_line(plugin, level, text);
+        log_plugin_line(plugin, level, text);
     }
 
     fn effect(&self, plugin: &str, effect: Effect) {
@@ -213,7 +213,7 @@ impl AgentHandle for SessionHandle {
         Box::pin(async move {
             let Some((dispatcher, points, _)) = self.agent.get() else {
                 return Err(HandleError::NotFound(format!(
-                    "plugin `{plugin}` calls the point `{name}`, and no points are open yet"
+                    "plugin `{plugin}` called the point `{name}` before the points of plugins were set up"
                 )));
             };
             let Some(dispatcher) = dispatcher.upgrade() else {
@@ -237,7 +237,7 @@ impl AgentHandle for SessionHandle {
         Ok(all.collect())
     }
 
-    in_turn!(start_agent(order: AgentOrder) -> String);
+    in_turn!(start_agent(order: ConcurrentAgentTask) -> String);
 
     in_turn!(resume_agent(id: String, message: String) -> ());
 
@@ -245,9 +245,10 @@ impl AgentHandle for SessionHandle {
 
     in_turn!(stop_agent(id: String) -> AgentReport);
 
-    fn renew_uses(&self, caller: &Caller) {
+    fn reset_call_limits(&self, caller: &Caller) {
         if let Ok(turn) = self.active_turn(caller) {
-            turn.budget.set_spent(SpentUses::within_time("minute"));
+            turn.budget
+                .set_call_counts(CountedCalls::with_period_name("minute"));
         }
     }
 
@@ -266,4 +267,4 @@ pub(super) fn to_handle_error(error: Error) -> HandleError {
     }
 }
 
-debug_some!(SessionHandle, self);
+impl_partial_debug!(SessionHandle, self);

@@ -1,36 +1,36 @@
 //! Input of a turn: the text that starts it, steering while it runs, and follow-ups when it is
 //! about to end.
 
-use super::answer::AnswerState;
-use super::assess::{assess_input, settle_assessment};
-use super::background::take_notes;
-use super::blobs::keep_attached;
-use super::repeated::CallRepeater;
-use super::skill::fork::fork_skill;
+use super::answer::CurrentAnswerState;
+use super::assess::{apply_ask_first_rule, assess_input};
+use super::background::take_background_notes;
+use super::blobs::store_attachments;
+use super::repeated::InterruptedCallRepeater;
+use super::skill::fork::run_skill_in_subagent;
 use super::skill::ready::InvokedSkill;
 use super::steering::{QueuedText, SteeringQueue};
-use super::stop::{EarlyStop, blocked_by, refuse_turn};
+use super::stop::{EarlyStop, blocking_hook_text, stop_if_blocked};
 use super::turn::{TurnRun, TurnWork};
 use crate::event::Event;
 use crate::message::{Content, Message, Origin, Role};
 use crate::point::catalog as at;
-use crate::point::dispatch::Dispatched;
+use crate::point::dispatch::DispatchResult;
 use crate::point::handle::HandleError;
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, Source, TurnInput};
 use crate::session::InterruptedTurn;
 
 impl TurnRun<'_> {
-    /// Takes the input of the turn, repeats calls of an interrupted turn that may be repeated, and
-    /// begins to archive earlier turns.
-    pub(super) async fn begin_input(&mut self) -> Result<Decision, EarlyStop> {
+    /// Takes the input of the turn and begins to archive earlier turns. If the turn continues an
+    /// interrupted one, also runs the interrupted calls again whose tools allow it.
+    pub(super) async fn begin_turn_input(&mut self) -> Result<Decision, EarlyStop> {
         let decision = self.take_input().await?;
-        if let Some(before) = self.continued().cloned() {
-            let repeater = CallRepeater::new(&mut self.ctx, &self.calls);
-            repeater.repeat_cut_calls(&before).await?;
+        if let Some(before) = self.interrupted_turn().cloned() {
+            let repeater = InterruptedCallRepeater::new(&mut self.ctx, &self.calls);
+            repeater.rerun_interrupted_calls(&before).await?;
         }
         let scope = self.ctx.scope.clone();
-        self.agent.join_archived(&scope).await;
+        self.agent.archive_ready_turns(&scope).await;
         let archival = &mut self.agent.archival;
         archival.begin_archiving(&self.agent.spec, &scope);
         Ok(decision)
@@ -46,22 +46,22 @@ impl TurnRun<'_> {
             .ctx
             .dispatch_point::<at::TurnStart>(self.input.clone())
             .await;
-        refuse_turn("input", blocked_by(&started))?;
+        stop_if_blocked("input", blocking_hook_text(&started))?;
         let taken = self
             .ctx
             .dispatch_point::<at::PreAssess>(started.value)
             .await;
-        refuse_turn("input", blocked_by(&taken))?;
+        stop_if_blocked("input", blocking_hook_text(&taken))?;
         if taken.value.text.trim().is_empty() {
             return Err(EarlyStop::Blocked("[the input is empty]".to_owned()));
         }
         self.input = taken.value;
-        self.reflected.hear_text(&self.input.text);
+        self.reflected.record_user_text(&self.input.text);
 
         let assessment = assess_input(&self.input.text);
-        let assessment = settle_assessment(
+        let assessment = apply_ask_first_rule(
             self.ctx
-                .pass_point::<at::PostAssess>("assessment", assessment)
+                .dispatch_or_stop::<at::PostAssess>("assessment", assessment)
                 .await?,
         );
         self.ctx.emit_event(Event::Assessed {
@@ -70,12 +70,15 @@ impl TurnRun<'_> {
             reasons: assessment.reasons,
         });
 
-        // The input of a continued turn is already in the conversation, as the hooks of the
-        // interrupted turn left it.
-        if self.continued().is_some_and(|before| before.is_taken) {
-            self.ctx.keep_last_input();
+        // The conversation already contains the input of a continued turn, as changed by the hooks
+        // of the interrupted turn.
+        if self
+            .interrupted_turn()
+            .is_some_and(|before| before.is_taken)
+        {
+            self.ctx.record_last_input();
         } else {
-            let before = self.continued().into_iter();
+            let before = self.interrupted_turn().into_iter();
             let before = before.flat_map(|before| before.attached.iter().cloned());
             let attached = before.map(Content::Blob).chain(self.attached.clone());
             let mut message = self.user_message(self.input.text.clone(), attached.collect());
@@ -86,7 +89,7 @@ impl TurnRun<'_> {
         }
         self.ctx.inject_texts(started.inject).await?;
         self.ctx.inject_texts(taken.inject).await?;
-        if let Some(note) = take_notes(self.agent) {
+        if let Some(note) = take_background_notes(self.agent) {
             let note = Message::text(Role::User, note).from(Origin::Reflection);
             self.ctx.push(note).await?;
         }
@@ -95,26 +98,27 @@ impl TurnRun<'_> {
 
     /// Takes every text that was queued for the next safe point. Returns whether the model has new
     /// text to read.
-    pub(super) async fn take_steering(&mut self) -> Result<bool, EarlyStop> {
+    pub(super) async fn take_queued_steering_texts(&mut self) -> Result<bool, EarlyStop> {
         let mut is_new = false;
-        while let Some((queued, received)) = self.receive_input(SteeringQueue::Steering).await {
-            is_new |= self.take_text(queued, received).await?;
+        while let Some((queued, received)) = self.receive_queued_text(SteeringQueue::Steering).await
+        {
+            is_new |= self.add_queued_text(queued, received).await?;
         }
         Ok(is_new)
     }
 
-    /// Takes the next text from a queue, with the outcome of the hooks that received it. A text
-    /// that its author withdrew while the hooks ran is skipped.
-    async fn receive_input(
+    /// Takes the next text from a queue, and calls the hooks that receive it. Skips a text that its
+    /// author withdrew while the hooks ran. Returns the text and the outcome of the hooks.
+    async fn receive_queued_text(
         &self,
         queue: SteeringQueue,
-    ) -> Option<(QueuedText, Dispatched<TurnInput>)> {
+    ) -> Option<(QueuedText, DispatchResult<TurnInput>)> {
         let queues = &self.agent.steering;
         loop {
             let next = queues.next(queue)?;
             let input = next.input.clone();
             let received = self.ctx.dispatch_point::<at::SteeringReceived>(input).await;
-            if queues.take_queued(queue, &next) {
+            if queues.remove_queued_text(queue, &next) {
                 return Some((next, received));
             }
         }
@@ -123,15 +127,17 @@ impl TurnRun<'_> {
     /// Takes the next text from the queue for the end of the turn. The turn then continues and gets
     /// the full number of steps again. Returns whether there was such a text.
     pub(super) async fn take_follow_up(&mut self) -> Result<bool, EarlyStop> {
-        while let Some((queued, received)) = self.receive_input(SteeringQueue::FollowUps).await {
-            if blocked_by(&received).is_none() {
+        while let Some((queued, received)) =
+            self.receive_queued_text(SteeringQueue::FollowUps).await
+        {
+            if blocking_hook_text(&received).is_none() {
                 self.input = received.value.clone();
             }
-            if self.take_text(queued, received).await? {
+            if self.add_queued_text(queued, received).await? {
                 self.last_step = self.ctx.step + self.agent.spec.config.max_steps.max(1);
-                self.reflected.begin_again();
-                self.answers.begin_again();
-                self.answer = AnswerState::default();
+                self.reflected.reset_reflection_rounds();
+                self.answers.reset_repeated_answer_count();
+                self.answer = CurrentAnswerState::default();
                 return Ok(true);
             }
         }
@@ -140,12 +146,12 @@ impl TurnRun<'_> {
 
     /// Adds a text that arrived during the turn to the conversation, unless a hook dropped it, and
     /// the messages that hooks add to it. Returns whether the model has new text to read.
-    async fn take_text(
+    async fn add_queued_text(
         &mut self,
         queued: QueuedText,
-        received: Dispatched<TurnInput>,
+        received: DispatchResult<TurnInput>,
     ) -> Result<bool, EarlyStop> {
-        let dropped = blocked_by(&received);
+        let dropped = blocking_hook_text(&received);
         self.ctx.emit_event(Event::SteeringTaken {
             number: queued.number,
             dropped_by: dropped.map(|said| said.plugin.to_string()),
@@ -153,17 +159,17 @@ impl TurnRun<'_> {
         });
         let is_dropped = dropped.is_some();
         let is_new = !is_dropped || !received.inject.is_empty();
-        if let Some(said) = blocked_by(&received) {
+        if let Some(said) = blocking_hook_text(&received) {
             let text = format!("plugin {} dropped your input: {}", said.plugin, said.text);
             self.ctx.emit_notice(Level::Warn, text);
         } else {
-            self.reflected.hear_text(&received.value.text);
+            self.reflected.record_user_text(&received.value.text);
             let caller = self.ctx.caller();
             self.ctx
                 .scope
-                .enter_prepared(&caller, &received.value.text)
+                .activate_prepared_skills(&caller, &received.value.text)
                 .await;
-            let attached = keep_attached(&self.ctx.scope.family.root, queued.attached).await;
+            let attached = store_attachments(&self.ctx.scope.family.root, queued.attached).await;
             let message = self.user_message(received.value.text, attached);
             self.ctx.push(message).await?;
         }
@@ -174,12 +180,12 @@ impl TurnRun<'_> {
     /// Creates the message for a user's text and images. Emits a notice if the model will not see
     /// the images.
     fn user_message(&self, text: String, attached: Vec<Content>) -> Message {
-        let skills = self.ctx.scope.skills.parts_prepared_in(&text);
+        let skills = self.ctx.scope.skills.prepared_skill_parts(&text);
         let mut message = Message::text(Role::User, text).with_skills(skills);
         let spec = &self.agent.spec;
         if !attached.is_empty() && !spec.provider.takes_images(&spec.model) {
             let text = format!(
-                "the model {} is not known to take images, so it is told of them and sees none (provider.images = true sends them)",
+                "the model {} is not known to take images, so it gets a text note instead of each image; set provider.images = true to send images",
                 spec.model
             );
             self.ctx.emit_notice(Level::Warn, text);
@@ -189,7 +195,7 @@ impl TurnRun<'_> {
     }
 
     /// Returns the interrupted turn that this turn continues; `None` if it continues none.
-    pub(super) fn continued(&self) -> Option<&InterruptedTurn> {
+    pub(super) fn interrupted_turn(&self) -> Option<&InterruptedTurn> {
         match &self.work {
             TurnWork::Answer { continues, .. } => continues.as_deref(),
             TurnWork::Compact => None,
@@ -198,15 +204,15 @@ impl TurnRun<'_> {
 
     /// Activates the skills that were invoked for this turn. Returns the invoked skill that a
     /// subagent is to carry out, if there is one.
-    pub(super) async fn begin_skill(&mut self) -> Option<InvokedSkill> {
-        self.end_dropped_skills().await;
-        if let Some(before) = self.continued().cloned() {
-            self.take_up(&before);
+    pub(super) async fn activate_invoked_skills(&mut self) -> Option<InvokedSkill> {
+        self.end_skills_of_dropped_turn().await;
+        if let Some(before) = self.interrupted_turn().cloned() {
+            self.restore_interrupted_turn(&before);
         }
         let caller = self.ctx.caller();
         self.ctx
             .scope
-            .enter_prepared(&caller, &self.input.text)
+            .activate_prepared_skills(&caller, &self.input.text)
             .await;
         let invoked = self.agent.invoked.take()?;
         let is_for_this = self.input.text.starts_with(&*invoked.input);
@@ -216,9 +222,11 @@ impl TurnRun<'_> {
     /// Restores the state of the interrupted turn: activates its skills, because they may limit the
     /// tools; counts the steps that it took; and reuses an answer that the model had already
     /// written.
-    fn take_up(&mut self, before: &InterruptedTurn) {
+    fn restore_interrupted_turn(&mut self, before: &InterruptedTurn) {
         for kept in &before.skills {
-            self.agent.skills.take_up(kept, &self.agent.spec.skills);
+            self.agent
+                .skills
+                .restore_skill(kept, &self.agent.spec.skills);
         }
         let left = self.last_step.saturating_sub(before.n_steps);
         self.last_step = left.max(1);
@@ -229,33 +237,40 @@ impl TurnRun<'_> {
         self.ready_answer = answer.filter(|text| before.is_taken && !text.trim().is_empty());
     }
 
-    /// Ends the skills of an earlier turn that was dropped before it ended.
-    async fn end_dropped_skills(&self) {
+    /// Ends the skills that an earlier turn activated but did not end, because it was dropped.
+    async fn end_skills_of_dropped_turn(&self) {
         let caller = self.ctx.caller();
         let own = &self.ctx.scope.skills.own;
-        for left in own.take_finished(|skill| !skill.is_lasting) {
-            self.ctx.scope.report_ended(&caller, &left, "dropped").await;
+        for left in own.take_finished_skills(|skill| !skill.is_lasting) {
+            self.ctx
+                .scope
+                .report_skill_end(&caller, &left, "dropped")
+                .await;
         }
     }
 
-    /// Has a subagent carry out a skill; its answer becomes the answer of the turn. The subagent
-    /// also gets the rest of the input, such as piped text, as changed by hooks.
-    pub(super) async fn answer_by_fork(&mut self, invoked: InvokedSkill) -> Result<(), EarlyStop> {
+    /// Runs a skill in a subagent, whose answer becomes the answer of the turn. If the input
+    /// contains more than the invocation of the skill, such as piped text, the subagent gets that
+    /// too, as changed by hooks.
+    pub(super) async fn answer_by_subagent(
+        &mut self,
+        invoked: InvokedSkill,
+    ) -> Result<(), EarlyStop> {
         let caller = self.ctx.caller();
         let input = self.input.text.as_str();
         let rest = input.strip_prefix(&*invoked.input).unwrap_or(input).trim();
-        let answer = fork_skill(&self.ctx.scope, caller, invoked.ready, rest).await;
+        let answer = run_skill_in_subagent(&self.ctx.scope, caller, invoked.ready, rest).await;
         let answer = answer.map_err(|error| match error {
             HandleError::Denied(text) => EarlyStop::Blocked(text),
             other => EarlyStop::Blocked(format!("[the skill was not run: {other}]")),
         })?;
         let message = Message::text(Role::Assistant, answer);
         let reviewed = self.ctx.dispatch_point::<at::PostReason>(message).await;
-        refuse_turn("answer", blocked_by(&reviewed))?;
+        stop_if_blocked("answer", blocking_hook_text(&reviewed))?;
         let message = reviewed.value;
         let text = message.joined_text();
         self.ctx.push(message).await?;
         self.ctx.inject_texts(reviewed.inject).await?;
-        self.give_output(text).await
+        self.emit_output(text).await
     }
 }

@@ -1,4 +1,5 @@
-//! Cache of tool calls as hooks let observers see them, for later events about the same call.
+//! Cache of the names and arguments of tool calls as changed by hooks for observers. Later events
+//! about the same call reuse them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -15,7 +16,7 @@ const MAX_KEPT_CALLS: usize = 32;
 
 /// Cached call. The same call is in several events, and the hooks change it for observers only
 /// once.
-struct JudgedCall {
+struct CachedObserverCall {
     /// Text that hooks judged: the name and all texts of the call. It is the key of the cache.
     text: String,
     /// Plugins whose code caused the call.
@@ -26,12 +27,16 @@ struct JudgedCall {
 
 /// The latest cached calls of a turn, newest first.
 #[derive(Default)]
-pub(super) struct JudgedCalls(Mutex<VecDeque<JudgedCall>>);
+pub(super) struct ObserverCallCache(Mutex<VecDeque<CachedObserverCall>>);
 
-impl JudgedCalls {
+impl ObserverCallCache {
     /// Returns the name and arguments that observers see of a call. The cached call must have been
     /// caused by the same plugins, because some hooks are not called for some callers.
-    pub(super) fn find_judged(&self, text: &str, chain: &[Arc<str>]) -> Option<(String, Value)> {
+    pub(super) fn find_cached_observer_call(
+        &self,
+        text: &str,
+        chain: &[Arc<str>],
+    ) -> Option<(String, Value)> {
         let calls = lock(&self.0);
         let mut same = calls
             .iter()
@@ -40,13 +45,18 @@ impl JudgedCalls {
     }
 
     /// Adds a call to the cache, and removes the oldest one if the cache is full.
-    pub(super) fn keep_judged(&self, text: String, chain: &[Arc<str>], shown: &(String, Value)) {
+    pub(super) fn cache_observer_call(
+        &self,
+        text: String,
+        chain: &[Arc<str>],
+        shown: &(String, Value),
+    ) {
         if text.len() > MAX_KEPT_BYTES {
             return;
         }
         let mut calls = lock(&self.0);
         calls.truncate(MAX_KEPT_CALLS - 1);
-        calls.push_front(JudgedCall {
+        calls.push_front(CachedObserverCall {
             text,
             chain: chain.to_vec(),
             shown: shown.clone(),

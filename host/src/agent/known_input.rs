@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::point::outcome::Level;
 use crate::text::clean_line;
 
-/// Longest part of an input's id that is shown, in bytes.
+/// Maximum length of an input's id in a notice, in bytes.
 const MAX_SHOWN_ID: usize = 96;
 
 /// Decision on an input.
@@ -47,7 +47,7 @@ pub(super) fn decide_on_input(agent: &AgentSpec, spec: TurnSpec) -> Result<Input
             answer_schema: spec.answer_schema,
             max_cost_usd: spec.max_cost_usd,
             preset: spec.preset,
-            ..TurnSpec::of_interrupted(interrupted)
+            ..TurnSpec::from_interrupted(interrupted)
         }));
     };
     let (summary, output) = *ended;

@@ -1,5 +1,5 @@
-//! Holds an agent between its turns: its parts, and the data that persists from one turn to the
-//! next.
+//! Holds an agent between its turns: its tools, model and policy, and the data that persists from
+//! one turn to the next.
 //!
 //! Owns the beginning and the end of the session. The module `turn` runs a turn; `opening` creates
 //! the agent of a session and adds the host's own tools to it.
@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::archive::join::{ArchiveQueue, warn_style};
+use super::archive::join::{ArchiveQueue, warn_summary_style};
 use super::compact::CompactionState;
 use super::emitter::EventEmitter;
 use super::outcome::Error;
 use super::replace::PluginReplacements;
 use super::scope::{AgentFamily, TurnScope};
-use super::sink::{AgentSink, EffectOutlet};
+use super::sink::{AgentSink, HookEffectExecutor};
 use super::skill::active::ActiveSkills;
 use super::skill::ready::InvokedSkill;
 use super::spec::AgentSpec;
@@ -51,12 +51,13 @@ pub(crate) struct LiveAgent {
     /// The skill that the next turn begins with.
     pub(super) invoked: Option<InvokedSkill>,
     pub(super) family: AgentFamily,
-    /// Scope of the running turn, or of the last one: background hooks may outlive their turn.
+    /// Scope of the running turn, or of the last one, which is kept because background hooks may
+    /// outlive their turn.
     pub(super) scope: Option<Arc<TurnScope>>,
     pub(super) compaction: CompactionState,
     /// The stable parts of the system prompt, as built in the first turn; later turns reuse them.
     pub(super) frozen: Option<Vec<PromptPart>>,
-    /// Last entry of the prompt ledger in the session.
+    /// Latest record in the session of the parts that the system prompt has.
     pub(super) ledger: Option<Body>,
     pub(super) is_announced: bool,
     /// Events to emit right after the event that the session is open.
@@ -72,9 +73,9 @@ pub(crate) struct LiveAgent {
 }
 
 impl LiveAgent {
-    /// Creates an agent that shares the state of its family.
-    pub(super) fn of_family(spec: AgentSpec, family: AgentFamily) -> Self {
-        let outlet = EffectOutlet {
+    /// Creates an agent that shares the state of its family: the main agent and all subagents.
+    pub(super) fn new_in_family(spec: AgentSpec, family: AgentFamily) -> Self {
+        let outlet = HookEffectExecutor {
             session: spec.session.clone(),
             events: spec.events.clone(),
             keep: spec.keep_in_store.clone(),
@@ -88,7 +89,7 @@ impl LiveAgent {
         let sink = Arc::new(sink);
         let approvals = SessionApprovals::of_session(spec.session.id());
         if spec.config.keeps_approvals && family.parent.is_none() {
-            let kept = spec.session.kept_answers().into_iter();
+            let kept = spec.session.session_approvals().into_iter();
             approvals.restore(kept.map(|(tool, part)| {
                 let approved = SessionApproval {
                     tool,
@@ -154,8 +155,8 @@ impl LiveAgent {
         self.approvals.clone()
     }
 
-    /// Emits these events right after the event that the session is open.
-    pub(crate) fn notify_at_opening(&mut self, events: impl IntoIterator<Item = Event>) {
+    /// Queues events to be emitted right after the event that the session is open.
+    pub(crate) fn queue_opening_events(&mut self, events: impl IntoIterator<Item = Event>) {
         self.opening.extend(events);
     }
 
@@ -171,7 +172,7 @@ impl LiveAgent {
         // The turn to undo may be the one that is being archived.
         self.archival.stop_archiving().await;
         let undone = self.spec.session.undo(entries)?;
-        self.compaction.try_again();
+        self.compaction.allow_compaction_retry();
         self.spec.session.synced().await?;
         Ok(undone)
     }
@@ -187,7 +188,7 @@ impl LiveAgent {
     ) -> Result<Vec<Undone>, session::Error> {
         self.archival.stop_archiving().await;
         let undone = self.spec.session.rewind(entries, turn)?;
-        self.compaction.try_again();
+        self.compaction.allow_compaction_retry();
         self.spec.session.synced().await?;
         Ok(undone)
     }
@@ -230,7 +231,7 @@ impl LiveAgent {
     /// last turn.
     pub(crate) async fn close_agent(mut self) -> Result<(), Error> {
         if self.is_main() {
-            self.close_background().await;
+            self.close_background_commands().await;
         }
         self.close_archival().await;
         if self.is_started {
@@ -238,18 +239,18 @@ impl LiveAgent {
             let caller = self.caller();
             self.dispatcher.dispatch::<SessionEnd>(&caller, info).await;
         }
-        let have_ended = self.settle().await;
+        let have_ended = self.wait_for_background_hooks().await;
         // Report failures since the last turn, including those of background hooks. The hooks of
         // `error` may themselves run in the background.
-        self.report_failures().await;
+        self.report_hook_failures().await;
         if have_ended {
-            self.settle().await;
+            self.wait_for_background_hooks().await;
         }
         self.spec.session.record_statuses();
         self.spec.session.synced().await?;
         if self.is_main() {
             let checkpoints = self.checkpoints();
-            // Ignore a failure: it only wastes disk space.
+            // Ignore a failure to clean up the checkpoints: it only wastes disk space.
             let _ = tokio::task::spawn_blocking(move || checkpoints.close()).await;
         }
         match self.family.halt.take() {
@@ -259,19 +260,22 @@ impl LiveAgent {
     }
 
     /// Ends the commands in the background, and reports those that were running.
-    async fn close_background(&self) {
+    async fn close_background_commands(&self) {
         let ended = self.spec.background.close_commands().await;
         if !ended.is_empty() {
-            let text = format!("ended with the session: {}", ended.join(", "));
+            let text = format!(
+                "background commands ended with the session: {}",
+                ended.join(", ")
+            );
             self.emit_notice(Level::Info, text);
         }
     }
 
     /// Archives the turns whose summaries are ready. Call this only at a safe point: between two
     /// steps of the turn of `scope`, or after that turn.
-    pub(super) async fn join_archived(&mut self, scope: &Arc<TurnScope>) {
+    pub(super) async fn archive_ready_turns(&mut self, scope: &Arc<TurnScope>) {
         self.archival
-            .join_ready(&self.spec, scope, &mut self.compaction)
+            .archive_turns_that_are_prepared(&self.spec, scope, &mut self.compaction)
             .await;
     }
 
@@ -281,10 +285,10 @@ impl LiveAgent {
         let Some(scope) = self.scope.clone() else {
             return;
         };
-        self.join_archived(&scope).await;
+        self.archive_ready_turns(&scope).await;
         self.archival.begin_archiving(&self.spec, &scope);
         self.archival.wait_for_archives().await;
-        self.join_archived(&scope).await;
+        self.archive_ready_turns(&scope).await;
     }
 
     /// Waits briefly for the summaries in preparation, and archives the turns whose summaries are
@@ -293,17 +297,21 @@ impl LiveAgent {
         let Some(scope) = self.scope.clone() else {
             return;
         };
-        if self.archival.wait_shortly(&scope).await {
-            self.join_archived(&scope).await;
+        if self
+            .archival
+            .wait_for_preparation_before_close(&scope)
+            .await
+        {
+            self.archive_ready_turns(&scope).await;
             self.archival.stop_archiving().await;
         }
     }
 
     /// Replaces plugins with new versions that are queued; `scope` is the scope of the running
     /// turn.
-    pub(super) fn take_replacements(&mut self, scope: Option<&TurnScope>) {
+    pub(super) fn apply_replacements(&mut self, scope: Option<&TurnScope>) {
         self.replacements
-            .put_in_place(&mut self.spec, &self.dispatcher, scope);
+            .apply_queued(&mut self.spec, &self.dispatcher, scope);
     }
 
     /// Returns the queue of plugins that replace loaded ones.
@@ -313,13 +321,16 @@ impl LiveAgent {
 
     /// Waits for background hooks for at most the longest of their deadlines (within `MIN_SETTLE`
     /// and `MAX_SETTLE`), and reports those that still run. Returns whether all of them have ended.
-    pub(super) async fn settle(&self) -> bool {
-        let longest = self.dispatcher.longest_in_background().unwrap_or_default();
+    pub(super) async fn wait_for_background_hooks(&self) -> bool {
+        let longest = self
+            .dispatcher
+            .longest_background_deadline()
+            .unwrap_or_default();
         let limit = longest.clamp(MIN_SETTLE, MAX_SETTLE);
-        let running = self.dispatcher.settle(limit).await;
+        let running = self.dispatcher.wait_for_background_hooks(limit).await;
         if !running.is_empty() {
             self.spec.events.emit(Event::notice(Level::Warn, format!(
-                "hooks in the background have not ended after {} s, and end with the program: {}",
+                "hooks still run in the background after {} s, and are stopped when the program ends: {}",
                 limit.as_secs(),
                 running.join(", ")
             )));
@@ -347,12 +358,12 @@ impl LiveAgent {
         for notice in self.spec.session.notices() {
             self.emit_notice(Level::Warn, notice.clone());
         }
-        warn_style(&self.spec);
+        warn_summary_style(&self.spec);
     }
 
     /// Calls the hooks of `session-start`, once. The first turn does this, so that the user can
     /// interrupt the hooks.
-    pub(super) async fn start_session(&mut self) {
+    pub(super) async fn run_session_start_hooks(&mut self) {
         if !self.is_main() || std::mem::replace(&mut self.is_started, true) {
             return;
         }
@@ -361,11 +372,11 @@ impl LiveAgent {
         self.dispatcher
             .dispatch::<SessionStart>(&caller, info)
             .await;
-        self.report_failures().await;
+        self.report_hook_failures().await;
     }
 
     /// Reports hooks that failed outside a turn to the hooks of `error`.
-    pub(super) async fn report_failures(&self) {
+    pub(super) async fn report_hook_failures(&self) {
         let caller = self.caller();
         for report in self.sink.take_failures(0) {
             self.dispatcher
@@ -401,7 +412,7 @@ impl LiveAgent {
     }
 }
 
-debug_some!(
+impl_partial_debug!(
     LiveAgent,
     self,
     name = self.spec.name,

@@ -77,10 +77,11 @@ mod watchers;
 
 pub use answer_schema::AnswerSchema;
 pub use archive::{
-    ArchivalConfig, ListConfig, SummaryConfig, SummaryStyle, TriggerConfig, check as check_archival,
+    ArchivalConfig, ArchiveSummaryConfig, ArchiveTriggerConfig, HolderListConfig, SummaryStyle,
+    check as check_archival,
 };
-pub(crate) use between::EndedCall;
-pub(crate) use budget::SpentUses;
+pub(crate) use between::EndedPluginCall;
+pub(crate) use budget::CountedCalls;
 #[doc(hidden)]
 pub use call::NO_TOOL;
 pub use compact::CompactConfig;
@@ -88,15 +89,17 @@ pub use config::AgentConfig;
 #[doc(hidden)]
 pub use direct::DirectTurn;
 #[doc(hidden)]
-pub use end::{partial_answer, unkept_answer, unshown_rest};
-pub use foreign::{ForeignAct, ForeignChange, ForeignRequest, ForeignVerdict};
+pub use end::{partial_answer, remaining_output, unsaved_answer};
+pub use foreign::{ExternalAgentAction, ExternalAgentChange, ExternalAgentVerdict, ForeignRequest};
 pub use handle::SessionHandle;
 pub(crate) use lifecycle::LiveAgent;
 pub use outcome::{Error, TurnOutcome};
-pub use outside::{OutsideCall, OutsideCalls, OutsideClient, OutsideResult, OutsideTools};
+pub use outside::{
+    ClientCallReceiver, ClientCallResult, ClientCallSender, ClientToolCall, ToolsOfferedToClients,
+};
 pub use reflect::ReflectConfig;
 pub(crate) use replace::{PluginReplacement, PluginReplacements, WeakReplacements};
-pub use sink::KeepInStore;
+pub use sink::StoreWriter;
 pub(crate) use spec::{AgentSpec, TurnSpec};
 pub use steering::{SteerHandle, Waiting};
 pub use subagent::SubagentsConfig;

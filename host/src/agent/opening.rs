@@ -1,8 +1,8 @@
-//! Creates the agent of a session: adds the host's own tools and the list of skills to its parts.
+//! Creates the agent of a session, with the host's own tools and the list of skills.
 
 use std::sync::Arc;
 
-use super::archive::live::add_tools as add_query;
+use super::archive::live::add_query_tool as add_query;
 use super::deferred::defer_tools;
 use super::lifecycle::LiveAgent;
 use super::scope::{ActiveTurns, AgentFamily};
@@ -43,24 +43,24 @@ impl LiveAgent {
         add_subagents(&mut spec, &family.active_turns);
         let notice = add_skills(&mut spec, &family.active_turns);
         let background = spec.background.clone();
-        let mut agent = Self::of_family(spec, family);
+        let mut agent = Self::new_in_family(spec, family);
         agent.background_guard = Some(BackgroundGuard(background));
         let lasting = agent.skills.all();
-        let forgotten = SkillMemory::forgotten_skills(&agent.spec);
+        let forgotten = SkillMemory::changed_skill_warnings(&agent.spec);
         let forgotten = forgotten
             .into_iter()
             .map(|text| Event::notice(Level::Warn, text));
         let lasting = lasting.iter().map(|skill| skill.event());
-        agent.notify_at_opening(lasting.chain(forgotten).chain(notice));
-        let before = earlier_run_events(&agent.spec);
-        agent.notify_at_opening(before);
+        agent.queue_opening_events(lasting.chain(forgotten).chain(notice));
+        let before = previous_run_events(&agent.spec);
+        agent.queue_opening_events(before);
         agent
     }
 
     /// Adds tools that are known only once the session is open, such as those of external tool
     /// servers. If the descriptions of all tools take too much of the model's window, the model
     /// gets a tool to search for them instead. Returns the error of each tool that was rejected.
-    pub(crate) fn add_outer_tools(&mut self, tools: Vec<SharedTool>) -> Vec<String> {
+    pub(crate) fn add_external_tools(&mut self, tools: Vec<SharedTool>) -> Vec<String> {
         let active_turns = self.family.active_turns.clone();
         let spec = self.spec_mut();
         let added = tools.into_iter().map(|tool| spec.tools.add(tool));
@@ -76,7 +76,7 @@ const MAX_LISTED_BYTES: usize = 300;
 
 /// Returns the events about the previous run of a resumed session: the status lines of plugins that
 /// are still loaded, the names of plugins that are not, and the approvals that no longer apply.
-fn earlier_run_events(spec: &AgentSpec) -> Vec<Event> {
+fn previous_run_events(spec: &AgentSpec) -> Vec<Event> {
     let (kept, gone): (Vec<_>, Vec<_>) = spec
         .session
         .statuses()
@@ -93,14 +93,14 @@ fn earlier_run_events(spec: &AgentSpec) -> Vec<Event> {
         names
             .iter()
             .for_each(|plugin| session.set_status(plugin, ""));
-        events.push(notice_list(
+        events.push(list_notice(
             "status lines of plugins that no longer run are gone: ",
             &names.join(", "),
         ));
     }
-    let ended = spec.session.ended_answers();
+    let ended = spec.session.approvals_of_previous_run();
     if !ended.is_empty() {
-        events.push(notice_list(
+        events.push(list_notice(
             "calls that you allowed for the previous run are asked about again: ",
             &ended.join("; "),
         ));
@@ -108,7 +108,7 @@ fn earlier_run_events(spec: &AgentSpec) -> Vec<Event> {
     events
 }
 
-fn notice_list(what: &str, list: &str) -> Event {
+fn list_notice(what: &str, list: &str) -> Event {
     let text = clean_line(&format!("{what}{list}"), MAX_LISTED_BYTES);
     Event::notice(Level::Info, text)
 }

@@ -6,7 +6,7 @@
 //! same turn, up to `MAX_CALLS`, because the limits of plugins are counted per turn. While a
 //! client's user has an open question, more calls may join, up to `MAX_CALLS_ASKING`.
 //!
-//! The module must not know the protocol of the clients. Start from [`OutsideCalls`].
+//! The module must not know the protocol of the clients. Start from [`ClientCallReceiver`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ use serde_json::Value;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::call::{NO_TOOL, ToolGate, UnreviewedCall};
-use super::foreign::{ForeignRequest, ForeignVerdict, judge_request};
+use super::call::{NO_TOOL, ToolCallGate, UnreviewedCall};
+use super::foreign::{ExternalAgentVerdict, ForeignRequest, judge_request};
 use super::lifecycle::LiveAgent;
 use super::outcome::Error;
 use super::scope::TurnScope;
@@ -52,7 +52,7 @@ const MAX_HELD_KIB: u32 = 64 << 10;
 const CANCELLED: &str = "cancelled by the client before it ran";
 
 /// A call of a client.
-pub struct OutsideCall {
+pub struct ClientToolCall {
     /// Name of the tool.
     pub tool: String,
     /// Arguments of the call.
@@ -68,7 +68,7 @@ pub struct OutsideCall {
 
 /// Result of a call of a client.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct OutsideResult {
+pub struct ClientCallResult {
     /// Content of the result after the hooks.
     pub content: Parts,
     /// Bytes of the blobs in the content, in order; `None` for an unreadable blob.
@@ -80,14 +80,14 @@ pub struct OutsideResult {
 }
 
 /// Work that a client sends to the session.
-enum ClientWork {
+enum QueuedClientWork {
     /// A call of a tool of this session, and the sender for its result.
-    Call(OutsideCall, oneshot::Sender<OutsideResult>),
+    Call(ClientToolCall, oneshot::Sender<ClientCallResult>),
     /// A request for permission for something that the client does itself.
-    Foreign(ForeignRequest, oneshot::Sender<ForeignVerdict>),
+    Foreign(ForeignRequest, oneshot::Sender<ExternalAgentVerdict>),
 }
 
-impl ClientWork {
+impl QueuedClientWork {
     fn client(&self) -> &Arc<str> {
         match self {
             Self::Call(call, _) => &call.client,
@@ -97,45 +97,48 @@ impl ClientWork {
 }
 
 /// Work of a client that is queued or in progress.
-struct WaitingCall {
-    work: ClientWork,
+struct PendingClientWork {
+    work: QueuedClientWork,
     /// Permit for the size of the arguments; see `MAX_HELD_KIB`.
     room: OwnedSemaphorePermit,
 }
 
-/// Decides which tools are offered to clients.
-type IsOffered = Arc<dyn Fn(&ToolSpec) -> bool + Send + Sync>;
+/// Filter for tools: returns true for those that are offered to clients.
+type ClientToolFilter = Arc<dyn Fn(&ToolSpec) -> bool + Send + Sync>;
 
 /// Tools that are offered to clients; `None` until the session begins to serve calls.
 type OfferedTools = Option<Arc<[Arc<ToolSpec>]>>;
 
-/// The session's end of the channel: receives calls and publishes the offered tools.
-pub struct OutsideCalls {
-    calls: mpsc::Receiver<WaitingCall>,
-    is_offered: IsOffered,
+/// Receiving end of the channel, which the session has: receives calls and publishes the tools that
+/// are offered to clients.
+pub struct ClientCallReceiver {
+    calls: mpsc::Receiver<PendingClientWork>,
+    is_offered: ClientToolFilter,
     tools: watch::Sender<OfferedTools>,
 }
 
-/// Clients' end of the channel. Cheap to clone; serving stops when the last clone is dropped.
+/// Sending end of the channel, which clients have. Cheap to clone; the session stops serving when
+/// the last clone is dropped.
 #[derive(Clone)]
-pub struct OutsideClient {
-    calls: mpsc::Sender<WaitingCall>,
-    tools: OutsideTools,
+pub struct ClientCallSender {
+    calls: mpsc::Sender<PendingClientWork>,
+    tools: ToolsOfferedToClients,
     /// Budget for the total size of arguments, in KiB.
     room: Arc<Semaphore>,
 }
 
-/// Tools that a session offers to clients. Cheap to clone; does not keep the session serving.
+/// Tools that a session offers to clients, updated when they change. Cheap to clone; does not keep
+/// the session serving.
 #[derive(Clone)]
-pub struct OutsideTools(watch::Receiver<OfferedTools>);
+pub struct ToolsOfferedToClients(watch::Receiver<OfferedTools>);
 
-impl OutsideCalls {
+impl ClientCallReceiver {
     /// Creates both ends of the channel. Only tools for which `is_offered` returns true are listed
     /// and can be called.
     #[must_use]
     pub fn new(
         is_offered: impl Fn(&ToolSpec) -> bool + Send + Sync + 'static,
-    ) -> (Self, OutsideClient) {
+    ) -> (Self, ClientCallSender) {
         let (sender, calls) = mpsc::channel(MAX_WAITING);
         let (tools, told) = watch::channel(None);
         let session = Self {
@@ -143,9 +146,9 @@ impl OutsideCalls {
             is_offered: Arc::new(is_offered),
             tools,
         };
-        let client = OutsideClient {
+        let client = ClientCallSender {
             calls: sender,
-            tools: OutsideTools(told),
+            tools: ToolsOfferedToClients(told),
             room: Arc::new(Semaphore::new(MAX_HELD_KIB as usize)),
         };
         (session, client)
@@ -163,10 +166,10 @@ impl OutsideCalls {
     }
 }
 
-impl OutsideClient {
+impl ClientCallSender {
     /// Returns a receiver of the offered tools, which may change.
     #[must_use]
-    pub fn tools(&self) -> OutsideTools {
+    pub fn tools(&self) -> ToolsOfferedToClients {
         self.tools.clone()
     }
 
@@ -177,11 +180,11 @@ impl OutsideClient {
     /// Reason, as a sentence: too many calls or arguments are queued, or the session has ended.
     pub fn begin_call(
         &self,
-        call: OutsideCall,
-    ) -> Result<oneshot::Receiver<OutsideResult>, String> {
+        call: ClientToolCall,
+    ) -> Result<oneshot::Receiver<ClientCallResult>, String> {
         let n_bytes = call.arguments.to_string().len();
         let (reply, result) = oneshot::channel();
-        self.hand_over(n_bytes, ClientWork::Call(call, reply))?;
+        self.queue_work(n_bytes, QueuedClientWork::Call(call, reply))?;
         Ok(result)
     }
 
@@ -193,9 +196,9 @@ impl OutsideClient {
     pub fn begin_request(
         &self,
         request: ForeignRequest,
-    ) -> Result<oneshot::Receiver<ForeignVerdict>, String> {
+    ) -> Result<oneshot::Receiver<ExternalAgentVerdict>, String> {
         let (reply, verdict) = oneshot::channel();
-        self.hand_over(request.n_bytes(), ClientWork::Foreign(request, reply))?;
+        self.queue_work(request.n_bytes(), QueuedClientWork::Foreign(request, reply))?;
         Ok(verdict)
     }
 
@@ -205,7 +208,7 @@ impl OutsideClient {
         self.calls.is_closed()
     }
 
-    fn hand_over(&self, n_bytes: usize, work: ClientWork) -> Result<(), String> {
+    fn queue_work(&self, n_bytes: usize, work: QueuedClientWork) -> Result<(), String> {
         let n_kib = (n_bytes >> 10).saturating_add(1);
         let n_kib = u32::try_from(n_kib).unwrap_or(u32::MAX);
         if n_kib > MAX_HELD_KIB {
@@ -223,7 +226,7 @@ impl OutsideClient {
                     MAX_HELD_KIB >> 10
                 )
             })?;
-        match self.calls.try_send(WaitingCall { work, room }) {
+        match self.calls.try_send(PendingClientWork { work, room }) {
             Ok(()) => Ok(()),
             Err(mpsc::error::TrySendError::Full(_)) => Err(format!(
                 "{MAX_WAITING} calls wait already; call again when some have ended"
@@ -235,26 +238,27 @@ impl OutsideClient {
     }
 }
 
-impl OutsideTools {
+impl ToolsOfferedToClients {
     /// Returns the tools as last published; `None` if the session has not published any yet.
     #[must_use]
-    pub fn last_told(&self) -> Option<Arc<[Arc<ToolSpec>]>> {
+    pub fn last_published_tools(&self) -> Option<Arc<[Arc<ToolSpec>]>> {
         self.0.borrow().clone()
     }
 
-    /// Waits until the session serves, and returns the offered tools; `None` if it has ended.
+    /// Waits until the session serves calls, and returns the offered tools; `None` if the session
+    /// has ended.
     pub async fn list(&mut self) -> Option<Arc<[Arc<ToolSpec>]>> {
         let told = self.0.wait_for(Option::is_some).await.ok()?;
         told.clone()
     }
 
     /// Waits until the offered tools change. Returns false if the session has stopped serving.
-    pub async fn wait_changed(&mut self) -> bool {
+    pub async fn wait_until_tools_change(&mut self) -> bool {
         self.0.changed().await.is_ok()
     }
 }
 
-impl OutsideCalls {
+impl ClientCallReceiver {
     /// Serves calls in the session of an agent until all clients are dropped or `cancel` is set.
     ///
     /// # Errors
@@ -266,13 +270,13 @@ impl OutsideCalls {
     ) -> Result<(), Error> {
         agent.announce_session();
         loop {
-            agent.take_replacements(None);
+            agent.apply_replacements(None);
             self.publish_tools(agent.spec.tools.specs());
             let first = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Ok(()),
                 call = self.calls.recv() => call,
-                () = agent.replacements.wait_added() => continue,
+                () = agent.replacements.wait_for_replacement() => continue,
             };
             let Some(first) = first else {
                 return Ok(());
@@ -285,7 +289,7 @@ impl OutsideCalls {
     async fn run_turn(
         &mut self,
         agent: &mut LiveAgent,
-        first: WaitingCall,
+        first: PendingClientWork,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         let started = Instant::now();
@@ -295,15 +299,15 @@ impl OutsideCalls {
         tokio::select! {
             biased;
             () = scope.cancel.cancelled() => {}
-            () = agent.start_session() => {}
+            () = agent.run_session_start_hooks() => {}
         }
         let halted = self.run_calls(&scope, first, started).await;
-        scope.end_agents().await;
+        scope.stop_running_subagents().await;
         guard.disarm();
-        agent.report_failures().await;
+        agent.report_hook_failures().await;
         let halted = agent.family.halt.take().or(halted);
-        scope.end_skills(&scope.scope_caller(0)).await;
-        scope.end_scope();
+        scope.end_skills(&scope.turn_caller(0)).await;
+        scope.mark_turn_ended();
         let stop = match (&halted, cancel.is_cancelled()) {
             (Some(_), _) => StopReason::Blocked,
             (None, true) => StopReason::Cancelled,
@@ -312,12 +316,12 @@ impl OutsideCalls {
         end_turn(agent, &scope, started, stop, halted.unwrap_or_default()).await
     }
 
-    /// Runs calls concurrently. Returns the reason if an observing hook with `on_failure = "block"`
-    /// failed and thereby ended the calls.
+    /// Runs calls concurrently. If an observing hook with `on_failure = "block"` fails, the calls
+    /// end and the reason is returned.
     async fn run_calls(
         &mut self,
         scope: &TurnScope,
-        first: WaitingCall,
+        first: PendingClientWork,
         started: Instant,
     ) -> Option<String> {
         let (changing, offered) = (Mutex::new(()), self.is_offered.clone());
@@ -327,11 +331,12 @@ impl OutsideCalls {
         running.push(one(n_calls, first));
         while !running.is_empty() {
             let can_open = !is_closed && halted.is_none() && running.len() < MAX_RUNNING;
-            // An open question keeps the turn open, and calls of other clients continue meanwhile.
-            // Their number is bounded, because the limits of plugins are counted per turn.
-            let is_asking = scope.clients.is_asking() && n_calls < MAX_CALLS_ASKING;
+            // An open question keeps the turn open, and calls of other clients may join it.
+            // `MAX_CALLS_ASKING` limits their number, because the limits of plugins are counted per
+            // turn.
+            let has_open_question = scope.clients.has_open_question() && n_calls < MAX_CALLS_ASKING;
             let has_room = n_calls < MAX_CALLS && started.elapsed() < MAX_TURN;
-            let is_open = can_open && (has_room || is_asking);
+            let is_open = can_open && (has_room || has_open_question);
             tokio::select! {
                 biased;
                 why = scope.family.halt.wait(), if halted.is_none() => {
@@ -347,7 +352,7 @@ impl OutsideCalls {
                     }
                     None => is_closed = true,
                 },
-                () = scope.clients.wait_asking(), if can_open && !is_open && n_calls < MAX_CALLS_ASKING => {}
+                () = scope.clients.wait_for_question(), if can_open && !is_open && n_calls < MAX_CALLS_ASKING => {}
                 _ = running.next() => {}
             }
         }
@@ -422,18 +427,18 @@ async fn end_turn(
 async fn run_call(
     scope: &TurnScope,
     changing: &Mutex<()>,
-    is_offered: &IsOffered,
+    is_offered: &ClientToolFilter,
     step: u32,
-    waiting: WaitingCall,
+    waiting: PendingClientWork,
 ) {
-    let WaitingCall { work, room } = waiting;
+    let PendingClientWork { work, room } = waiting;
     let (call, reply) = match work {
-        ClientWork::Call(call, reply) => (call, reply),
-        ClientWork::Foreign(request, reply) => {
+        QueuedClientWork::Call(call, reply) => (call, reply),
+        QueuedClientWork::Foreign(request, reply) => {
             scope.budget.count_call();
             let mut verdict = judge_request(scope, step, request).await;
             if let Some(why) = scope.family.halt.reason() {
-                verdict = ForeignVerdict::refused(format!("stopped: {why}"));
+                verdict = ExternalAgentVerdict::refused(format!("stopped: {why}"));
             }
             drop(room);
             let _ = reply.send(verdict);
@@ -441,29 +446,31 @@ async fn run_call(
         }
     };
     let token = scope.cancel.child_token();
-    let caller = scope.scope_caller(step);
+    let caller = scope.turn_caller(step);
     let approver = call.approver.as_deref();
-    let gate = ToolGate::for_client(scope, &caller, &call.client, approver, &token);
+    let gate = ToolCallGate::for_client(scope, &caller, &call.client, approver, &token);
     let id = format!("client_{}", crate::clock::new_id());
-    let _entered = scope.clients.enter_call(&id, call.approver.clone());
+    let _entered = scope
+        .clients
+        .register_client_call_user(&id, call.approver.clone());
     let wanted = ToolCall::new(id, call.tool, call.arguments);
     scope.budget.count_call();
     let stopped = async {
         call.cancel.cancelled().await;
         token.cancel();
-        std::future::pending::<OutsideResult>().await
+        std::future::pending::<ClientCallResult>().await
     };
     let mut result = tokio::select! {
         biased;
-        result = pass_gate(gate, &token, changing, is_offered, wanted) => result,
+        result = run_through_gate(gate, &token, changing, is_offered, wanted) => result,
         result = stopped => result,
     };
     // An observing hook with `on_failure = "block"` has failed, so no result leaves the host.
     if let Some(why) = scope.family.halt.reason() {
-        result = OutsideResult {
+        result = ClientCallResult {
             content: format!("[stopped: {why}]").into(),
             is_error: true,
-            ..OutsideResult::default()
+            ..ClientCallResult::default()
         };
     }
     drop(room);
@@ -472,13 +479,13 @@ async fn run_call(
 }
 
 /// Passes a call through policy, approval, run and `post-tool` hooks.
-async fn pass_gate(
-    gate: ToolGate<'_>,
+async fn run_through_gate(
+    gate: ToolCallGate<'_>,
     token: &CancellationToken,
     changing: &Mutex<()>,
-    is_offered: &IsOffered,
+    is_offered: &ClientToolFilter,
     call: ToolCall,
-) -> OutsideResult {
+) -> ClientCallResult {
     let scope = gate.scope;
     let tools = scope.skills.tools();
     let entry = tools.get(&call.name);
@@ -490,7 +497,7 @@ async fn pass_gate(
     let cancelled = call.result(CANCELLED, true);
     let judged = tokio::select! {
         biased;
-        () = token.cancelled() => return drop_call(gate, &cancelled),
+        () = token.cancelled() => return report_dropped_call(gate, &cancelled),
         judged = gate.judge_call(call) => judged,
     };
     let ran = match judged {
@@ -504,12 +511,15 @@ async fn pass_gate(
             };
             let alone = tokio::select! {
                 biased;
-                () = token.cancelled() => return drop_call(gate, &cancelled),
+                () = token.cancelled() => return report_dropped_call(gate, &cancelled),
                 alone = alone => alone,
             };
-            if let Err(error) = gate.keep_starts(std::slice::from_ref(&allowed)).await {
+            if let Err(error) = gate
+                .record_call_starts(std::slice::from_ref(&allowed))
+                .await
+            {
                 let why = format!("not run: the session failed: {}", error_chain(&error));
-                return drop_call(gate, &allowed.call.result(why, true));
+                return report_dropped_call(gate, &allowed.call.result(why, true));
             }
             let ran = gate.run_call(allowed).await;
             drop(alone);
@@ -531,18 +541,19 @@ fn may_change_files(entry: &ToolEntry) -> bool {
     }
 }
 
-/// Reports the end of a call that did not run. No hooks: it has no result that could leak data.
-fn drop_call(gate: ToolGate<'_>, result: &ToolResult) -> OutsideResult {
+/// Reports the end of a call that did not run. Calls no hooks, because there is no result that
+/// could leak data.
+fn report_dropped_call(gate: ToolCallGate<'_>, result: &ToolResult) -> ClientCallResult {
     gate.report_end(result, 0, Some("client".to_owned()));
-    OutsideResult {
+    ClientCallResult {
         content: result.content.clone(),
         is_error: true,
-        ..OutsideResult::default()
+        ..ClientCallResult::default()
     }
 }
 
 /// Runs the `post-tool` hooks of a call, and returns the result for the client.
-async fn finish_call(gate: ToolGate<'_>, mut ran: UnreviewedCall) -> OutsideResult {
+async fn finish_call(gate: ToolCallGate<'_>, mut ran: UnreviewedCall) -> ClientCallResult {
     let finished = gate.finish_call(&mut ran).await;
     let refused_by = ran.refused_by.take();
     drop(ran);
@@ -555,7 +566,7 @@ async fn finish_call(gate: ToolGate<'_>, mut ran: UnreviewedCall) -> OutsideResu
     for (plugin, injection) in finished.inject {
         content.push_text(&format!("\n[note from {plugin}: {}]", injection.text));
     }
-    OutsideResult {
+    ClientCallResult {
         bytes: read_blobs(gate.scope, &content).await,
         content,
         is_error,

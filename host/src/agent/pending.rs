@@ -1,4 +1,5 @@
-//! Usage and cost of a request, even if it gets no answer or the provider does not report them.
+//! Counts the usage and cost of each request, even of one that gets no answer or whose usage the
+//! provider does not report.
 //!
 //! A request that is dropped because the user interrupts the turn was still sent, and is billed. A
 //! drop guard therefore counts each request exactly once, however it ends. Usage that the provider
@@ -35,7 +36,7 @@ struct RequestAttempts {
 
 impl StreamedText {
     /// Records a stream event of the answer.
-    pub(super) fn hear_event(&self, event: &StreamEvent) {
+    pub(super) fn record_stream_event(&self, event: &StreamEvent) {
         match event {
             StreamEvent::Text(text) | StreamEvent::Thinking(text) => {
                 self.lock().text.push_str(text)
@@ -55,8 +56,8 @@ impl StreamedText {
     }
 }
 
-/// A request in progress. Its usage is counted once: when it is recorded, or else when this is
-/// dropped.
+/// A request in progress. Its usage is counted once: when the outcome of the request is recorded,
+/// or else when this value is dropped.
 pub(super) struct PendingRequest<'a> {
     spec: &'a AgentSpec,
     budget: &'a TurnBudget,
@@ -87,7 +88,7 @@ impl<'a> PendingRequest<'a> {
     }
 
     /// Returns the buffer into which the streamed answer is recorded.
-    pub(super) fn heard(&self) -> StreamedText {
+    pub(super) fn streamed_text(&self) -> StreamedText {
         self.heard.clone()
     }
 
@@ -107,9 +108,13 @@ impl<'a> PendingRequest<'a> {
         };
         if n_lost > 0 {
             let input = request_tokens(self.request).saturating_mul(n_lost);
-            self.count_usage(input, lost, "the answer broke off and was requested again");
+            self.count_unanswered_usage(
+                input,
+                lost,
+                "the answer broke off and was requested again",
+            );
         }
-        complete_usage(&mut response.usage, self.request, &response.message);
+        estimate_missing_usage(&mut response.usage, self.request, &response.message);
         let models = [response.model.as_deref(), Some(&*self.request.model)];
         let models = models.into_iter().flatten();
         let cost = request_cost(self.spec, self.request, models, &response.usage);
@@ -118,12 +123,12 @@ impl<'a> PendingRequest<'a> {
     }
 
     /// Records that the request got no answer. `is_paid` is true if the model may have worked on
-    /// the request. If `is_cancelled` is true, the user waits for the turn to end, so tokens are
-    /// estimated roughly.
+    /// the request, so the provider bills it. `is_cancelled` is true if the user waits for the turn
+    /// to end; tokens are then estimated roughly, which is faster.
     pub(super) fn record_failure(mut self, why: &str, is_paid: bool, is_cancelled: bool) {
         self.is_settled = true;
         let (usage, cost_usd) = if is_paid {
-            self.count_unanswered(why, is_cancelled)
+            self.count_unanswered_request(why, is_cancelled)
         } else {
             (Usage::default(), None)
         };
@@ -140,7 +145,7 @@ impl<'a> PendingRequest<'a> {
 
     /// Counts a request without an answer, including its broken attempts. If `is_rough` is true,
     /// tokens are estimated without the tokenizer, whose first use takes half a second of CPU time.
-    fn count_unanswered(&self, why: &str, is_rough: bool) -> (Usage, Option<f64>) {
+    fn count_unanswered_request(&self, why: &str, is_rough: bool) -> (Usage, Option<f64>) {
         let count = match is_rough {
             true => tokens::estimate_tokens,
             false => tokens::count_tokens,
@@ -154,12 +159,12 @@ impl<'a> PendingRequest<'a> {
             let written = count(&attempts.lost) + count(&attempts.text);
             (attempts.n_lost, written)
         };
-        self.count_usage(input.saturating_mul(n_lost + 1), written, why)
+        self.count_unanswered_usage(input.saturating_mul(n_lost + 1), written, why)
     }
 
     /// Adds attempts without an answer to the usage of the turn and to the session; `input` are the
     /// tokens that were sent, `written` the tokens that were received.
-    fn count_usage(&self, input: u64, written: u64, why: &str) -> (Usage, Option<f64>) {
+    fn count_unanswered_usage(&self, input: u64, written: u64, why: &str) -> (Usage, Option<f64>) {
         let usage = Usage {
             input_tokens: input,
             output_tokens: written,
@@ -168,7 +173,7 @@ impl<'a> PendingRequest<'a> {
         };
         let models = [&*self.request.model];
         let cost = request_cost(self.spec, self.request, models, &usage);
-        self.budget.add_used(usage, cost);
+        self.budget.add_usage(usage, cost);
         self.spec.session.append_or_defer(Body::Unanswered {
             turn: self.caller.context.turn,
             step: self.caller.context.step,
@@ -184,7 +189,7 @@ impl<'a> PendingRequest<'a> {
 impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.count_unanswered("the turn went on without waiting for the answer", true);
+            self.count_unanswered_request("the turn went on without waiting for the answer", true);
         }
     }
 }
@@ -248,19 +253,19 @@ fn known_cost(cost: Cost) -> Option<f64> {
 
 /// Estimates usage that the provider reported as zero: every request has input tokens, and an
 /// answer with text or calls has output tokens.
-fn complete_usage(usage: &mut Usage, request: &Request, answer: &Message) {
+fn estimate_missing_usage(usage: &mut Usage, request: &Request, answer: &Message) {
     if usage.input_tokens == 0 {
         usage.input_tokens = request_tokens(request);
         usage.estimated = true;
     }
     if usage.output_tokens == 0 {
-        usage.output_tokens = answer.content.iter().map(written_tokens).sum();
+        usage.output_tokens = answer.content.iter().map(count_part_tokens).sum();
         usage.estimated |= usage.output_tokens > 0;
     }
 }
 
 /// Counts the tokens of a part of an answer.
-fn written_tokens(part: &Content) -> u64 {
+fn count_part_tokens(part: &Content) -> u64 {
     match part {
         Content::Text { text } | Content::Thinking { text, .. } => tokens::count_tokens(text),
         Content::ToolCall(call) => {

@@ -4,7 +4,7 @@
 //! Owns the rules for the loop: the primitives that must come first, the maximum number of
 //! primitives between two requests to the model, and the models that a loop may name. A loop that
 //! breaks a rule, fails or returns too early ends the turn. The guards are inside the primitives,
-//! so the built-in order passes them as well. Start from [`run_plugin_order`].
+//! so the built-in order passes them as well. Start from [`run_turn_in_plugin_order`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
 
-use super::answer::AnswerEnd;
-use super::reply::{ReplyShortfall, SeenReply};
+use super::answer::TurnEndAttempt;
+use super::reply::{ReplyShortfall, StoredReply};
 use super::step::{ReviewedReply, StepCost, StepOrder};
 use super::stop::EarlyStop;
 use super::turn::TurnRun;
 use crate::point::agent_loop::{
-    AgentLoop, AnswerOrder, CallReport, MAX_CANDIDATES, MAX_PRIMITIVES, TakenInput, TurnAnswer,
-    TurnFinish, TurnPrimitive, TurnPrimitives, check_added_size,
+    AgentLoop, CallReport, LoopModelRequest, MAX_CANDIDATES, MAX_PRIMITIVES, TakenInput,
+    TurnAnswer, TurnFinish, TurnPrimitive, TurnPrimitives, check_added_size,
 };
 use crate::point::failure::Failure;
 use crate::point::handle::HandleError;
@@ -28,11 +28,11 @@ use crate::point::payload::Decision;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::text::clean_line;
 
-/// Time within which a loop must return once the turn is over.
+/// Time within which the loop of a plugin must return after the turn has ended.
 const END_GRACE: Duration = Duration::from_secs(5);
 
-/// Id of the answer that already existed when an interrupted turn is continued. The ids of other
-/// answers are step numbers, which start at 1.
+/// Id of the answer that the model had already written when the turn was interrupted. Other answers
+/// have the number of their step, which starts at 1, as the id.
 const READY: u32 = 0;
 
 /// Entry of the setting `loop_models` that permits loops to use every model.
@@ -42,10 +42,10 @@ const EVERY_MODEL: &str = "*";
 const MAX_SHOWN: usize = 96;
 
 /// Result of a primitive: the outer error ends the turn, the inner error is returned to the loop.
-type Carried<T> = Result<Result<T, HandleError>, EarlyStop>;
+type PrimitiveResult<T> = Result<Result<T, HandleError>, EarlyStop>;
 
 /// Runs a turn in the order of the plugin's loop `own`.
-pub(super) async fn run_plugin_order(
+pub(super) async fn run_turn_in_plugin_order(
     turn: &mut TurnRun<'_>,
     own: Arc<dyn AgentLoop>,
 ) -> Result<(), EarlyStop> {
@@ -60,7 +60,7 @@ pub(super) async fn run_plugin_order(
         reason: None,
         origin: caller.origin(),
     });
-    let order = PluginOrder {
+    let order = LoopDrivenTurn {
         turn,
         name,
         decision: None,
@@ -70,12 +70,12 @@ pub(super) async fn run_plugin_order(
         is_over: false,
     };
     order
-        .follow_loop(own.run_turn(caller, primitives), asked)
+        .execute_loop_primitives(own.run_turn(caller, primitives), asked)
         .await
 }
 
 /// A turn that follows the loop of a plugin, with the state for checking the rules.
-struct PluginOrder<'t, 'a> {
+struct LoopDrivenTurn<'t, 'a> {
     turn: &'t mut TurnRun<'a>,
     /// Name of the plugin of the loop.
     name: Arc<str>,
@@ -90,9 +90,9 @@ struct PluginOrder<'t, 'a> {
     is_over: bool,
 }
 
-impl PluginOrder<'_, '_> {
+impl LoopDrivenTurn<'_, '_> {
     /// Executes the primitives that the loop requests until the loop returns.
-    async fn follow_loop(
+    async fn execute_loop_primitives(
         mut self,
         mut run: impl Future<Output = Result<(), Failure>> + Unpin,
         mut asked: Receiver<TurnPrimitive>,
@@ -101,37 +101,37 @@ impl PluginOrder<'_, '_> {
             let primitive = tokio::select! {
                 biased;
                 Some(primitive) = asked.recv() => primitive,
-                ended = &mut run => return self.end_run(ended),
+                ended = &mut run => return self.end_loop_primitives_run(ended),
                 () = tokio::time::sleep(END_GRACE), if self.is_over => {
                     let why = format!("it did not return within {} s", END_GRACE.as_secs());
-                    self.warn_late(&why);
+                    self.warn_after_turn(&why);
                     return Ok(());
                 }
             };
             if self.is_over {
-                self.warn_late(&format!("it asked for `{}`", primitive.name()));
+                self.warn_after_turn(&format!("it asked for `{}`", primitive.name()));
                 return Ok(());
             }
-            self.check_rules(&primitive)?;
-            self.carry_out(primitive).await?;
+            self.check_primitive_is_allowed(&primitive)?;
+            self.execute_primitive(primitive).await?;
         }
     }
 
-    fn end_run(self, ended: Result<(), Failure>) -> Result<(), EarlyStop> {
+    fn end_loop_primitives_run(self, ended: Result<(), Failure>) -> Result<(), EarlyStop> {
         match ended {
             Ok(()) if self.is_over => Ok(()),
-            Ok(()) => Err(self.fault("it returned before it finished the turn")),
+            Ok(()) => Err(self.loop_fault("it returned before it finished the turn")),
             Err(failure) if self.is_over => {
-                self.warn_late(&failure.to_string());
+                self.warn_after_turn(&failure.to_string());
                 Ok(())
             }
-            Err(failure) => Err(self.fault(&failure.to_string())),
+            Err(failure) => Err(self.loop_fault(&failure.to_string())),
         }
     }
 
     /// Emits a warning about a fault of the loop after the end of the turn, which the fault no
     /// longer affects.
-    fn warn_late(&self, why: &str) {
+    fn warn_after_turn(&self, why: &str) {
         let text = format!(
             "the loop of plugin {} failed after the end of the turn: {why}",
             self.name
@@ -139,7 +139,7 @@ impl PluginOrder<'_, '_> {
         self.turn.ctx.emit_notice(Level::Warn, text);
     }
 
-    fn fault(&self, why: &str) -> EarlyStop {
+    fn loop_fault(&self, why: &str) -> EarlyStop {
         EarlyStop::Loop {
             plugin: self.name.to_string(),
             why: why.to_owned(),
@@ -147,17 +147,17 @@ impl PluginOrder<'_, '_> {
     }
 
     /// Returns the error that ends the turn if the loop may not use this primitive now.
-    fn check_rules(&mut self, primitive: &TurnPrimitive) -> Result<(), EarlyStop> {
+    fn check_primitive_is_allowed(&mut self, primitive: &TurnPrimitive) -> Result<(), EarlyStop> {
         use TurnPrimitive as P;
         self.n_since += 1;
         if self.n_since > MAX_PRIMITIVES {
-            return Err(self.fault(&format!(
+            return Err(self.loop_fault(&format!(
                 "it asked for more than {MAX_PRIMITIVES} primitives without a request to the model"
             )));
         }
         let name = primitive.name();
         let is_open = self.turn.open.is_some();
-        let has_answer = self.turn.answer.is_there();
+        let has_answer = self.turn.answer.has_last_answer();
         let why = match primitive {
             P::IsResumed(_) => return Ok(()),
             P::RunCalls(_) if !is_open => "came without open calls",
@@ -173,14 +173,14 @@ impl PluginOrder<'_, '_> {
             P::Reflect(_) | P::Finish(_) if !has_answer => "came without a new answer of the model",
             _ => return Ok(()),
         };
-        Err(self.fault(&format!("`{name}` {why}")))
+        Err(self.loop_fault(&format!("`{name}` {why}")))
     }
 
-    async fn carry_out(&mut self, primitive: TurnPrimitive) -> Result<(), EarlyStop> {
+    async fn execute_primitive(&mut self, primitive: TurnPrimitive) -> Result<(), EarlyStop> {
         // Ignore a failed `send`: the loop has ended and does not wait for the reply.
         match primitive {
             TurnPrimitive::IsResumed(reply) => {
-                let _ = reply.send(Ok(self.turn.continued().is_some()));
+                let _ = reply.send(Ok(self.turn.interrupted_turn().is_some()));
             }
             TurnPrimitive::TakeInput(reply) => {
                 let _ = reply.send(Ok(self.take_input().await?));
@@ -192,22 +192,22 @@ impl PluginOrder<'_, '_> {
                 let _ = reply.send(Ok(()));
             }
             TurnPrimitive::Request(order, reply) => {
-                let _ = reply.send(self.request(order).await?);
+                let _ = reply.send(self.request_loop_answer(order).await?);
             }
             TurnPrimitive::Accept(id, reply) => {
-                let _ = reply.send(self.accept(id).await?);
+                let _ = reply.send(self.accept_answer(id).await?);
             }
             TurnPrimitive::RunCalls(reply) => {
                 let _ = reply.send(Ok(self.run_calls().await?));
             }
             TurnPrimitive::Inject(text, reply) => {
-                let _ = reply.send(self.inject(text).await?);
+                let _ = reply.send(self.inject_text(text).await?);
             }
             TurnPrimitive::Reflect(reply) => {
-                let _ = reply.send(Ok(self.reflect().await?));
+                let _ = reply.send(Ok(self.reflect_on_answer().await?));
             }
             TurnPrimitive::Finish(reply) => {
-                let _ = reply.send(Ok(self.finish().await?));
+                let _ = reply.send(Ok(self.finish_turn().await?));
             }
         }
         Ok(())
@@ -216,27 +216,27 @@ impl PluginOrder<'_, '_> {
     /// Takes the input of the turn at the first call, and new messages of the user at later calls.
     async fn take_input(&mut self) -> Result<Option<TakenInput>, EarlyStop> {
         let Some(decision) = self.decision else {
-            let decision = self.turn.begin_input().await?;
+            let decision = self.turn.begin_turn_input().await?;
             self.decision = Some(decision);
-            return Ok(Some(self.taken(decision)));
+            return Ok(Some(self.input_for_loop(decision)));
         };
         let n_before = self.turn.reflected.n_user_texts();
-        if !self.turn.take_steering().await? {
+        if !self.turn.take_queued_steering_texts().await? {
             return Ok(None);
         }
-        self.forget_answers();
+        self.discard_answers();
         Ok(Some(self.user_texts_since(n_before, decision)))
     }
 
-    fn taken(&self, decision: Decision) -> TakenInput {
+    fn input_for_loop(&self, decision: Decision) -> TakenInput {
         TakenInput {
             text: self.turn.input.text.clone(),
             decision,
         }
     }
 
-    /// Returns the user's texts from index `n_before` on. The text is empty if a hook dropped the
-    /// user's text and added its own message.
+    /// Returns the texts of the user from index `n_before` on. The result is empty if a hook
+    /// replaced the text of the user by a message of its own.
     fn user_texts_since(&self, n_before: usize, decision: Decision) -> TakenInput {
         let text = self.turn.reflected.user_texts_since(n_before);
         TakenInput {
@@ -245,21 +245,24 @@ impl PluginOrder<'_, '_> {
         }
     }
 
-    /// Discards the answers that preceded a new message: the candidates, the answer from before an
-    /// interruption, and cut text that would have been continued.
-    fn forget_answers(&mut self) {
+    /// Discards the answers that precede a new message: the candidates, the answer from before an
+    /// interruption, and an answer cut by a token limit that is not continued now.
+    fn discard_answers(&mut self) {
         self.candidates.clear();
         self.turn.ready_answer = None;
-        self.turn.answer.forget_answer();
-        self.turn.progress.ends_answer(false);
+        self.turn.answer.forget_last_answer();
+        self.turn.progress.end_answer(false);
     }
 
-    async fn request(&mut self, order: AnswerOrder) -> Carried<TurnAnswer> {
+    async fn request_loop_answer(
+        &mut self,
+        order: LoopModelRequest,
+    ) -> PrimitiveResult<TurnAnswer> {
         let is_aside = order.is_aside;
         if is_aside && let Some(text) = self.turn.ready_answer.clone() {
-            return Ok(Ok(self.ready_answer(text)));
+            return Ok(Ok(self.answer_from_before_interruption(text)));
         }
-        let order = match self.step_order(order) {
+        let order = match self.resolve_loop_model_request(order) {
             Ok(order) => order,
             Err(error) => return Ok(Err(error)),
         };
@@ -267,12 +270,12 @@ impl PluginOrder<'_, '_> {
         if !is_aside {
             self.candidates.clear();
             let cost = self.turn.request_answer(&order).await?;
-            return Ok(Ok(self.kept_answer(cost)));
+            return Ok(Ok(self.stored_answer_for_loop(cost)));
         }
         match self.turn.request_aside(&order).await {
             Ok((cost, reviewed)) => {
                 let id = self.turn.ctx.step;
-                let answer = answer_of(id, cost, reviewed.reply());
+                let answer = to_turn_answer(id, cost, reviewed.reply());
                 self.candidates.insert(id, reviewed);
                 Ok(Ok(answer))
             }
@@ -283,7 +286,10 @@ impl PluginOrder<'_, '_> {
     }
 
     /// Checks a loop's request to the model and resolves its preset.
-    fn step_order(&self, order: AnswerOrder) -> Result<StepOrder, HandleError> {
+    fn resolve_loop_model_request(
+        &self,
+        order: LoopModelRequest,
+    ) -> Result<StepOrder, HandleError> {
         let spec = &self.turn.agent.spec;
         if let Some(model) = &order.model {
             let mut known = spec.config.loop_models.iter();
@@ -305,7 +311,7 @@ impl PluginOrder<'_, '_> {
             .map(|name| spec.presets.find_preset(name))
             .transpose();
         if let Some(note) = &order.note {
-            check_added("note", note)?;
+            check_added_text("note", note)?;
         }
         Ok(StepOrder {
             model: order.model,
@@ -316,12 +322,12 @@ impl PluginOrder<'_, '_> {
     }
 
     /// Returns the answer to a request inside the conversation, in the form for the loop.
-    fn kept_answer(&self, cost: StepCost) -> TurnAnswer {
+    fn stored_answer_for_loop(&self, cost: StepCost) -> TurnAnswer {
         let id = self.turn.ctx.step;
         if let Some(open) = &self.turn.open {
-            return answer_of(id, cost, open);
+            return to_turn_answer(id, cost, open);
         }
-        let last = self.turn.answer.last_step();
+        let last = self.turn.answer.last_reply_step();
         let is_cut = last.is_some_and(|last| last.shortfall == Some(ReplyShortfall::CutText));
         TurnAnswer {
             id,
@@ -335,7 +341,7 @@ impl PluginOrder<'_, '_> {
 
     /// Returns the answer that already existed when the turn was interrupted, in the form for the
     /// loop.
-    fn ready_answer(&self, text: String) -> TurnAnswer {
+    fn answer_from_before_interruption(&self, text: String) -> TurnAnswer {
         TurnAnswer {
             id: READY,
             model: self.turn.ctx.scope.skills.model(),
@@ -346,7 +352,7 @@ impl PluginOrder<'_, '_> {
         }
     }
 
-    async fn accept(&mut self, id: u32) -> Carried<()> {
+    async fn accept_answer(&mut self, id: u32) -> PrimitiveResult<()> {
         if id == READY && self.turn.ready_answer.is_some() {
             self.turn.request_answer(&StepOrder::default()).await?;
             return Ok(Ok(()));
@@ -358,14 +364,14 @@ impl PluginOrder<'_, '_> {
         };
         self.candidates.clear();
         self.turn.ctx.passing.clear();
-        self.turn.keep_reply(reviewed).await?;
+        self.turn.add_reply(reviewed).await?;
         Ok(Ok(()))
     }
 
     async fn run_calls(&mut self) -> Result<Vec<CallReport>, EarlyStop> {
-        let n_before = self.turn.reflected.n_used();
+        let n_before = self.turn.reflected.n_tool_calls();
         self.turn.run_open_calls().await?;
-        let used = self.turn.reflected.used_since(n_before).iter();
+        let used = self.turn.reflected.tool_calls_since(n_before).iter();
         let reports = used.map(|used| CallReport {
             name: used.name.clone(),
             is_error: used.is_error,
@@ -373,36 +379,36 @@ impl PluginOrder<'_, '_> {
         Ok(reports.collect())
     }
 
-    async fn inject(&mut self, text: String) -> Carried<()> {
-        if let Err(error) = check_added("text", &text) {
+    async fn inject_text(&mut self, text: String) -> PrimitiveResult<()> {
+        if let Err(error) = check_added_text("text", &text) {
             return Ok(Err(error));
         }
-        self.forget_answers();
+        self.discard_answers();
         let injection = Injection { text, keep: true };
         let injections = vec![(self.name.clone(), injection)];
         self.turn.ctx.inject_texts(injections).await?;
         Ok(Ok(()))
     }
 
-    /// Reflects on the last answer. If reflection asks for another step, its message makes the
-    /// candidates outdated; cut text is kept, because the next answer continues it.
-    async fn reflect(&mut self) -> Result<Option<String>, EarlyStop> {
-        let why = self.turn.reflect_answer().await?;
+    /// Reflects on the last answer. If reflection asks for another step, discards the candidates,
+    /// but keeps text that a token limit cut, because the next answer continues it.
+    async fn reflect_on_answer(&mut self) -> Result<Option<String>, EarlyStop> {
+        let why = self.turn.reflect_on_last_answer().await?;
         if why.is_some() {
             self.candidates.clear();
         }
         Ok(why)
     }
 
-    async fn finish(&mut self) -> Result<TurnFinish, EarlyStop> {
+    async fn finish_turn(&mut self) -> Result<TurnFinish, EarlyStop> {
         let n_before = self.turn.reflected.n_user_texts();
-        let finish = match self.turn.finish_answer().await? {
-            AnswerEnd::Done => {
+        let finish = match self.turn.output_or_continue_answer().await? {
+            TurnEndAttempt::Done => {
                 self.is_over = true;
                 return Ok(TurnFinish::Done);
             }
-            AnswerEnd::Again(why) => TurnFinish::Again(why),
-            AnswerEnd::FollowUp => {
+            TurnEndAttempt::Again(why) => TurnFinish::Again(why),
+            TurnEndAttempt::FollowUp => {
                 let decision = self.decision.unwrap_or(Decision::Direct);
                 TurnFinish::FollowUp(self.user_texts_since(n_before, decision))
             }
@@ -412,7 +418,7 @@ impl PluginOrder<'_, '_> {
     }
 }
 
-fn answer_of(id: u32, cost: StepCost, reply: &SeenReply) -> TurnAnswer {
+fn to_turn_answer(id: u32, cost: StepCost, reply: &StoredReply) -> TurnAnswer {
     TurnAnswer {
         id,
         model: cost.model,
@@ -424,7 +430,7 @@ fn answer_of(id: u32, cost: StepCost, reply: &SeenReply) -> TurnAnswer {
 }
 
 /// Checks a text that a loop adds to the conversation: it must not be empty or too long.
-fn check_added(what: &str, text: &str) -> Result<(), HandleError> {
+fn check_added_text(what: &str, text: &str) -> Result<(), HandleError> {
     if text.trim().is_empty() {
         return Err(HandleError::InvalidInput(format!("the {what} is empty")));
     }

@@ -1,5 +1,4 @@
-//! Progress of a turn, for code outside the agent that watches it, and the calls that did not run
-//! because the agent could not ask for approval.
+//! Progress of a turn, and the calls that did not run because the agent could not ask for approval.
 //!
 //! The turn writes it, and the tools for subagents read it. Start from [`TurnProgress`].
 
@@ -25,7 +24,7 @@ pub(super) struct TurnProgress {
 
 impl TurnProgress {
     /// Records that a step begins.
-    pub(super) fn note_step(&self, step: u32) {
+    pub(super) fn record_step(&self, step: u32) {
         self.step.store(step, Ordering::Relaxed);
     }
 
@@ -35,7 +34,7 @@ impl TurnProgress {
     }
 
     /// Records that a tool runs.
-    pub(super) fn note_tool(&self, name: &str) {
+    pub(super) fn record_last_tool(&self, name: &str) {
         *lock(&self.tool) = Some(name.to_owned());
     }
 
@@ -45,7 +44,7 @@ impl TurnProgress {
     }
 
     /// Records a call that did not run, because it needs approval and the agent cannot ask for it.
-    pub(super) fn note_blocked(&self, call: &str) {
+    pub(super) fn record_blocked_call(&self, call: &str) {
         let call = clean_line(call, MAX_BLOCKED_BYTES);
         let mut blocked = lock(&self.blocked);
         if blocked.len() < MAX_BLOCKED && !blocked.contains(&call) {
@@ -54,7 +53,7 @@ impl TurnProgress {
     }
 
     /// Returns descriptions of the calls that were blocked so far, without duplicates.
-    pub(super) fn blocked(&self) -> Vec<String> {
+    pub(super) fn blocked_calls(&self) -> Vec<String> {
         lock(&self.blocked).clone()
     }
 }
@@ -67,10 +66,10 @@ mod tests {
     fn a_blocked_call_is_kept_once_and_their_number_is_bounded() {
         let progress = TurnProgress::default();
         for n in 0..100 {
-            progress.note_blocked(&format!("`bash`\n{}", n % 20));
-            progress.note_blocked("`bash`\n0");
+            progress.record_blocked_call(&format!("`bash`\n{}", n % 20));
+            progress.record_blocked_call("`bash`\n0");
         }
-        assert_eq!(progress.blocked().len(), MAX_BLOCKED);
-        assert_eq!(progress.blocked()[0], "`bash` 0");
+        assert_eq!(progress.blocked_calls().len(), MAX_BLOCKED);
+        assert_eq!(progress.blocked_calls()[0], "`bash` 0");
     }
 }

@@ -3,18 +3,18 @@
 //! A call runs again only if its tool declares that this is safe: always, or when a check of the
 //! tool finds that the effect is absent. The call passes the same gate as any other call. Its
 //! result replaces the message that says that the call may have run; every other interrupted call
-//! keeps that message. Start from [`CallRepeater`].
+//! keeps that message. Start from [`InterruptedCallRepeater`].
 
 use std::sync::Arc;
 
-use super::call::ToolGate;
+use super::call::ToolCallGate;
 use super::calls::TurnCalls;
 use super::ctx::TurnCtx;
-use super::deferred::named_call;
+use super::deferred::resolve_use_call;
 use super::stop::EarlyStop;
 use crate::message::{Content, Message, Role, ToolCall};
 use crate::point::outcome::Level;
-use crate::session::{Body, CutCall, InterruptedTurn, REPEATED};
+use crate::session::{Body, InterruptedCall, InterruptedTurn, REPEATED};
 use crate::tool::registry::ToolEntry;
 use crate::tool::{CallRepetition, EFFECT_ABSENT, EFFECT_DONE};
 
@@ -28,41 +28,42 @@ const EFFECT_FOUND: &str = "[interrupted: the turn was cut off while this call r
 
 /// State of the effect of an interrupted call.
 enum CallEffect {
-    /// Running the call again is safe.
+    /// Running the call again is safe, because the first run had no effect or another run does no
+    /// harm.
     Repeatable,
-    /// The effect is already there.
+    /// The first run of the call already had its effect.
     Done,
     /// The state is unknown, for this reason.
     Unknown(String),
 }
 
 /// Runs calls of an interrupted turn again in the turn that continues it.
-pub(super) struct CallRepeater<'t> {
+pub(super) struct InterruptedCallRepeater<'t> {
     ctx: &'t mut TurnCtx,
     calls: &'t TurnCalls,
 }
 
-impl<'t> CallRepeater<'t> {
+impl<'t> InterruptedCallRepeater<'t> {
     /// Creates the repeater of a turn.
     pub(super) fn new(ctx: &'t mut TurnCtx, calls: &'t TurnCalls) -> Self {
         Self { ctx, calls }
     }
 
     /// Runs the calls again that were interrupted in the turn `before`, if their tools allow it.
-    pub(super) async fn repeat_cut_calls(
+    pub(super) async fn rerun_interrupted_calls(
         mut self,
         before: &InterruptedTurn,
     ) -> Result<(), EarlyStop> {
         let session = &self.ctx.scope.spec.session;
-        let cut = session.view_messages(|messages| before.cut_calls(messages));
+        let cut = session.view_messages(|messages| before.interrupted_calls(messages));
         for cut in cut {
-            self.repeat_call(cut).await?;
+            self.repeat_interrupted_call(cut).await?;
         }
         Ok(())
     }
 
-    async fn repeat_call(&mut self, cut: CutCall) -> Result<(), EarlyStop> {
-        let call = named_call(cut.call);
+    async fn repeat_interrupted_call(&mut self, cut: InterruptedCall) -> Result<(), EarlyStop> {
+        let call = resolve_use_call(cut.call);
         let tools = self.ctx.scope.skills.tools();
         let Some(entry) = tools.get(&call.name).cloned() else {
             return Ok(());
@@ -73,24 +74,27 @@ impl<'t> CallRepeater<'t> {
                 CallEffect::Unknown(format!("it was cut off {} times", cut.n_begun))
             }
             CallRepetition::Idempotent => CallEffect::Repeatable,
-            CallRepetition::Checked(check) => self.check_effect(&call, &entry, &check).await?,
+            CallRepetition::Checked(check) => {
+                self.check_whether_call_had_effect(&call, &entry, &check)
+                    .await?
+            }
         };
         match effect {
-            CallEffect::Repeatable => self.run_again(call, cut.told).await,
+            CallEffect::Repeatable => self.rerun_call(call, cut.told).await,
             CallEffect::Done => {
                 let text = format!(
-                    "the call of `{}` that was cut off is not run again: its effect is there",
+                    "the interrupted call of `{}` is not run again: it already had its effect",
                     call.name
                 );
                 self.ctx.emit_notice(Level::Info, text);
                 let result = Message::result(call.result(EFFECT_FOUND, false));
-                self.put_result(cut.told, &result)?;
+                self.replace_message(cut.told, &result)?;
                 self.ctx.emit_message(result).await;
                 Ok(())
             }
             CallEffect::Unknown(why) => {
                 let text = format!(
-                    "the call of `{}` that was cut off is not run again: {why}",
+                    "the interrupted call of `{}` is not run again: {why}",
                     call.name
                 );
                 self.ctx.emit_notice(Level::Warn, text);
@@ -102,7 +106,7 @@ impl<'t> CallRepeater<'t> {
     /// Calls the check of a tool to find out whether the call had an effect. The plugin counts as
     /// the caller of the check: it passes hooks, policy and approval, and is not part of the
     /// conversation.
-    async fn check_effect(
+    async fn check_whether_call_had_effect(
         &self,
         call: &ToolCall,
         entry: &ToolEntry,
@@ -110,11 +114,12 @@ impl<'t> CallRepeater<'t> {
     ) -> Result<CallEffect, EarlyStop> {
         let caller = self.ctx.caller();
         let maker: Arc<str> = entry.spec.plugin.as_deref().unwrap_or("host").into();
-        let gate = ToolGate::for_plugin(&self.ctx.scope, &caller, &maker);
+        let gate = ToolCallGate::for_plugin(&self.ctx.scope, &caller, &maker);
         let asked = ToolCall::new(crate::clock::new_id(), check, call.arguments.clone());
         let mut ran = match gate.judge_call(asked).await {
             Ok(allowed) => {
-                gate.keep_starts(std::slice::from_ref(&allowed)).await?;
+                gate.record_call_starts(std::slice::from_ref(&allowed))
+                    .await?;
                 gate.run_call(allowed).await
             }
             Err(refused) => *refused,
@@ -136,22 +141,23 @@ impl<'t> CallRepeater<'t> {
 
     /// Runs a call again and replaces the message with the id `told` with the result. The message
     /// stays if the call is now refused, because the first run may have had an effect.
-    async fn run_again(&mut self, call: ToolCall, told: String) -> Result<(), EarlyStop> {
+    async fn rerun_call(&mut self, call: ToolCall, told: String) -> Result<(), EarlyStop> {
         let text = format!(
-            "the call of `{}` that was cut off runs again, as its tool allows",
+            "the interrupted call of `{}` runs again, as its tool allows",
             call.name
         );
         self.ctx.emit_notice(Level::Info, text);
         let caller = self.ctx.caller();
-        let gate = ToolGate::for_model(&self.ctx.scope, &caller);
+        let gate = ToolCallGate::for_model(&self.ctx.scope, &caller);
         let id = call.id.clone();
         let mut ran = match gate.judge_call(call).await {
             Ok(mut allowed) => {
                 // Store the arguments again with this start: the message that contains them may be
                 // far back in the session.
                 allowed.is_changed = true;
-                gate.keep_starts(std::slice::from_ref(&allowed)).await?;
-                let _running = self.calls.mark_running();
+                gate.record_call_starts(std::slice::from_ref(&allowed))
+                    .await?;
+                let _running = self.calls.mark_tools_running();
                 gate.run_call(allowed).await
             }
             Err(refused) => *refused,
@@ -163,14 +169,14 @@ impl<'t> CallRepeater<'t> {
         }
         let result = Arc::unwrap_or_clone(finished.value).result;
         let message = Message::new(Role::Tool, vec![Content::ToolResult(result)]);
-        let message = self.ctx.scope.skills.parts.put_into(message, &id);
-        self.put_result(told, &message)?;
+        let message = self.ctx.scope.skills.parts.attach_parts_to(message, &id);
+        self.replace_message(told, &message)?;
         self.ctx.emit_message(message).await;
         self.ctx.inject_texts(finished.inject).await
     }
 
     /// Replaces the message with the id `told` with a result.
-    fn put_result(&self, told: String, result: &Message) -> Result<(), EarlyStop> {
+    fn replace_message(&self, told: String, result: &Message) -> Result<(), EarlyStop> {
         Ok(self.ctx.scope.spec.session.append(Body::Replaced {
             reason: REPEATED.to_owned(),
             removed: vec![told],

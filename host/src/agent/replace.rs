@@ -1,6 +1,6 @@
 //! Replaces a plugin with another version of itself while the session is open.
 //!
-//! Owns the time of the replacement: before a turn, or before a step of a running one. Work that
+//! Decides when a plugin is replaced: before a turn, or before a step of a running one. Work that
 //! runs meanwhile (a call, a subagent, a background hook) continues with the version with which it
 //! began. The module must not know how plugins are loaded, nor whether they may be replaced.
 
@@ -23,7 +23,8 @@ pub(crate) struct PluginReplacement {
     pub(crate) plugin: String,
     pub(crate) hooks: Registry,
     pub(crate) tools: Vec<SharedTool>,
-    /// Loop of the new version; `None` unless the plugin orders the turns of the session.
+    /// Loop of the new version; `None` unless the loop of this plugin runs the turns of the
+    /// session.
     pub(crate) agent_loop: Option<Arc<dyn AgentLoop>>,
     /// Event that reports the replacement.
     pub(crate) event: Event,
@@ -66,14 +67,13 @@ impl PluginReplacements {
         self.0.added.notify_one();
     }
 
-    /// Waits until a replacement is added. If one was added before this call, returns at once, but
-    /// only once.
-    pub(super) async fn wait_added(&self) {
+    /// Waits until a replacement is added. Returns at once if one was added since the last call.
+    pub(super) async fn wait_for_replacement(&self) {
         self.0.added.notified().await;
     }
 
     /// Applies the queued replacements; `scope` is the scope of the running turn.
-    pub(super) fn put_in_place(
+    pub(super) fn apply_queued(
         &self,
         spec: &mut Arc<AgentSpec>,
         dispatcher: &Dispatcher,
@@ -99,8 +99,8 @@ impl PluginReplacements {
             dispatcher.replace_hooks(&new.plugin, new.hooks);
             spec.hooks = dispatcher.registry();
             let ordering = spec.agent_loop.as_ref();
-            // A running turn keeps the loop with which it began. A new version without a loop was
-            // already rejected.
+            // A running turn continues with the loop with which it began. A new version that lacks
+            // the loop was already rejected.
             if ordering.is_some_and(|own| own.plugin() == new.plugin) && new.agent_loop.is_some() {
                 spec.agent_loop = new.agent_loop;
             }

@@ -19,7 +19,7 @@ pub(super) struct ReplyStep {
 
 impl ReplyStep {
     /// Creates the step of a complete answer without calls.
-    pub(super) fn whole(draft: String) -> Self {
+    pub(super) fn complete(draft: String) -> Self {
         Self {
             draft,
             goes_on: false,
@@ -39,13 +39,14 @@ pub(super) enum ReplyShortfall {
     Empty,
 }
 
-/// An answer that passed the hooks and is stored in the session.
-pub(super) struct SeenReply {
+/// An answer of the model that passed the hooks and is stored in the session.
+pub(super) struct StoredReply {
     pub(super) draft: String,
     pub(super) calls: Vec<ToolCall>,
     /// Message for the model about calls that were removed because there were too many.
     pub(super) left_out: Option<String>,
-    /// Result for every call of a cut answer; none of these calls runs.
+    /// Error that becomes the result of every call of an answer cut by a token limit, because none
+    /// of these calls runs.
     pub(super) cut: Option<String>,
     pub(super) shortfall: Option<ReplyShortfall>,
     pub(super) inject: Vec<(Arc<str>, Injection)>,
@@ -54,7 +55,7 @@ pub(super) struct SeenReply {
 /// Removes the calls of an answer beyond the first `most`: a model that repeats itself could
 /// otherwise keep the machine busy long after it was stopped. Returns a text that tells the model
 /// about the removed calls; `None` if no call was removed.
-pub(super) fn leave_out(message: &mut Message, most: usize) -> Option<String> {
+pub(super) fn drop_excess_calls(message: &mut Message, most: usize) -> Option<String> {
     let n_calls = message.tool_calls().count();
     if n_calls <= most {
         return None;
@@ -73,7 +74,7 @@ pub(super) fn leave_out(message: &mut Message, most: usize) -> Option<String> {
 
 /// Determines whether an answer is incomplete. `written` is the text before the hooks, because
 /// hooks may empty an answer on purpose.
-pub(super) fn find_shortfall(response: &Response, written: &str) -> Option<ReplyShortfall> {
+pub(super) fn find_reply_shortfall(response: &Response, written: &str) -> Option<ReplyShortfall> {
     let has_calls = response.message.tool_calls().next().is_some();
     match response.finish {
         Finish::MaxTokens | Finish::Paused if has_calls => Some(ReplyShortfall::CutCalls),
@@ -86,7 +87,7 @@ pub(super) fn find_shortfall(response: &Response, written: &str) -> Option<Reply
 /// Returns the result for the calls of a cut answer; `None` when the answer is complete. No call of
 /// a cut answer runs: even arguments that are valid JSON may be only a part of the arguments that
 /// the model was writing.
-pub(super) fn cut_result(finish: Finish, n_tokens: u64) -> Option<String> {
+pub(super) fn truncated_answer_call_result(finish: Finish, n_tokens: u64) -> Option<String> {
     let why = match finish {
         Finish::MaxTokens => format!("cut at its limit of {n_tokens} tokens"),
         Finish::Paused => "interrupted by the provider".to_owned(),

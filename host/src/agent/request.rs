@@ -1,5 +1,5 @@
-//! Sends one request to the model: hooks may change its body, the answer is read, and both are
-//! stored. The steps of the loop and the requests of plugins use it.
+//! Sends one request to the model: calls the hooks that may change its body, reads the answer, and
+//! stores request and answer. The steps of the loop and the requests of plugins use it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::blobs::load_images;
 use super::pending::{PendingRequest, StreamedText, check_cost_limit};
 use super::scope::TurnScope;
-use super::stop::blocked_by;
+use super::stop::blocking_hook_text;
 use super::stream::emit_retry;
 use crate::event::Event;
 use crate::point::Point;
@@ -24,7 +24,7 @@ use crate::session::{self, Body};
 use crate::text::error_chain;
 
 /// Reason why a request got no answer.
-pub(super) enum NoAnswer {
+pub(super) enum NoAnswerReason {
     /// A hook blocked the request, or a hook with `on_failure = "block"` failed.
     Blocked(AttributedText),
     /// The request could exceed the cost limit of the turn.
@@ -34,14 +34,14 @@ pub(super) enum NoAnswer {
     Provider(String),
     /// The request exceeds the model's context window.
     TooLong(String),
-    /// The provider rejected the request, but a correction was found: sending the request again may
-    /// succeed.
+    /// The provider rejected the request, but its error showed how to correct it: sending it again
+    /// may succeed.
     Mended(String),
     /// The session cannot be written.
     Session(session::Error),
 }
 
-impl fmt::Display for NoAnswer {
+impl fmt::Display for NoAnswerReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Blocked(AttributedText { plugin, text }) => {
@@ -58,13 +58,13 @@ impl fmt::Display for NoAnswer {
 }
 
 /// Applies the changes that hooks of `pre-reason` made to a request, except for its tools.
-pub(super) fn apply_wanted(request: &mut Request, wanted: ModelRequest) {
+pub(super) fn apply_pre_reason_changes(request: &mut Request, wanted: ModelRequest) {
     request.model = wanted.model;
     request.temperature = wanted.temperature;
     request.max_tokens = wanted.max_tokens;
 }
 
-/// Gate that every request to a model passes; it belongs to one turn.
+/// Gate that every request to a model in one turn passes.
 #[derive(Clone, Copy)]
 pub(super) struct ModelGate<'a> {
     scope: &'a TurnScope,
@@ -83,22 +83,25 @@ impl<'a> ModelGate<'a> {
         caller: &Caller,
         request: Request,
         kept: impl Fn(&Request, &Response) -> Body + Send + Sync,
-    ) -> Result<Response, NoAnswer> {
+    ) -> Result<Response, NoAnswerReason> {
         let by = match &purpose {
             Purpose::Plugin(name) => Some(Arc::from(name.as_str())),
             Purpose::Step | Purpose::Host(_) => None,
         };
         let request = self
-            .choose_reasoning(purpose.clone(), caller, request)
+            .run_pre_reason_hooks(purpose.clone(), caller, request)
             .await?;
-        let send = |body, heard| self.send_unshown(body, heard);
+        let send = |body, heard| self.send_without_showing(body, heard);
         // Retry only once: a server could reject one field after another.
         match self
             .send_request(&purpose, by.as_ref(), caller, &request, send, &kept)
             .await
         {
-            Err(NoAnswer::Mended(why)) => {
-                emit_retry(&self.scope.spec.events, StreamEvent::mended(why));
+            Err(NoAnswerReason::Mended(why)) => {
+                emit_retry(
+                    &self.scope.spec.events,
+                    StreamEvent::retry_after_correction(why),
+                );
                 self.send_request(&purpose, by.as_ref(), caller, &request, send, &kept)
                     .await
             }
@@ -108,7 +111,7 @@ impl<'a> ModelGate<'a> {
 
     /// Sends a body through the provider without showing the answer to the user. Retries are
     /// announced.
-    pub(super) fn send_unshown(
+    pub(super) fn send_without_showing(
         &self,
         body: Value,
         heard: StreamedText,
@@ -116,7 +119,7 @@ impl<'a> ModelGate<'a> {
         let scope = self.scope;
         Box::pin(async move {
             let mut on = |event| {
-                heard.hear_event(&event);
+                heard.record_stream_event(&event);
                 emit_retry(&scope.spec.events, event);
             };
             scope.spec.provider.send(body, &mut on, &scope.cancel).await
@@ -125,22 +128,22 @@ impl<'a> ModelGate<'a> {
 
     /// Calls the hooks of `pre-reason` for a request outside the conversation. Messages that they
     /// inject are added to this request only.
-    async fn choose_reasoning(
+    async fn run_pre_reason_hooks(
         &self,
         purpose: Purpose,
         caller: &Caller,
         mut request: Request,
-    ) -> Result<Request, NoAnswer> {
-        let proposed = self.propose_request(purpose, &request, Vec::new());
+    ) -> Result<Request, NoAnswerReason> {
+        let proposed = self.model_request_for_hooks(purpose, &request, Vec::new());
         let reasoned = self
             .scope
             .emitter
             .dispatch_hooks::<at::PreReason>(caller, proposed)
             .await;
-        if let Some(said) = blocked_by(&reasoned) {
-            return Err(NoAnswer::Blocked(said.clone()));
+        if let Some(said) = blocking_hook_text(&reasoned) {
+            return Err(NoAnswerReason::Blocked(said.clone()));
         }
-        apply_wanted(&mut request, reasoned.value);
+        apply_pre_reason_changes(&mut request, reasoned.value);
         for (plugin, mut injection) in reasoned.inject {
             injection.keep = false;
             let message = self
@@ -148,14 +151,14 @@ impl<'a> ModelGate<'a> {
                 .emitter
                 .emit_injection(caller, &plugin, injection)
                 .await
-                .map_err(NoAnswer::Session)?;
+                .map_err(NoAnswerReason::Session)?;
             request.messages.push(message);
         }
         Ok(request)
     }
 
     /// Converts a request to the form that hooks of `pre-reason` see.
-    pub(super) fn propose_request(
+    pub(super) fn model_request_for_hooks(
         &self,
         purpose: Purpose,
         request: &Request,
@@ -186,18 +189,19 @@ impl<'a> ModelGate<'a> {
         send: impl FnOnce(Value, StreamedText) -> BoxFuture<'s, Result<Response, provider::Error>>
         + Send,
         kept: impl FnOnce(&Request, &Response) -> Body + Send,
-    ) -> Result<Response, NoAnswer> {
+    ) -> Result<Response, NoAnswerReason> {
         let (provider, session) = (&self.scope.spec.provider, &self.scope.spec.session);
-        check_cost_limit(&self.scope.spec, &self.scope.budget, request).map_err(NoAnswer::Spent)?;
+        check_cost_limit(&self.scope.spec, &self.scope.budget, request)
+            .map_err(NoAnswerReason::Spent)?;
         let images = load_images(&self.scope.spec, &self.scope.family.root, request).await;
         let body = self
-            .wire_body(caller, provider.body(request, &images))
+            .apply_body_hooks(caller, provider.body(request, &images))
             .await;
         drop(images);
-        let body = body.map_err(NoAnswer::Blocked)?;
+        let body = body.map_err(NoAnswerReason::Blocked)?;
         // Sync the session to disk while the model answers; tools with side effects wait for the
         // sync.
-        if let Some(lines) = session.unsynced().map_err(NoAnswer::Session)? {
+        if let Some(lines) = session.unsynced().map_err(NoAnswerReason::Session)? {
             tokio::task::spawn_blocking(move || lines.wait());
         }
         let number = self.scope.budget.count_request();
@@ -215,27 +219,29 @@ impl<'a> ModelGate<'a> {
             request,
             number,
         );
-        let mut response = match send(body, pending.heard()).await {
+        let mut response = match send(body, pending.streamed_text()).await {
             Ok(response) => response,
             Err(mut error) => {
-                if let Some(excerpt) = error.excerpt_mut() {
+                if let Some(excerpt) = error.unreadable_excerpt_mut() {
                     let text = excerpt.as_str().to_owned();
                     *excerpt =
-                        ServerText::new(&self.scope.emitter.for_watchers(caller, text).await);
+                        ServerText::new(&self.scope.emitter.text_for_observers(caller, text).await);
                 }
                 let is_cancelled =
                     matches!(error, provider::Error::Cancelled) && self.scope.cancel.is_cancelled();
                 let why = error_chain(&error);
-                let is_paid = pending.has_begun_answer() || error.may_be_paid();
+                let is_paid = pending.has_begun_answer() || error.may_have_been_billed();
                 pending.record_failure(&why, is_paid, is_cancelled);
                 let mend = error.mend().filter(|_| !is_paid);
                 return Err(match &error {
-                    _ if is_cancelled => NoAnswer::Cancelled,
-                    provider::Error::WindowExceeded { .. } if !is_paid => NoAnswer::TooLong(why),
-                    _ if mend.is_some_and(|mend| provider.mend(mend, request)) => {
-                        NoAnswer::Mended(why)
+                    _ if is_cancelled => NoAnswerReason::Cancelled,
+                    provider::Error::WindowExceeded { .. } if !is_paid => {
+                        NoAnswerReason::TooLong(why)
                     }
-                    _ => NoAnswer::Provider(why),
+                    _ if mend.is_some_and(|mend| provider.mend(mend, request)) => {
+                        NoAnswerReason::Mended(why)
+                    }
+                    _ => NoAnswerReason::Provider(why),
                 });
             }
         };
@@ -249,10 +255,10 @@ impl<'a> ModelGate<'a> {
             finish: Some(response.finish),
             error: None,
         });
-        self.scope.budget.add_used(response.usage, cost);
-        // Keep the entry in memory if the disk is full, because the answer is already paid for. The
-        // next entry, which is the answer itself, returns the error.
-        let _ = session.append_or_hold(kept(request, &response));
+        self.scope.budget.add_usage(response.usage, cost);
+        // Keep the entry in memory if the disk is full, because the provider already bills the
+        // answer. The next entry, which is the answer itself, returns the error.
+        let _ = session.append_or_hold_entry(kept(request, &response));
         let mut caller = caller.clone();
         self.scope.update_caller(&mut caller);
         self.scope
@@ -270,7 +276,8 @@ impl<'a> ModelGate<'a> {
                         .model
                         .clone()
                         .unwrap_or_else(|| request.model.clone()),
-                    // The raw answer is not used after the hooks.
+                    // Take the raw answer without a copy, because nothing uses it after these
+                    // hooks.
                     body: std::mem::take(&mut response.raw),
                 },
             )
@@ -280,7 +287,11 @@ impl<'a> ModelGate<'a> {
 
     /// Returns the body after the hooks. Bodies are large, so the body is serialized only if there
     /// is a hook that reads it.
-    async fn wire_body(&self, caller: &Caller, body: Value) -> Result<Value, AttributedText> {
+    async fn apply_body_hooks(
+        &self,
+        caller: &Caller,
+        body: Value,
+    ) -> Result<Value, AttributedText> {
         let registry = self.scope.emitter.dispatcher.registry();
         let name = at::BeforeProviderRequest::NAME;
         if registry.hooks::<at::BeforeProviderRequest>(name).is_empty() {
@@ -295,7 +306,7 @@ impl<'a> ModelGate<'a> {
             .emitter
             .dispatch_hooks::<at::BeforeProviderRequest>(caller, before.clone())
             .await;
-        if let Some(said) = blocked_by(&wire) {
+        if let Some(said) = blocking_hook_text(&wire) {
             return Err(said.clone());
         }
         if Arc::ptr_eq(&wire.value, &before) {

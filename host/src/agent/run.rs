@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::answer::AnswerEnd;
-use super::answer_schema::AnswerCheck;
-use super::blobs::keep_attached;
+use super::answer::TurnEndAttempt;
+use super::answer_schema::TurnAnswerSchemaCheck;
+use super::blobs::store_attachments;
 use super::known_input::{InputDecision, decide_on_input};
 use super::lifecycle::LiveAgent;
 use super::outcome::{Error, TurnOutcome};
-use super::plugin_order::run_plugin_order;
+use super::plugin_order::run_turn_in_plugin_order;
 use super::spec::TurnSpec;
 use super::step::StepOrder;
 use super::stop::EarlyStop;
@@ -48,7 +48,7 @@ impl LiveAgent {
             InputDecision::Run(spec) => spec,
             InputDecision::Known(outcome) => return Ok(outcome),
         };
-        self.take_replacements(None);
+        self.apply_replacements(None);
         let input = TurnInput {
             text: spec.text,
             source: spec.source,
@@ -59,11 +59,11 @@ impl LiveAgent {
             continues: spec.continues.map(Box::new),
         };
         let mut turn = TurnRun::new(self, input, work, cancel.clone());
-        turn.attached = keep_attached(&turn.ctx.scope.family.root, spec.attached.into()).await;
-        turn.answers = AnswerCheck::new(spec.answer_schema);
-        turn.ctx.scope.budget.limit_cost(spec.max_cost_usd);
+        turn.attached = store_attachments(&turn.ctx.scope.family.root, spec.attached.into()).await;
+        turn.answers = TurnAnswerSchemaCheck::new(spec.answer_schema);
+        turn.ctx.scope.budget.set_max_turn_cost(spec.max_cost_usd);
         if let Some(preset) = spec.preset {
-            turn.ctx.scope.skills.presets.keep_to_preset(preset);
+            turn.ctx.scope.skills.presets.set_turn_preset(preset);
         }
         run_to_end(turn).await
     }
@@ -108,39 +108,42 @@ async fn run_to_end(mut turn: TurnRun<'_>) -> Result<TurnOutcome, Error> {
 /// Runs the body of a turn: takes the input, answers it, outputs the answer, and repeats this for
 /// every follow-up.
 async fn run_body(turn: &mut TurnRun<'_>) -> Result<(), EarlyStop> {
-    turn.agent.start_session().await;
+    turn.agent.run_session_start_hooks().await;
     if matches!(turn.work, TurnWork::Compact) {
         let done = turn.agent.compaction.compact_now(&turn.ctx).await?;
         turn.outputs.push(done);
         return Ok(());
     }
-    if let Some(invoked) = turn.begin_skill().await {
+    if let Some(invoked) = turn.activate_invoked_skills().await {
         turn.take_input().await?;
-        return turn.answer_by_fork(invoked).await;
+        return turn.answer_by_subagent(invoked).await;
     }
     match turn.agent.spec.agent_loop.clone() {
-        Some(own) => Box::pin(run_plugin_order(turn, own)).await,
-        None => run_built_in(turn).await,
+        Some(own) => Box::pin(run_turn_in_plugin_order(turn, own)).await,
+        None => run_built_in_order(turn).await,
     }
 }
 
 /// Runs the built-in order: asks the model until it calls no more tools, then outputs its answer.
-async fn run_built_in(turn: &mut TurnRun<'_>) -> Result<(), EarlyStop> {
-    let decision = turn.begin_input().await?;
+async fn run_built_in_order(turn: &mut TurnRun<'_>) -> Result<(), EarlyStop> {
+    let decision = turn.begin_turn_input().await?;
     turn.build_system(decision).await?;
     let order = StepOrder::default();
     loop {
         turn.request_answer(&order).await?;
         turn.run_open_calls().await?;
-        if matches!(turn.finish_answer().await?, AnswerEnd::Done) {
+        if matches!(
+            turn.output_or_continue_answer().await?,
+            TurnEndAttempt::Done
+        ) {
             return Ok(());
         }
     }
 }
 
 /// Waits until the user interrupts, and then for at most [`TOOL_GRACE`] if tools are running. A
-/// running call whose token is cancelled normally ends by itself, and so does the body of the turn,
-/// with the partial result of the tool; this function only bounds the wait.
+/// running call whose token is cancelled normally returns its partial result, and the body of the
+/// turn then ends by itself; this function only limits the wait for that.
 async fn wait_for_interrupt(cancel: CancellationToken, is_running_tools: Arc<AtomicBool>) {
     cancel.cancelled().await;
     if is_running_tools.load(Ordering::Acquire) {

@@ -1,9 +1,9 @@
 //! State of a turn that is shared with the host functions of plugins.
 //!
-//! While a hook or a tool runs, the turn itself is mutably borrowed by the future that waits for
-//! it. The data that a host function needs meanwhile (the parts of the agent, the number of the
-//! turn, its cancellation token) is therefore here, in an `Arc`. The scope has three parts with
-//! their own state: [`TurnBudget`], [`EventEmitter`] and [`SkillScope`].
+//! While a hook or a tool runs, the future that waits for it borrows the turn mutably. The data
+//! that a host function needs meanwhile (the parts of the agent, the number of the turn, its
+//! cancellation token) is therefore here, in an `Arc`. The scope has three parts with their own
+//! state: [`TurnBudget`], [`EventEmitter`] and [`SkillScope`].
 //!
 //! [`ActiveTurns`] leads from a plugin's handle to the running turn. Hooks hold the handle and a
 //! scope holds the hooks, so the reference to the scope is weak: a strong one would be a cycle that
@@ -18,9 +18,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::budget::TurnBudget;
-use super::clients::ClientUsers;
+use super::clients::ClientCallUsers;
 use super::emitter::EventEmitter;
-use super::halt::AgentHalt;
+use super::halt::AgentHaltReason;
 use super::progress::TurnProgress;
 use super::skill::active::ActiveSkills;
 use super::skill::memory::SkillMemory;
@@ -36,9 +36,9 @@ use crate::point::outcome::Level;
 use crate::session::Session;
 use crate::tool::approval::SessionApprovals;
 
-/// Time that subagents have to end cleanly after the request to stop. Their tools may use 5 s of
-/// it; the rest is for a busy machine and a slow disk, because an abandoned subagent leaves an open
-/// turn.
+/// Time that subagents have to end after they were asked to stop. Their tools may use 5 s of it;
+/// the rest allows for a busy machine and a slow disk, because the session of a subagent that is
+/// killed later contains a turn without an end.
 const AGENT_GRACE: Duration = Duration::from_secs(20);
 
 /// The running turns of a session, by name of the agent. Cheap to clone.
@@ -47,7 +47,7 @@ pub(crate) struct ActiveTurns(Arc<Mutex<HashMap<Arc<str>, Weak<TurnScope>>>>);
 
 impl ActiveTurns {
     /// Returns the running turn of an agent, or else its last turn if that still exists.
-    pub(super) fn turn_of(&self, agent: &str) -> Option<Arc<TurnScope>> {
+    pub(super) fn find_active_turn(&self, agent: &str) -> Option<Arc<TurnScope>> {
         lock(&self.0).get(agent)?.upgrade()
     }
 
@@ -60,15 +60,15 @@ impl ActiveTurns {
     }
 }
 
-/// State that an agent shares with the agents above and below it, and the turn that started the
-/// agent.
+/// State that an agent shares with its parent agents and its subagents, and the turn that started
+/// the agent.
 #[derive(Clone)]
 pub(super) struct AgentFamily {
     /// Id of the main agent's session, which is the only session id that plugins see.
     pub(super) session: Arc<str>,
     pub(super) active_turns: ActiveTurns,
     /// Reason to stop the turns of all agents of the session at once.
-    pub(super) halt: Arc<AgentHalt>,
+    pub(super) halt: Arc<AgentHaltReason>,
     /// The session of the main agent.
     pub(super) root: Arc<Session>,
     /// Turn that started this agent; `None` for the main agent.
@@ -98,7 +98,7 @@ pub(super) struct TurnScope {
     pub(super) agents: CancellationToken,
     pub(super) progress: TurnProgress,
     /// Users of the clients whose calls run in this turn.
-    pub(super) clients: ClientUsers,
+    pub(super) clients: ClientCallUsers,
     /// Ids of the messages with the input of the turn; compaction keeps them.
     pub(super) input_ids: Mutex<HashSet<String>>,
     /// Whether the turn has ended. The scope remains available to hooks that run later, in the
@@ -134,7 +134,7 @@ impl TurnScope {
             agents: cancel.child_token(),
             cancel,
             progress: TurnProgress::default(),
-            clients: ClientUsers::default(),
+            clients: ClientCallUsers::default(),
             input_ids: Mutex::default(),
             is_over: AtomicBool::new(false),
             running: Mutex::default(),
@@ -145,7 +145,7 @@ impl TurnScope {
 
     /// Marks the turn as ended. From now on plugins cannot ask the user questions through this
     /// scope.
-    pub(super) fn end_scope(&self) {
+    pub(super) fn mark_turn_ended(&self) {
         self.is_over.store(true, Ordering::Release);
     }
 
@@ -154,7 +154,7 @@ impl TurnScope {
     }
 
     /// Returns the caller for hooks and tools of this turn that no plugin called.
-    pub(super) fn scope_caller(&self, step: u32) -> Caller {
+    pub(super) fn turn_caller(&self, step: u32) -> Caller {
         let mut caller = Caller {
             context: CallContext {
                 turn: self.number,
@@ -168,32 +168,32 @@ impl TurnScope {
         caller
     }
 
-    /// Updates a caller with the turn's usage so far and the id of the most recently activated
-    /// skill.
+    /// Updates a caller with the usage of the turn so far and the id of the skill that was
+    /// activated last.
     pub(super) fn update_caller(&self, caller: &mut Caller) {
         self.budget.update_caller(caller);
-        caller.context.skill = self.skills.latest();
+        caller.context.skill = self.skills.latest_skill();
     }
 
     /// Registers a subagent that was started in this turn, so that the turn can stop it when it
     /// ends.
-    pub(super) fn keep_agent(&self, agent: Arc<LiveSubagent>, task: JoinHandle<()>) {
+    pub(super) fn track_subagent(&self, agent: Arc<LiveSubagent>, task: JoinHandle<()>) {
         let mut running = lock(&self.running);
         running.retain(|(_, task)| !task.is_finished());
         running.push((agent, task));
     }
 
     /// Returns the running subagents that the model started in this turn.
-    pub(super) fn running_agents(&self) -> Vec<Arc<LiveSubagent>> {
+    pub(super) fn running_model_subagents(&self) -> Vec<Arc<LiveSubagent>> {
         let running = lock(&self.running);
         let agents = running.iter().map(|(agent, _)| agent);
         let of_model = agents.filter(|agent| agent.plugin.is_none() && agent.is_running());
         of_model.cloned().collect()
     }
 
-    /// Stops the subagents that still run, and waits for them to end: their usage counts in this
-    /// turn, and their sessions must be complete.
-    pub(super) async fn end_agents(&self) {
+    /// Stops the subagents that still run, and waits for them to end, because their usage counts in
+    /// this turn and their sessions must be complete.
+    pub(super) async fn stop_running_subagents(&self) {
         let running = std::mem::take(&mut *lock(&self.running));
         let mut ids = Vec::new();
         for (agent, _) in &running {

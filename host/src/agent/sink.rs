@@ -1,10 +1,10 @@
-//! Receives traces and effects of hooks and forwards them to the events, the session file, the log,
-//! and the plugin's store.
+//! Receives the trace records and effects of hooks, and forwards them to the events, the session
+//! file, the log, and the plugin's store.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::halt::AgentHalt;
+use super::halt::AgentHaltReason;
 use crate::event::{Event, Events};
 use crate::lock::lock;
 use crate::point::Point;
@@ -12,20 +12,20 @@ use crate::point::catalog;
 use crate::point::dispatch::PointKind;
 use crate::point::outcome::{Effect, Level, LogLine, Metric};
 use crate::point::payload::FailureReport;
-use crate::point::trace::{AccessRecord, Sink, TraceOutcome, TraceRecord};
+use crate::point::trace::{AccessRecord, DispatchSink, TraceOutcome, TraceRecord};
 use crate::session::{Body, Report, Session};
 
 /// Callback that saves a value in a plugin's store; its arguments are the plugin's name, the key
 /// and the value. The store outlives sessions, so the code that builds the agent provides the
 /// callback.
-pub type KeepInStore = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
+pub type StoreWriter = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
 
 pub(super) struct AgentSink {
-    outlet: EffectOutlet,
-    /// Failures of hooks that were not passed to the hooks of `error` yet. The sink cannot call
+    outlet: HookEffectExecutor,
+    /// Failures of hooks that wait to be passed to the hooks of `error`. The sink cannot call these
     /// hooks itself.
     failures: Mutex<Vec<FailureReport>>,
-    halt: Arc<AgentHalt>,
+    halt: Arc<AgentHaltReason>,
     agent: Arc<str>,
     /// Main agent's session, whose audit log also covers this agent.
     root: Arc<Session>,
@@ -34,9 +34,9 @@ pub(super) struct AgentSink {
 
 impl AgentSink {
     pub(super) fn new(
-        outlet: EffectOutlet,
+        outlet: HookEffectExecutor,
         agent: Arc<str>,
-        halt: Arc<AgentHalt>,
+        halt: Arc<AgentHaltReason>,
         root: Arc<Session>,
     ) -> Self {
         Self {
@@ -49,10 +49,10 @@ impl AgentSink {
         }
     }
 
-    /// Handles a hook call that failed or was dropped. If it was a call of the audit log's hook,
-    /// records a gap in the session; if it was an observing hook with `on_failure = "block"`, halts
-    /// the turn.
-    fn record_missed(&self, record: &TraceRecord) {
+    /// Handles a hook call that failed or was dropped. A failed hook of the audit log is recorded
+    /// in the session as a gap of the log; a failed observing hook with `on_failure = "block"`
+    /// stops the agents of the session.
+    fn record_failed_hook(&self, record: &TraceRecord) {
         let is_blocking = matches!(
             record.outcome,
             TraceOutcome::FailedBlocking | TraceOutcome::DroppedBlocking
@@ -63,8 +63,8 @@ impl AgentSink {
         }
         let why = record.reason.clone().unwrap_or_default();
         if &*record.plugin == rind_audit::PLUGIN {
-            // Write this entry now, unlike other reports, which wait for the next entry: it shows
-            // that the audit log is incomplete.
+            // Write this entry at once, while other reports wait for the next entry: it shows that
+            // the audit log is incomplete.
             self.root.append_or_defer(Body::AuditGap {
                 agent: self.agent.to_string(),
                 turn: record.turn,
@@ -84,13 +84,13 @@ impl AgentSink {
             catalog::find(&record.point).is_some_and(|row| row.kind == PointKind::Observe);
         if is_blocking && only_looks {
             self.halt.set_reason(format!(
-                "plugin {} is to see everything, and its hook at {} failed: {why}",
+                "plugin {} must see everything (on_failure = \"block\"), but its hook at {} failed: {why}",
                 record.plugin, record.point
             ));
         }
     }
 
-    /// Removes and returns the failures, except for the first `n`.
+    /// Removes and returns the recorded failures, but leaves the first `n` in the list.
     pub(super) fn take_failures(&self, n: usize) -> Vec<FailureReport> {
         let mut failures = lock(&self.failures);
         let n = n.min(failures.len());
@@ -107,7 +107,7 @@ impl AgentSink {
     }
 }
 
-impl Sink for AgentSink {
+impl DispatchSink for AgentSink {
     fn trace(&self, record: TraceRecord) {
         let is_failure = matches!(
             record.outcome,
@@ -121,7 +121,7 @@ impl Sink for AgentSink {
                 plugin: Some(record.plugin.to_string()),
             });
         }
-        self.record_missed(&record);
+        self.record_failed_hook(&record);
         self.outlet.session.report(&Report::Trace(&record));
         self.outlet.events.emit(Event::Hook { record });
     }
@@ -131,16 +131,16 @@ impl Sink for AgentSink {
     }
 }
 
-/// Destination of effects: both those in the outcome of a hook and those that a plugin requests
-/// while it runs.
+/// Carries out the effects of hooks: both those in the outcome of a hook and those that a plugin
+/// requests while it runs.
 #[derive(Clone)]
-pub(super) struct EffectOutlet {
+pub(super) struct HookEffectExecutor {
     pub(super) session: Arc<Session>,
     pub(super) events: Events,
-    pub(super) keep: KeepInStore,
+    pub(super) keep: StoreWriter,
 }
 
-impl EffectOutlet {
+impl HookEffectExecutor {
     pub(super) fn record_access(&self, record: AccessRecord) {
         self.session.report(&Report::Access(&record));
         self.events.emit(Event::Access { record });
@@ -148,15 +148,15 @@ impl EffectOutlet {
 
     pub(super) fn apply_effect(&self, plugin: &str, effect: Effect) {
         match effect {
-            Effect::Log(line) => log_line(plugin, line.level, &line.text),
+            Effect::Log(line) => log_plugin_line(plugin, line.level, &line.text),
             Effect::Metric(Metric { name, value }) => self.events.emit(Event::Metric {
                 plugin: plugin.to_owned(),
                 name,
                 value,
             }),
             Effect::Store(stored) => {
-                // Write the state that the plugin set earlier first, as its own calls of `store`
-                // do. An error is returned with the next entry.
+                // Write the values that the plugin set earlier first, so that the order stays the
+                // same as for its calls of `store`. An error is returned with the next entry.
                 let _ = self.session.write_waiting();
                 (self.keep)(plugin, &stored.key, &stored.value);
             }
@@ -171,7 +171,7 @@ impl EffectOutlet {
 
 /// Writes a line of a plugin to the log. `tracing` needs targets that are known at compile time, so
 /// the plugin's name is a field.
-pub(super) fn log_line(plugin: &str, level: Level, text: &str) {
+pub(super) fn log_plugin_line(plugin: &str, level: Level, text: &str) {
     match level {
         Level::Debug => tracing::debug!(target: "plugin", plugin, "{text}"),
         Level::Info => tracing::info!(target: "plugin", plugin, "{text}"),

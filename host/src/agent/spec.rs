@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use super::answer_schema::AnswerSchema;
 use super::config::AgentConfig;
-use super::sink::KeepInStore;
+use super::sink::StoreWriter;
 use super::subagent::preset::{SubagentPreset, SubagentPresets};
 use crate::event::{Event, Events};
 use crate::message::Attachment;
@@ -34,8 +34,8 @@ pub(super) const QUERY: &str = "query_subagent";
 /// Recorded command of a turn that continues an interrupted one.
 const CONTINUE_COMMAND: &str = "/continue";
 
-/// Number of characters of an agent's id. Few suffice, because a session has few agents and people
-/// read the ids.
+/// Number of random characters in an agent's id. Few suffice, because a session has few agents, and
+/// people read the ids.
 const ID_DIGITS: usize = 8;
 
 /// Input of a turn, and the limits of the turn.
@@ -63,7 +63,7 @@ pub(crate) struct TurnSpec {
 
 impl TurnSpec {
     /// Creates the spec of a turn that continues an interrupted one.
-    pub(crate) fn of_interrupted(interrupted: InterruptedTurn) -> Self {
+    pub(crate) fn from_interrupted(interrupted: InterruptedTurn) -> Self {
         Self {
             command: Some(CONTINUE_COMMAND.to_owned()),
             input_id: interrupted.input_id.clone(),
@@ -113,8 +113,8 @@ pub(crate) struct AgentSpec {
     pub session: Arc<Session>,
     /// Destination of events.
     pub events: Events,
-    /// Callback that saves the values that hooks store.
-    pub keep_in_store: KeepInStore,
+    /// Callback that saves a value that a hook stores.
+    pub keep_in_store: StoreWriter,
     /// Limits of a turn.
     pub config: AgentConfig,
     /// Folder in which the agent works.
@@ -134,9 +134,9 @@ pub(crate) struct AgentSpec {
     pub name: Arc<str>,
     /// 0 for the main agent, one more for each level of subagent.
     pub depth: u32,
-    /// Plugins whose code led to this agent; their hooks are not called for it.
+    /// Plugins whose code caused this agent to be started; their hooks are not called for it.
     pub call_chain: Vec<Arc<str>>,
-    /// Loop of a plugin that determines the order of turns; `None` selects the built-in order.
+    /// Loop of a plugin that runs the turns in its own order; `None` selects the built-in order.
     pub agent_loop: Option<Arc<dyn AgentLoop>>,
     /// Files that the agent's model has read or written. Each agent has its own.
     pub known: Arc<KnownFiles>,
@@ -144,7 +144,7 @@ pub(crate) struct AgentSpec {
     pub live: LiveOutputs,
     /// Background commands of the agent and of its subagents.
     pub background: BackgroundCommands,
-    /// Warnings that were already shown; each is shown only once.
+    /// Texts of the warnings that the user has already been shown; each is shown only once.
     pub told: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -163,7 +163,7 @@ impl AgentSpec {
     }
 
     /// Adds a built-in tool. It replaces a plugin's tool of the same name, with a warning.
-    pub(super) fn add_built_in(&mut self, tool: SharedTool) {
+    pub(super) fn add_built_in_tool(&mut self, tool: SharedTool) {
         let name = tool.spec().name.clone();
         let taken = self.tools.remove(&name);
         if let Some(plugin) = taken.and_then(|entry| entry.spec.plugin.clone()) {
@@ -180,7 +180,7 @@ impl AgentSpec {
 }
 
 /// Returns a new id for an agent: its kind, and some random characters.
-pub(super) fn agent_id(kind: &str) -> Arc<str> {
+pub(super) fn new_agent_id(kind: &str) -> Arc<str> {
     let id = crate::clock::new_id();
     // Use the end of the id, which is random; the beginning is a timestamp.
     let digits = id.get(id.len().saturating_sub(ID_DIGITS)..);

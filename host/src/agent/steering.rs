@@ -1,6 +1,6 @@
 //! Queues for user input that arrives while a turn runs.
 //!
-//! The turn takes texts from the two queues at its safe points.
+//! One queue is for the next safe point of the turn, the other for its end.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -20,8 +20,8 @@ struct SteeringQueues {
     next: u64,
 }
 
-/// Queued text with a unique number. The number shows whether the text was withdrawn while hooks
-/// judged it.
+/// Queued text with a unique number, from which the turn finds out whether the author withdrew the
+/// text while hooks judged it.
 #[derive(Clone, Debug)]
 pub(super) struct QueuedText {
     pub(super) number: u64,
@@ -140,14 +140,14 @@ impl SteerHandle {
     }
 
     /// Returns the next text of a queue without removing it. The text stays queued until
-    /// [`SteerHandle::take_queued`], so that an interrupted turn does not lose it.
+    /// [`SteerHandle::remove_queued_text`], so that an interrupted turn does not lose it.
     pub(super) fn next(&self, queue: SteeringQueue) -> Option<QueuedText> {
         self.lock().queue_mut(queue).front().cloned()
     }
 
     /// Removes a text from its queue. Returns false if the text is no longer queued, because its
     /// author has withdrawn it; the caller must then not use it.
-    pub(super) fn take_queued(&self, queue: SteeringQueue, taken: &QueuedText) -> bool {
+    pub(super) fn remove_queued_text(&self, queue: SteeringQueue, taken: &QueuedText) -> bool {
         let mut queues = self.lock();
         let waiting = queues.queue_mut(queue);
         let at = waiting

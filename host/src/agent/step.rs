@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::deferred::named_call;
+use super::deferred::resolve_use_call;
 use super::reply::{
-    ReplyShortfall, ReplyStep, SeenReply, cut_result, find_shortfall, leave_out, normalize_message,
+    ReplyShortfall, ReplyStep, StoredReply, drop_excess_calls, find_reply_shortfall,
+    normalize_message, truncated_answer_call_result,
 };
-use super::request::{ModelGate, NoAnswer, apply_wanted};
-use super::stop::{EarlyStop, blocked_by, refusal_stop, refuse_turn, withheld_text};
+use super::request::{ModelGate, NoAnswerReason, apply_pre_reason_changes};
+use super::stop::{
+    EarlyStop, blocking_hook_text, stop_for_refusal, stop_if_blocked, withheld_text,
+};
 use super::stream::{LiveAnswer, emit_retry};
 use super::subagent::preset::SubagentPreset;
 use super::turn::TurnRun;
@@ -27,7 +30,7 @@ enum AskOutcome {
     Answered(Box<Response>),
     /// The request exceeds the model's context window; contains the server's message.
     TooLong(String),
-    /// The server rejected the request, but a correction was found, so sending the request again
+    /// The server rejected the request, but its error showed how to correct it, so sending it again
     /// may succeed; contains the server's message.
     Mended(String),
 }
@@ -48,9 +51,9 @@ pub(super) struct StepOrder {
 
 /// An answer of the model after `post-reason`.
 pub(super) struct ReviewedReply {
-    reply: SeenReply,
+    reply: StoredReply,
     message: Message,
-    /// Text of the model before the hooks.
+    /// Text as the model wrote it, before the hooks changed it.
     written: String,
     finish: Finish,
     /// Names of the tools that the request offered, and the preset that selected them; `None` for
@@ -60,7 +63,7 @@ pub(super) struct ReviewedReply {
 
 impl ReviewedReply {
     /// Returns the answer in the form in which it would be added to the conversation.
-    pub(super) fn reply(&self) -> &SeenReply {
+    pub(super) fn reply(&self) -> &StoredReply {
         &self.reply
     }
 }
@@ -78,36 +81,36 @@ impl TurnRun<'_> {
         &mut self,
         order: &StepOrder,
     ) -> Result<StepCost, EarlyStop> {
-        if let Some(note) = self.limit_note() {
-            return Err(self.cut_turn(&note).await);
+        if let Some(note) = self.reached_limit_note() {
+            return Err(self.end_turn_with_note(&note).await);
         }
         if let Some(draft) = self.ready_answer.take() {
-            self.note_step(ReplyStep::whole(draft));
+            self.record_step(ReplyStep::complete(draft));
             return Ok(StepCost {
                 model: self.ctx.scope.skills.model(),
                 usage: Usage::default(),
             });
         }
         self.begin_step();
-        self.take_steering().await?;
+        self.take_queued_steering_texts().await?;
         let scope = self.ctx.scope.clone();
-        self.agent.take_replacements(Some(&scope));
-        self.agent.join_archived(&scope).await;
+        self.agent.apply_replacements(Some(&scope));
+        self.agent.archive_ready_turns(&scope).await;
         let (model, response) = self.ask_for_answer(order).await?;
         let usage = response.usage;
         let reviewed = self.review_reply(response, order).await?;
-        self.keep_reply(reviewed).await?;
+        self.add_reply(reviewed).await?;
         Ok(StepCost { model, usage })
     }
 
     /// Requests an answer outside the conversation: it is not shown and its calls do not run,
-    /// unless [`keep_reply`](Self::keep_reply) adds it to the conversation.
+    /// unless [`add_reply`](Self::add_reply) adds it to the conversation.
     pub(super) async fn request_aside(
         &mut self,
         order: &StepOrder,
     ) -> Result<(StepCost, ReviewedReply), EarlyStop> {
-        if let Some(note) = self.limit_note() {
-            return Err(self.cut_turn(&note).await);
+        if let Some(note) = self.reached_limit_note() {
+            return Err(self.end_turn_with_note(&note).await);
         }
         self.begin_step();
         let answered = match self.ask_for_answer(order).await {
@@ -125,7 +128,7 @@ impl TurnRun<'_> {
     fn begin_step(&mut self) {
         self.ctx.step += 1;
         self.is_in_step = true;
-        self.ctx.scope.progress.note_step(self.ctx.step);
+        self.ctx.scope.progress.record_step(self.ctx.step);
         self.ctx.emit_event(Event::StepStart {
             step: self.ctx.step,
         });
@@ -141,17 +144,18 @@ impl TurnRun<'_> {
         }
     }
 
-    /// Builds and sends the request of a step. Returns the model that was requested, and its
-    /// answer.
+    /// Builds and sends the request of a step. Returns the name of the model that was requested,
+    /// and the answer of that model.
     async fn ask_for_answer(&mut self, order: &StepOrder) -> Result<(String, Response), EarlyStop> {
-        // Emit the event for the note once, even if the request is retried.
+        // Create the note here, so that its event is emitted only once, even if the request is sent
+        // again.
         let note = match &order.note {
             Some((plugin, text)) => {
                 let note = Injection {
                     text: text.clone(),
                     keep: false,
                 };
-                Some(self.ctx.inject_one(plugin, note).await?)
+                Some(self.ctx.add_injection(plugin, note).await?)
             }
             None => None,
         };
@@ -160,11 +164,13 @@ impl TurnRun<'_> {
             AskOutcome::Answered(response) => *response,
             AskOutcome::TooLong(why) | AskOutcome::Mended(why) => {
                 let planned = self.planned_model(order);
-                self.agent.compaction.refuse_size(&planned, &request);
-                if self.is_for_another(order) {
+                self.agent
+                    .compaction
+                    .record_refused_size(&planned, &request);
+                if self.is_for_other_model(order) {
                     return Err(EarlyStop::Provider(why));
                 }
-                self.ask_shorter(why, order, note.as_ref()).await?
+                self.ask_after_compaction(why, order, note.as_ref()).await?
             }
         };
         Ok((request.model, response))
@@ -177,8 +183,9 @@ impl TurnRun<'_> {
     }
 
     /// Whether a request is outside the conversation and for a model other than the turn's. The
-    /// context window of that model must not lead to compaction of the conversation.
-    fn is_for_another(&self, order: &StepOrder) -> bool {
+    /// conversation is not compacted for such a request, whose model may have a smaller context
+    /// window.
+    fn is_for_other_model(&self, order: &StepOrder) -> bool {
         order.aside.is_some() && self.planned_model(order) != self.ctx.scope.skills.model()
     }
 
@@ -200,7 +207,7 @@ impl TurnRun<'_> {
     }
 
     /// Ends the step of an answer whose calls have results.
-    async fn end_step(&mut self, reply: SeenReply, n_calls: u32) -> Result<(), EarlyStop> {
+    async fn end_step(&mut self, reply: StoredReply, n_calls: u32) -> Result<(), EarlyStop> {
         if let Some(text) = reply.left_out {
             self.ctx.emit_notice(Level::Warn, text.clone());
             let message = Message::text(Role::User, text);
@@ -212,7 +219,7 @@ impl TurnRun<'_> {
         // Inject texts after the results: no message may come between a call and its result.
         self.ctx.inject_texts(reply.inject).await?;
         self.report_step_end(n_calls, goes_on);
-        self.note_step(ReplyStep {
+        self.record_step(ReplyStep {
             draft: reply.draft,
             goes_on,
             shortfall: reply.shortfall,
@@ -220,9 +227,9 @@ impl TurnRun<'_> {
         Ok(())
     }
 
-    fn note_step(&mut self, step: ReplyStep) {
-        let is_continued = self.answer.take_step(step);
-        self.progress.ends_answer(is_continued);
+    fn record_step(&mut self, step: ReplyStep) {
+        let is_continued = self.answer.record_reply_step(step);
+        self.progress.end_answer(is_continued);
     }
 
     /// Returns the messages of a request. Compacts the conversation first if that is due.
@@ -232,10 +239,10 @@ impl TurnRun<'_> {
         note: Option<&Message>,
     ) -> Result<Vec<Message>, EarlyStop> {
         let model = self.planned_model(order);
-        let is_for_another = self.is_for_another(order);
+        let is_for_another = self.is_for_other_model(order);
         let compaction = &mut self.agent.compaction;
         let mut messages = match is_for_another {
-            true => compaction.whole_messages(&self.ctx, &model).await,
+            true => compaction.uncompacted_messages(&self.ctx, &model).await,
             false => {
                 let compacted = compaction.compact_messages(&self.ctx, &model, &self.system);
                 compacted.await?
@@ -261,7 +268,7 @@ impl TurnRun<'_> {
         let messages = self.request_messages(order, note).await?;
         let messages = self
             .ctx
-            .pass_point::<at::Context>("conversation", messages)
+            .dispatch_or_stop::<at::Context>("conversation", messages)
             .await?;
         let planned = self.planned_model(order);
         let mut request = Request {
@@ -278,15 +285,15 @@ impl TurnRun<'_> {
         };
         let tools = self.ctx.scope.skills.tool_names();
         let proposed =
-            ModelGate::new(&self.ctx.scope).propose_request(Purpose::Step, &request, tools);
+            ModelGate::new(&self.ctx.scope).model_request_for_hooks(Purpose::Step, &request, tools);
         let reasoned = self.ctx.dispatch_point::<at::PreReason>(proposed).await;
-        refuse_turn("request", blocked_by(&reasoned))?;
+        stop_if_blocked("request", blocking_hook_text(&reasoned))?;
         let wanted = reasoned.value;
         for (plugin, mut injection) in reasoned.inject {
             // A message that is injected into a request outside the conversation must not enter the
             // conversation.
             injection.keep &= order.aside.is_none();
-            let message = self.ctx.inject_one(&plugin, injection).await?;
+            let message = self.ctx.add_injection(&plugin, injection).await?;
             request.messages.push(message);
         }
         let specs = self.agent.spec.tools.specs();
@@ -303,16 +310,16 @@ impl TurnRun<'_> {
         }
         // Deferred tools count as offered: the model can find them by search and call them.
         names.append(&mut deferred);
-        self.ctx.scope.skills.set_active(names);
-        apply_wanted(&mut request, wanted);
+        self.ctx.scope.skills.set_step_tool_names(names);
+        apply_pre_reason_changes(&mut request, wanted);
         let compaction = &self.agent.compaction;
         compaction.fit_request(&self.ctx, &planned, &mut request);
         Ok(request)
     }
 
-    /// Compacts the conversation after the server rejected a request, and sends a shorter request
-    /// once.
-    async fn ask_shorter(
+    /// Compacts the conversation after the server rejected a request as too long, and then sends a
+    /// shorter request once.
+    async fn ask_after_compaction(
         &mut self,
         why: String,
         order: &StepOrder,
@@ -330,16 +337,19 @@ impl TurnRun<'_> {
     }
 
     /// Sends the request and shows the answer while it streams. If the server rejects the request
-    /// and a correction is found, sends it once more.
+    /// with an error that shows how to correct it, sends it once more.
     async fn ask_model(
         &mut self,
         request: &Request,
         order: &StepOrder,
     ) -> Result<AskOutcome, EarlyStop> {
-        match self.ask_once(request, order).await? {
+        match self.ask_model_once(request, order).await? {
             AskOutcome::Mended(why) => {
-                emit_retry(&self.ctx.scope.spec.events, StreamEvent::mended(why));
-                match self.ask_once(request, order).await? {
+                emit_retry(
+                    &self.ctx.scope.spec.events,
+                    StreamEvent::retry_after_correction(why),
+                );
+                match self.ask_model_once(request, order).await? {
                     AskOutcome::Mended(why) => Err(EarlyStop::Provider(why)),
                     asked => Ok(asked),
                 }
@@ -348,7 +358,7 @@ impl TurnRun<'_> {
         }
     }
 
-    async fn ask_once(
+    async fn ask_model_once(
         &mut self,
         request: &Request,
         order: &StepOrder,
@@ -376,7 +386,7 @@ impl TurnRun<'_> {
                     Some(plugin),
                     &caller,
                     request,
-                    |body, heard| gate.send_unshown(body, heard),
+                    |body, heard| gate.send_without_showing(body, heard),
                     kept,
                 );
                 answer.await
@@ -391,13 +401,13 @@ impl TurnRun<'_> {
                     &caller,
                     request,
                     |body, heard| {
-                        Box::pin(async move { writing.follow_answer(body, heard).await })
+                        Box::pin(async move { writing.stream_answer(body, heard).await })
                             as BoxFuture<'_, _>
                     },
                     kept,
                 );
                 let answer = answer.await;
-                if let Some(said) = live.stop_text() {
+                if let Some(said) = live.stopping_hook_text() {
                     return Err(EarlyStop::Blocked(withheld_text(&said)));
                 }
                 answer
@@ -405,17 +415,18 @@ impl TurnRun<'_> {
         };
         let response = match answer {
             Ok(response) => response,
-            Err(NoAnswer::TooLong(why)) => return Ok(AskOutcome::TooLong(why)),
-            Err(NoAnswer::Mended(why)) => return Ok(AskOutcome::Mended(why)),
-            Err(NoAnswer::Blocked(said)) => return Err(refusal_stop("request", &said)),
-            Err(NoAnswer::Spent(why)) => {
+            Err(NoAnswerReason::TooLong(why)) => return Ok(AskOutcome::TooLong(why)),
+            Err(NoAnswerReason::Mended(why)) => return Ok(AskOutcome::Mended(why)),
+            Err(NoAnswerReason::Blocked(said)) => return Err(stop_for_refusal("request", &said)),
+            Err(NoAnswerReason::Spent(why)) => {
                 return Err(EarlyStop::Blocked(format!("[stopped: {why}]")));
             }
-            Err(NoAnswer::Cancelled) => return Err(EarlyStop::Cancelled),
-            Err(NoAnswer::Provider(why)) => return Err(EarlyStop::Provider(why)),
-            Err(NoAnswer::Session(error)) => return Err(error.into()),
+            Err(NoAnswerReason::Cancelled) => return Err(EarlyStop::Cancelled),
+            Err(NoAnswerReason::Provider(why)) => return Err(EarlyStop::Provider(why)),
+            Err(NoAnswerReason::Session(error)) => return Err(error.into()),
         };
-        // Learn only from reported usage: an estimate cannot correct the estimate.
+        // Correct the estimate of tokens only by usage that the provider reported, not by another
+        // estimate.
         let usage = response.usage;
         let reported = if usage.estimated {
             0
@@ -424,7 +435,7 @@ impl TurnRun<'_> {
         };
         let planned = self.planned_model(order);
         let compaction = &mut self.agent.compaction;
-        compaction.learn_usage(&planned, request, reported);
+        compaction.record_reported_usage(&planned, request, reported);
         Ok(AskOutcome::Answered(Box::new(response)))
     }
 
@@ -435,46 +446,46 @@ impl TurnRun<'_> {
         order: &StepOrder,
     ) -> Result<ReviewedReply, EarlyStop> {
         let most = self.agent.spec.config.max_calls;
-        let left_out = leave_out(&mut response.message, most);
+        let left_out = drop_excess_calls(&mut response.message, most);
         let written = response.message.joined_text();
-        let shortfall = find_shortfall(&response, &written);
+        let shortfall = find_reply_shortfall(&response, &written);
         let reviewed = self
             .ctx
             .dispatch_point::<at::PostReason>(response.message)
             .await;
-        let refusal = refuse_turn("answer", blocked_by(&reviewed));
+        let refusal = stop_if_blocked("answer", blocking_hook_text(&reviewed));
         let mut message = reviewed.value;
         if let Err(EarlyStop::Blocked(text)) = &refusal {
-            // Drop the tool calls too: no call of a blocked answer runs.
+            // Remove the tool calls of a blocked answer too, because none of them may run.
             message.content = vec![Content::text(text.clone())];
             message.extra = None;
         }
         if message.joined_text() != written {
-            // `extra` belongs to the original text, and may repeat it, so drop it.
+            // Remove `extra`, which belongs to the original text and may repeat it.
             message.extra = None;
         }
         let session = &self.agent.spec.session;
         session.view_messages(|earlier| normalize_message(&mut message, earlier));
-        let reply = SeenReply {
+        let reply = StoredReply {
             draft: message.joined_text(),
             calls: message
                 .tool_calls()
                 .map(|call| ToolCall::new(&call.id, &call.name, call.arguments.clone()))
-                .map(named_call)
+                .map(resolve_use_call)
                 .collect(),
             left_out,
-            cut: cut_result(response.finish, response.usage.output_tokens),
+            cut: truncated_answer_call_result(response.finish, response.usage.output_tokens),
             shortfall,
             inject: reviewed.inject,
         };
         if let Err(stop) = refusal {
             if order.aside.is_none() {
-                self.keep_message(&reply, message, &written).await?;
+                self.append_reply(&reply, message, &written).await?;
             }
             return Err(stop);
         }
         let offered = || {
-            let names = self.ctx.scope.skills.active().to_vec();
+            let names = self.ctx.scope.skills.callable_tool_names().to_vec();
             (names, order.preset.clone())
         };
         Ok(ReviewedReply {
@@ -487,7 +498,7 @@ impl TurnRun<'_> {
     }
 
     /// Adds an answer to the conversation. If the answer has no calls, its step ends.
-    pub(super) async fn keep_reply(&mut self, reviewed: ReviewedReply) -> Result<(), EarlyStop> {
+    pub(super) async fn add_reply(&mut self, reviewed: ReviewedReply) -> Result<(), EarlyStop> {
         let ReviewedReply {
             reply,
             message,
@@ -496,13 +507,13 @@ impl TurnRun<'_> {
             offered,
         } = reviewed;
         if let Some((tools, preset)) = offered {
-            // The loop accepts this answer late: restore the tools that were offered for it, and
-            // show its text, which was not shown yet.
+            // The loop accepts an answer that it requested earlier: restore the tools that were
+            // offered for that answer, and show its text, which was not shown yet.
             self.ctx.scope.skills.presets.set_step_preset(preset);
-            self.ctx.scope.skills.set_active(tools);
-            self.progress.begins_answer();
+            self.ctx.scope.skills.set_step_tool_names(tools);
+            self.progress.begin_answer();
         }
-        self.keep_message(&reply, message, &written).await?;
+        self.append_reply(&reply, message, &written).await?;
         match finish {
             Finish::Refused => {
                 let text = "[the provider held the answer back]".to_owned();
@@ -521,23 +532,23 @@ impl TurnRun<'_> {
         Ok(())
     }
 
-    async fn keep_message(
+    async fn append_reply(
         &mut self,
-        reply: &SeenReply,
+        reply: &StoredReply,
         message: Message,
         written: &str,
     ) -> Result<(), EarlyStop> {
         self.progress.partial.clear();
         // Providers reject messages without content.
         if !message.content.is_empty() {
-            let fresh = self.progress.fresh();
+            let fresh = self.progress.text_of_current_step();
             let is_shown = !fresh.is_empty() && reply.draft == written;
             let shown = is_shown.then(|| fresh.to_owned());
-            if let Err(stop) = self.ctx.keep_answer(&message) {
+            if let Err(stop) = self.ctx.append_answer(&message) {
                 self.unkept = Some(reply.draft.clone());
                 return Err(stop);
             }
-            self.ctx.emit_message_as(message, shown).await;
+            self.ctx.emit_message_with_text(message, shown).await;
         }
         Ok(())
     }

@@ -1,25 +1,25 @@
 //! Reasons why a turn ends early, and the texts about them for the user.
 
 use super::outcome::Error;
-use crate::point::dispatch::{AttributedText, Dispatched, HookVerdict};
+use crate::point::dispatch::{AttributedText, DispatchResult, HookVerdict};
 use crate::session;
 
 /// Reason why a turn ended early.
 pub(super) enum EarlyStop {
     /// A hook blocked the turn. The text names the hook's plugin and the reason.
     Blocked(String),
-    /// The step limit was reached. The output mentions it.
+    /// The step limit was reached; the output of the turn says so.
     MaxSteps,
     Cancelled,
     /// The provider gave no answer, for this reason.
     Provider(String),
     /// The answer does not match the schema of the turn, for this reason.
     WrongAnswer(String),
-    /// The loop of a plugin that orders the turn failed.
+    /// The loop of a plugin that runs the turn failed.
     Loop {
         /// Name of the plugin.
         plugin: String,
-        /// Reason, as a continuation of "failed".
+        /// Reason, as the words that follow "failed".
         why: String,
     },
     Host(Error),
@@ -32,7 +32,7 @@ impl From<session::Error> for EarlyStop {
 }
 
 /// Returns the plugin and the text of the hook that blocked; `None` if no hook blocked.
-pub(super) fn blocked_by<T>(dispatched: &Dispatched<T>) -> Option<&AttributedText> {
+pub(super) fn blocking_hook_text<T>(dispatched: &DispatchResult<T>) -> Option<&AttributedText> {
     match &dispatched.verdict {
         HookVerdict::Block(said) => Some(said),
         _ => None,
@@ -40,8 +40,8 @@ pub(super) fn blocked_by<T>(dispatched: &Dispatched<T>) -> Option<&AttributedTex
 }
 
 /// Ends the turn if a hook blocked. `what` names the blocked part, such as "request".
-pub(super) fn refuse_turn(what: &str, said: Option<&AttributedText>) -> Result<(), EarlyStop> {
-    said.map_or(Ok(()), |said| Err(refusal_stop(what, said)))
+pub(super) fn stop_if_blocked(what: &str, said: Option<&AttributedText>) -> Result<(), EarlyStop> {
+    said.map_or(Ok(()), |said| Err(stop_for_refusal(what, said)))
 }
 
 /// Returns the text that replaces an answer that a hook blocked, possibly while it streamed.
@@ -51,7 +51,7 @@ pub(super) fn withheld_text(AttributedText { plugin, text }: &AttributedText) ->
 
 /// Returns the stop of a turn for a hook that blocked. `what` names the blocked part, such as
 /// "request".
-pub(super) fn refusal_stop(
+pub(super) fn stop_for_refusal(
     what: &str,
     AttributedText { plugin, text }: &AttributedText,
 ) -> EarlyStop {

@@ -1,11 +1,11 @@
 //! Streams the model's text to the user, through the hooks that check it.
 //!
-//! Owns the decision when text is shown ([`StreamPath`]): immediately if no hook may change it, in
-//! pieces if hooks of `output-delta` check it, and only when it is complete if another hook may
-//! still change or block it. Every event text that may contain output of the model passes through
-//! here. Shown text cannot be unshown: if the final text differs, a correction is emitted.
+//! Decides when text is shown ([`StreamPath`]): immediately if no hook may change it, in pieces if
+//! hooks of `output-delta` check it, and only when it is complete if another hook may still change
+//! or block it. Every event text that may contain output of the model passes through this module.
+//! Text that was shown cannot be removed: if the final text differs, a correction is emitted.
 //!
-//! Start from [`LiveAnswer::follow_answer`].
+//! Start from [`LiveAnswer::stream_answer`].
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::emitter::EventEmitter;
 use super::pending::StreamedText;
-use super::stop::blocked_by;
+use super::stop::blocking_hook_text;
 use crate::event::{Event, Events};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
@@ -28,7 +28,7 @@ use crate::point::payload::TextDelta;
 use crate::point::streaming::StreamPath;
 use crate::provider::{self, Response, StreamEvent};
 
-/// Maximum time until pending text is checked.
+/// Maximum time for which received text waits until hooks check it.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Minimum time between two checks, so that many short lines do not cost one call each.
@@ -37,13 +37,13 @@ const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Length of the end of the shown text that hooks receive as context, in bytes.
 const BEFORE_BYTES: usize = 256;
 
-/// Maximum length of the text that hooks may withhold for the next check, in bytes. A hook that
-/// withholds more needs the complete answer, and would otherwise receive the text again at every
-/// line.
+/// Maximum length of the text that hooks may withhold until the next check, in bytes. A hook that
+/// withholds more gets the complete answer at the end, because otherwise it would receive the same
+/// text again at every line.
 const MAX_KEPT_BYTES: usize = 64 << 10;
 
-/// Shown and partial text of one answer. It outlives the request, which may be dropped at any await
-/// point.
+/// Partial text of one answer, and the part of it that was shown. It outlives the request, which
+/// may be dropped at any await point.
 #[derive(Debug, Default)]
 pub(super) struct AnswerProgress {
     /// Partial text of an unfinished answer: the text shown so far, or, if the answer is shown only
@@ -51,20 +51,21 @@ pub(super) struct AnswerProgress {
     pub(super) partial: String,
     /// Shown part of the answer, including the text of earlier steps that this step continues.
     pub(super) shown: String,
-    /// Length of the prefix of `shown` from earlier steps, in bytes. The answer of those steps was
-    /// cut, and this step continues it.
+    /// Length of the beginning of `shown` that earlier steps wrote, in bytes. A token limit cut the
+    /// answer of those steps, and this step continues it.
     continued: usize,
 }
 
 impl AnswerProgress {
-    /// Begins an answer of which nothing is shown yet.
-    pub(super) fn begins_answer(&mut self) {
+    /// Begins an answer of which the user has seen nothing.
+    pub(super) fn begin_answer(&mut self) {
         self.partial.clear();
         self.shown.truncate(self.continued);
     }
 
-    /// Ends the step. Its shown text is kept only if the next step continues it.
-    pub(super) fn ends_answer(&mut self, is_continued: bool) {
+    /// Ends the answer of a step. The shown text is kept only if the next step continues the
+    /// answer.
+    pub(super) fn end_answer(&mut self, is_continued: bool) {
         self.continued = match is_continued {
             true => self.shown.len(),
             false => 0,
@@ -72,13 +73,13 @@ impl AnswerProgress {
     }
 
     /// Removes and returns the shown text; the next step does not continue it.
-    pub(super) fn take_shown(&mut self) -> String {
+    pub(super) fn take_shown_text(&mut self) -> String {
         self.continued = 0;
         std::mem::take(&mut self.shown)
     }
 
     /// Returns the part of the shown text that this step wrote.
-    pub(super) fn fresh(&self) -> &str {
+    pub(super) fn text_of_current_step(&self) -> &str {
         self.shown.get(self.continued..).unwrap_or_default()
     }
 }
@@ -93,7 +94,7 @@ pub(super) struct LiveAnswer<'a> {
     progress: &'a mut AnswerProgress,
     /// Received text that is not shown yet; the next check covers it.
     pending: String,
-    /// Whether hooks withhold so much text that the next check is only at the end.
+    /// Whether hooks withhold so much text that they are called again only for the complete answer.
     is_put_off: bool,
     /// Plugin and text of the hook that stopped the answer.
     stopped: Option<AttributedText>,
@@ -106,12 +107,12 @@ impl<'a> LiveAnswer<'a> {
         caller: &'a Caller,
         progress: &'a mut AnswerProgress,
     ) -> Self {
-        progress.begins_answer();
+        progress.begin_answer();
         Self {
             emitter,
             cancel,
             caller,
-            streaming: emitter.choose_streaming(caller),
+            streaming: emitter.choose_stream_path(caller),
             progress,
             pending: String::new(),
             is_put_off: false,
@@ -120,12 +121,12 @@ impl<'a> LiveAnswer<'a> {
     }
 
     /// Returns the plugin and the text of the hook that stopped the answer; `None` if none did.
-    pub(super) fn stop_text(self) -> Option<AttributedText> {
+    pub(super) fn stopping_hook_text(self) -> Option<AttributedText> {
         self.stopped
     }
 
     /// Sends a request body and shows the answer while it streams, as far as hooks permit.
-    pub(super) async fn follow_answer(
+    pub(super) async fn stream_answer(
         &mut self,
         body: Value,
         heard: StreamedText,
@@ -136,8 +137,8 @@ impl<'a> LiveAnswer<'a> {
         if self.streaming != StreamPath::Judged {
             let mut told = ReportedStates::default();
             let mut on = |event| {
-                heard.hear_event(&event);
-                self.show_unreviewed(event, &mut told);
+                heard.record_stream_event(&event);
+                self.show_unchecked_event(event, &mut told);
             };
             return provider.send(body, &mut on, cancel).await;
         }
@@ -148,7 +149,7 @@ impl<'a> LiveAnswer<'a> {
         // arrive.
         let sending = async {
             let mut on = move |event| {
-                heard.hear_event(&event);
+                heard.record_stream_event(&event);
                 match event {
                     StreamEvent::Text(text) => drop(sender.send(AnswerPiece::Text(text))),
                     StreamEvent::Thinking(_) => told.emit_progress(events, true, &[]),
@@ -161,13 +162,14 @@ impl<'a> LiveAnswer<'a> {
             };
             provider.send(body, &mut on, &cancel).await
         };
-        let (response, ()) = tokio::join!(sending, self.judge_pieces(pieces, &cancel));
+        let (response, ()) =
+            tokio::join!(sending, self.run_hooks_on_stream_pieces(pieces, &cancel));
         response
     }
 
     /// Handles an event that no hook checks while the answer streams: shows its text at once, or
     /// only notifies the user that text is withheld until it is complete.
-    fn show_unreviewed(&mut self, event: StreamEvent, told: &mut ReportedStates) {
+    fn show_unchecked_event(&mut self, event: StreamEvent, told: &mut ReportedStates) {
         let is_free = self.streaming == StreamPath::Free;
         let events = &self.emitter.spec.events;
         match event {
@@ -177,14 +179,16 @@ impl<'a> LiveAnswer<'a> {
                     self.progress.shown.push_str(&text);
                     events.emit(Event::TextDelta { text });
                 } else {
-                    told.emit_progress(events, false, &self.streaming.holders());
+                    told.emit_progress(events, false, &self.streaming.blocking_plugins());
                 }
             }
             StreamEvent::Thinking(text) if is_free => events.emit(Event::ThinkingDelta { text }),
-            StreamEvent::Thinking(_) => told.emit_progress(events, true, &self.streaming.holders()),
+            StreamEvent::Thinking(_) => {
+                told.emit_progress(events, true, &self.streaming.blocking_plugins())
+            }
             StreamEvent::ToolCall { .. } => {}
             retry @ StreamEvent::Retry { .. } => {
-                self.begin_again();
+                self.reset_for_retry();
                 emit_retry(&self.emitter.spec.events, retry);
             }
         }
@@ -194,7 +198,7 @@ impl<'a> LiveAnswer<'a> {
     /// [`LOOK_EVERY`], and at the end. If the complete answer arrives at once, there is only the
     /// check at the end. With `checks_ends_only`, there are no checks between the first piece and
     /// the end.
-    async fn judge_pieces(
+    async fn run_hooks_on_stream_pieces(
         &mut self,
         mut pieces: UnboundedReceiver<AnswerPiece>,
         cancel: &CancellationToken,
@@ -237,12 +241,12 @@ impl<'a> LiveAnswer<'a> {
                         has_new = true;
                         self.pending.push_str(&text);
                     }
-                    AnswerPiece::Again => self.begin_again(),
+                    AnswerPiece::Again => self.reset_for_retry(),
                 }
                 piece = pieces.try_recv().ok();
             }
             let is_due = last.is_none_or(|last| !ends_only && last.elapsed() >= wait(has_line));
-            // If the complete answer arrived at once, it is checked only once, as the last piece.
+            // If the complete answer arrived at once, hooks check it only once, as the last piece.
             let is_over = pieces.is_closed() && pieces.is_empty();
             if has_new && is_due && !is_over && !self.is_put_off && self.stopped.is_none() {
                 self.run_output_delta(false, cancel).await;
@@ -257,7 +261,7 @@ impl<'a> LiveAnswer<'a> {
     /// Lets the hooks check the pending text, and shows the text that they pass.
     async fn run_output_delta(&mut self, is_last: bool, cancel: &CancellationToken) {
         let delta = TextDelta {
-            before: end_of(&self.progress.shown).to_owned(),
+            before: last_bytes(&self.progress.shown).to_owned(),
             text: std::mem::take(&mut self.pending),
             is_last,
             keep: 0,
@@ -266,7 +270,7 @@ impl<'a> LiveAnswer<'a> {
             .emitter
             .dispatch_hooks::<at::OutputDelta>(self.caller, delta)
             .await;
-        if let Some(said) = blocked_by(&judged) {
+        if let Some(said) = blocking_hook_text(&judged) {
             self.stopped = Some(said.clone());
             // Cancel the request: the rest of the answer will not be used.
             cancel.cancel();
@@ -282,29 +286,29 @@ impl<'a> LiveAnswer<'a> {
         }
     }
 
-    /// Discards the text of this attempt, because the request is sent again.
-    fn begin_again(&mut self) {
+    /// Discards the text of an attempt that failed, because the request is sent again.
+    fn reset_for_retry(&mut self) {
         self.pending.clear();
         self.is_put_off = false;
         self.progress.partial.clear();
-        if self.progress.fresh().is_empty() {
+        if self.progress.text_of_current_step().is_empty() {
             return;
         }
         let shown = self.progress.shown.clone();
         self.progress.shown.truncate(self.progress.continued);
         self.emitter
-            .correct_text(shown, self.progress.shown.clone());
+            .emit_correction(shown, self.progress.shown.clone());
     }
 }
 
 /// Part of a streamed answer.
 enum AnswerPiece {
     Text(String),
-    /// The request is sent again, so the text so far is void.
+    /// The request is sent again, so the text that was received so far is discarded.
     Again,
 }
 
-/// Whether the user was already notified that the model writes or thinks while its text is not
+/// Whether the user was notified that the model writes, and that it thinks, while the text is not
 /// shown.
 #[derive(Default)]
 struct ReportedStates {
@@ -344,14 +348,14 @@ pub(super) fn emit_retry(events: &Events, event: StreamEvent) {
 }
 
 /// Returns the last [`BEFORE_BYTES`] of a text, cut at a character boundary.
-fn end_of(text: &str) -> &str {
+fn last_bytes(text: &str) -> &str {
     let from = text.ceil_char_boundary(text.len().saturating_sub(BEFORE_BYTES));
     text.get(from..).unwrap_or_default()
 }
 
 /// Whether a text equals or continues the shown text. White space is ignored, because parts of an
 /// answer are joined in different ways.
-pub(super) fn continues_text(text: &str, shown: &str) -> bool {
+pub(super) fn continues_shown_text(text: &str, shown: &str) -> bool {
     let mut text = text.chars().filter(|c| !c.is_whitespace());
     let mut shown = shown.chars().filter(|c| !c.is_whitespace());
     shown.all(|c| text.next() == Some(c))

@@ -1,9 +1,9 @@
-//! Builds the system prompt of a turn: collects its parts, lets hooks edit them, freezes the stable
-//! parts, and renders the text.
+//! Builds the system prompt of a turn: collects its parts, lets hooks edit them, reuses the stable
+//! parts of the first turn, and renders the text.
 
 use super::answer_schema::AnswerSchema;
-use super::archive::live::live_part;
-use super::context::read_rules;
+use super::archive::live::live_subagents_part;
+use super::context::build_read_filter;
 use super::skill::active::TOOL;
 use super::skill::catalogue;
 use super::stop::EarlyStop;
@@ -12,7 +12,7 @@ use crate::event::Event;
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, PromptContext, PromptPart, Tier};
-use crate::prompt::{self, HostFacts};
+use crate::prompt::{self, HostPromptFacts};
 use crate::session::{Body, SessionBlobs};
 
 impl TurnRun<'_> {
@@ -24,38 +24,38 @@ impl TurnRun<'_> {
             model: self.agent.spec.model.clone(),
             tools: self.ctx.scope.skills.tool_names(),
             decision,
-            parts: self.own_parts(decision),
+            parts: self.host_prompt_parts(decision),
         };
         let collected = self
             .ctx
-            .pass_point::<at::SystemPrompt>("system prompt", context)
+            .dispatch_or_stop::<at::SystemPrompt>("system prompt", context)
             .await?
             .parts;
         let mut parts = self
             .ctx
-            .pass_point::<at::BeforeSystemPrompt>("system prompt", collected)
+            .dispatch_or_stop::<at::BeforeSystemPrompt>("system prompt", collected)
             .await?;
         prompt::sort_parts(&mut parts);
-        let parts = self.freeze_parts(parts);
+        let parts = self.reuse_stable_prompt_parts(parts);
 
         let blocks = prompt::render_blocks(&parts);
         let text = prompt::join_blocks(&blocks);
         let edited = self
             .ctx
-            .pass_point::<at::AfterSystemPrompt>("system prompt", text.clone())
+            .dispatch_or_stop::<at::AfterSystemPrompt>("system prompt", text.clone())
             .await?;
         let (blocks, lost) = if edited == text {
             (blocks, Vec::new())
         } else {
-            let blocks = prompt::split_blocks(blocks, &edited);
-            let lost = prompt::lost_borders(&parts, &blocks);
+            let blocks = prompt::split_edited_prompt(blocks, &edited);
+            let lost = prompt::tiers_without_breakpoint(&parts, &blocks);
             (blocks, lost)
         };
         self.system = blocks;
 
         let parts = prompt::prompt_rows(&parts);
         let texts = self.system.iter().map(|block| block.text.as_str());
-        let sent = texts.clone().map(SessionBlobs::text_id).collect();
+        let sent = texts.clone().map(SessionBlobs::text_blob_id).collect();
         let written = Body::Prompt {
             parts,
             lost,
@@ -65,15 +65,15 @@ impl TurnRun<'_> {
         if self.agent.ledger.as_ref() != Some(&written) {
             self.agent.spec.session.append(written.clone())?;
             self.agent.ledger = Some(written);
-            self.keep_sent();
+            self.store_prompt_text();
         }
         Ok(())
     }
 
-    /// Stores the exact text of the prompt as blobs of the session, so that people can read it
-    /// later. This runs concurrently with the request, which does not wait for the disk. If it
-    /// fails, only this copy is missing.
-    fn keep_sent(&mut self) {
+    /// Stores the exact text of the system prompt as blobs of the session, so that people can read
+    /// it later. This runs concurrently with the request to the model, which does not wait for the
+    /// disk. If the write fails, only this copy is missing.
+    fn store_prompt_text(&mut self) {
         let blobs = self.ctx.scope.family.root.blobs().clone();
         let texts: Vec<String> = self.system.iter().map(|block| block.text.clone()).collect();
         self.keeping = Some(tokio::task::spawn_blocking(move || {
@@ -85,33 +85,33 @@ impl TurnRun<'_> {
         }));
     }
 
-    fn own_parts(&self, decision: Decision) -> Vec<PromptPart> {
+    fn host_prompt_parts(&self, decision: Decision) -> Vec<PromptPart> {
         let spec = &self.agent.spec;
-        let mut parts = prompt::host_parts(HostFacts {
+        let mut parts = prompt::host_system_prompt_parts(HostPromptFacts {
             workspace: &spec.workspace,
             date: &crate::clock::current_date(),
             decision,
             has_tools: !spec.tools.entries().is_empty(),
         });
-        // Omit the list of skills for an agent without the tool that reads skills.
+        // Omit the list of skills if the agent does not have the tool that reads skills.
         let reads_skills = spec.tools.get(TOOL).is_some();
         let own = spec.parts.iter();
-        let own = own.filter(|part| reads_skills || !catalogue::is_list(part));
+        let own = own.filter(|part| reads_skills || !catalogue::is_skill_list(part));
         parts.extend(own.cloned());
-        parts.extend(live_part(
+        parts.extend(live_subagents_part(
             &spec.session,
             spec.config.archival.list.max_tokens,
         ));
         // A subagent does not plan; the plan is the answer of the main agent.
         let is_planning = spec.depth == 0 && spec.policy.is_planning();
-        parts.extend(is_planning.then(prompt::plan_part));
+        parts.extend(is_planning.then(prompt::plan_mode_part));
         let schema = self.answers.schema().map(AnswerSchema::schema);
-        parts.extend(schema.map(|schema| prompt::answer_part(schema)));
+        parts.extend(schema.map(|schema| prompt::answer_schema_part(schema)));
         if spec.config.context_files {
-            let found = prompt::context_files(
+            let found = prompt::read_context_files(
                 &spec.workspace,
                 &spec.config.own_context_files,
-                &*read_rules(&self.ctx.scope),
+                &*build_read_filter(&self.ctx.scope),
             );
             parts.extend(found.parts);
             // Show the notices only in the first turn, because the parts are built again in every
@@ -127,7 +127,7 @@ impl TurnRun<'_> {
 
     /// Replaces the stable parts with those of the first turn, because a change would invalidate
     /// the provider's prompt cache.
-    fn freeze_parts(&mut self, parts: Vec<PromptPart>) -> Vec<PromptPart> {
+    fn reuse_stable_prompt_parts(&mut self, parts: Vec<PromptPart>) -> Vec<PromptPart> {
         let (stable, rest): (Vec<_>, Vec<_>) = parts
             .into_iter()
             .partition(|part| part.tier == Tier::Stable);

@@ -1,6 +1,6 @@
 //! Tracks the files that a tool call changes, so that they can be restored.
 //!
-//! Start from [`TrackedCall`].
+//! Start from [`FileTrackedCall`].
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::tool::FileTracking;
 use crate::tool::registry::ToolEntry;
 
 /// A tool call, with the method by which its file changes are tracked.
-pub(super) enum TrackedCall {
+pub(super) enum FileTrackedCall {
     /// The call changes no file.
     Unneeded,
     /// The tool reports each write to this recorder.
@@ -23,7 +23,7 @@ pub(super) enum TrackedCall {
     Compared(StartedCall),
 }
 
-impl TrackedCall {
+impl FileTrackedCall {
     /// Begins to track a call with the method that its tool declares; for some tools this takes a
     /// snapshot of the workspace. Returns at once for a tool that only reads.
     pub(super) async fn begin_call(scope: &TurnScope, entry: &ToolEntry, call: &ToolCall) -> Self {
@@ -33,8 +33,8 @@ impl TrackedCall {
             return Self::Unneeded;
         }
         let origin = CallOrigin {
-            // Use the turn of the main agent even in a subagent, because that is the turn that
-            // users undo.
+            // Record the turn of the main agent, even for a call of a subagent, because users undo
+            // turns of the main agent.
             turn: scope.family.root.turn(),
             call: call.id.clone(),
             tool: call.name.clone(),
@@ -78,7 +78,7 @@ impl TrackedCall {
             Self::Compared(started) => {
                 let checkpoints = checkpoints.clone();
                 let ended = tokio::task::spawn_blocking(move || checkpoints.end_call(started));
-                // A panic leaves the record without an end, so the call counts as interrupted.
+                // If the task panics, the record has no end, so the call counts as interrupted.
                 let _ = ended.await;
             }
         }

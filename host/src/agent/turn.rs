@@ -1,10 +1,11 @@
 //! State of a turn, and the primitives that complete an answer.
 //!
 //! The loop of a turn consists of primitives: [`TurnRun::take_input`], [`TurnRun::build_system`],
-//! [`TurnRun::request_answer`], [`TurnRun::run_open_calls`], [`TurnRun::reflect_answer`] and
-//! [`TurnRun::finish_answer`]. Hooks, policy, limits and session entries are inside them, so a
-//! guard cannot be skipped by calling them in another order. `run` has the built-in order,
-//! `plugin_order` the order of a plugin's loop.
+//! [`TurnRun::request_answer`], [`TurnRun::run_open_calls`],
+//! [`TurnRun::reflect_on_last_answer`] and [`TurnRun::output_or_continue_answer`]. The primitives
+//! themselves call hooks, check policy and limits and write session entries, so calling them in
+//! another order does not skip a check. `run` has the built-in order, `plugin_order` the order of a
+//! plugin's loop.
 //!
 //! The future that runs the primitives may be dropped at any await point: data that must survive
 //! belongs in [`TurnRun`].
@@ -14,17 +15,17 @@ use std::time::Instant;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::answer::{AnswerEnd, AnswerState, CONTINUE, CUT_AGAIN, EMPTY, EMPTY_AGAIN};
-use super::answer_schema::{AnswerCheck, AnswerMismatch};
-use super::blobs::blobs_of;
+use super::answer::{CONTINUE, CUT_AGAIN, CurrentAnswerState, EMPTY, EMPTY_AGAIN, TurnEndAttempt};
+use super::answer_schema::{AnswerMismatch, TurnAnswerSchemaCheck};
+use super::blobs::list_blobs;
 use super::calls::TurnCalls;
 use super::ctx::TurnCtx;
 use super::lifecycle::LiveAgent;
 use super::reflect::MARK;
 use super::reflect::second::ReflectionState;
-use super::reply::{ReplyShortfall, SeenReply};
-use super::stop::{EarlyStop, blocked_by, withheld_text};
-use super::stream::{AnswerProgress, continues_text};
+use super::reply::{ReplyShortfall, StoredReply};
+use super::stop::{EarlyStop, blocking_hook_text, withheld_text};
+use super::stream::{AnswerProgress, continues_shown_text};
 use crate::event::Event;
 use crate::message::{Content, Message, Origin, Role};
 use crate::point::catalog as at;
@@ -60,7 +61,8 @@ pub(super) struct TurnRun<'a> {
     /// Images that belong to the input, in the form in which the session stores them.
     pub(super) attached: Vec<Content>,
     pub(super) work: TurnWork,
-    /// Number of the last step that the turn may run. Each follow-up raises it.
+    /// Number of the last step that the turn may run. Each follow-up of the user raises this
+    /// number.
     pub(super) last_step: u32,
     pub(super) system: Vec<SystemBlock>,
     /// Task that stores the text of the system prompt in the session.
@@ -71,15 +73,16 @@ pub(super) struct TurnRun<'a> {
     pub(super) calls: TurnCalls,
     pub(super) reflected: ReflectionState,
     /// The answer to the current input.
-    pub(super) answer: AnswerState,
+    pub(super) answer: CurrentAnswerState,
     /// The last answer while some of its calls have no results yet.
-    pub(super) open: Option<SeenReply>,
-    /// Whether a step has started whose end was not announced yet.
+    pub(super) open: Option<StoredReply>,
+    /// Whether a step has begun and the event for its end was not emitted yet.
     pub(super) is_in_step: bool,
-    /// Check of answers that must match a schema.
-    pub(super) answers: AnswerCheck,
+    /// Schema check for the answer, if the turn has a schema.
+    pub(super) answers: TurnAnswerSchemaCheck,
     pub(super) outputs: Vec<String>,
-    /// Answer from before an interruption, which the continued turn uses instead of a request.
+    /// Answer that the model wrote before the turn was interrupted; the turn that continues it uses
+    /// this answer instead of a request.
     pub(super) ready_answer: Option<String>,
     /// The last answer, if it could not be written to the session.
     pub(super) unkept: Option<String>,
@@ -114,10 +117,10 @@ impl<'a> TurnRun<'a> {
             progress: AnswerProgress::default(),
             calls: TurnCalls::default(),
             reflected: ReflectionState::default(),
-            answer: AnswerState::default(),
+            answer: CurrentAnswerState::default(),
             open: None,
             is_in_step: false,
-            answers: AnswerCheck::default(),
+            answers: TurnAnswerSchemaCheck::default(),
             outputs: Vec::new(),
             ready_answer: None,
             unkept: None,
@@ -149,9 +152,9 @@ impl<'a> TurnRun<'a> {
             command: command.clone(),
             input_id: input_id.clone(),
             continues,
-            // Stored with the input, because hooks may still be checking the input when the program
-            // is killed.
-            attached: blobs_of(&self.attached),
+            // Store the images together with the input now, because the program may be killed while
+            // hooks check the input.
+            attached: list_blobs(&self.attached),
             plugins: self.agent.spec.config.plugin_set.clone(),
         })?;
         self.ctx.emit_event(Event::TurnStart {
@@ -166,47 +169,53 @@ impl<'a> TurnRun<'a> {
 
     /// Checks the last answer. Returns the reason for another step, or `None` if the answer may be
     /// output. Appends a message to the conversation if the model must be asked for more.
-    pub(super) async fn reflect_answer(&mut self) -> Result<Option<String>, EarlyStop> {
+    pub(super) async fn reflect_on_last_answer(&mut self) -> Result<Option<String>, EarlyStop> {
         if self.answer.is_accepted() {
             return Ok(None);
         }
-        if self.answer.is_cut_again() {
-            return Err(self.cut_turn(CUT_AGAIN).await);
+        if self.answer.is_truncated_too_often() {
+            return Err(self.end_turn_with_note(CUT_AGAIN).await);
         }
-        let Some(step) = self.answer.take_last() else {
+        let Some(step) = self.answer.take_last_step() else {
             return Ok(Some("there is no answer".to_owned()));
         };
-        let has_step = self.has_step();
+        let has_step = self.has_step_left();
         if step.shortfall == Some(ReplyShortfall::CutText) && has_step {
-            self.answer.continue_text(step.draft);
-            return self.ask_again("the answer was cut", CONTINUE).await;
+            self.answer.store_truncated_text(step.draft);
+            return self
+                .request_another_step("the answer was cut", CONTINUE)
+                .await;
         }
-        if self.answer.is_empty_again() && !step.goes_on {
+        if self.answer.is_repeated_empty_answer() && !step.goes_on {
             self.ctx.emit_notice(Level::Warn, EMPTY_AGAIN);
-            self.answer.accept_draft(format!("[{EMPTY_AGAIN}]"));
+            self.answer.store_accepted_draft(format!("[{EMPTY_AGAIN}]"));
             return Ok(None);
         }
-        if self.answer.is_empty_once() && !step.goes_on && has_step {
-            return self.ask_again("the answer was empty", EMPTY).await;
+        if self.answer.is_first_empty_answer() && !step.goes_on && has_step {
+            return self
+                .request_another_step("the answer was empty", EMPTY)
+                .await;
         }
-        // An answer that a hook emptied without a replacement is no reason to ask the model again.
+        // Do not ask the model again if a hook emptied the answer without a replacement.
         if step.goes_on {
             return Ok(Some(
                 "the model has received another message since then".to_owned(),
             ));
         }
-        if self.take_steering().await? {
+        if self.take_queued_steering_texts().await? {
             return Ok(Some(SAID_MORE.to_owned()));
         }
-        if has_step && let Some(text) = self.remind_of_agents() {
-            return self.ask_again("subagents still run", &text).await;
+        if has_step && let Some(text) = self.running_agents_reminder() {
+            return self
+                .request_another_step("subagents still run", &text)
+                .await;
         }
         let checked = match self.answers.check_draft(step.draft, has_step) {
             Ok(checked) => checked,
             Err(AnswerMismatch::GiveUp(why)) => return Err(EarlyStop::WrongAnswer(why)),
             Err(AnswerMismatch::AskAgain(text)) => {
                 return self
-                    .ask_again("the answer does not match its schema", &text)
+                    .request_another_step("the answer does not match its schema", &text)
                     .await;
             }
         };
@@ -215,71 +224,77 @@ impl<'a> TurnRun<'a> {
             .reflect_on_draft(&self.ctx, &self.input.text, checked, has_step)
             .await?;
         if let Some(reason) = reflected.continue_because {
-            return self.ask_again(&reason, &format!("{MARK}{reason}")).await;
+            return self
+                .request_another_step(&reason, &format!("{MARK}{reason}"))
+                .await;
         }
-        self.answer.accept_draft(reflected.draft);
+        self.answer.store_accepted_draft(reflected.draft);
         Ok(None)
     }
 
     /// Outputs the last answer unless another step is needed, then takes the next follow-up.
-    pub(super) async fn finish_answer(&mut self) -> Result<AnswerEnd, EarlyStop> {
-        if let Some(why) = self.reflect_answer().await? {
-            return Ok(AnswerEnd::Again(why));
+    pub(super) async fn output_or_continue_answer(&mut self) -> Result<TurnEndAttempt, EarlyStop> {
+        if let Some(why) = self.reflect_on_last_answer().await? {
+            return Ok(TurnEndAttempt::Again(why));
         }
-        // The user may have sent more while hooks checked the answer. At the step limit that input
-        // stays queued for the next turn, and this answer is final.
-        let draft = self.answer.take_accepted().unwrap_or_default();
-        if self.has_step() && self.take_steering().await? {
-            return Ok(AnswerEnd::again(SAID_MORE));
+        // The user may have sent another input while hooks checked the answer. At the step limit
+        // that input stays queued for the next turn, and this answer is final.
+        let draft = self.answer.take_accepted_draft().unwrap_or_default();
+        if self.has_step_left() && self.take_queued_steering_texts().await? {
+            return Ok(TurnEndAttempt::again(SAID_MORE));
         }
-        self.give_output(draft).await?;
+        self.emit_output(draft).await?;
         Ok(match self.take_follow_up().await? {
-            true => AnswerEnd::FollowUp,
-            false => AnswerEnd::Done,
+            true => TurnEndAttempt::FollowUp,
+            false => TurnEndAttempt::Done,
         })
     }
 
     /// Appends a message that asks the model for another step, and returns the reason `why`.
-    async fn ask_again(&self, why: &str, text: &str) -> Result<Option<String>, EarlyStop> {
+    async fn request_another_step(
+        &self,
+        why: &str,
+        text: &str,
+    ) -> Result<Option<String>, EarlyStop> {
         let message = Message::text(Role::User, text).from(Origin::Reflection);
         self.ctx.push(message).await?;
         Ok(Some(why.to_owned()))
     }
 
-    fn has_step(&self) -> bool {
+    fn has_step_left(&self) -> bool {
         self.ctx.step < self.last_step
     }
 
     /// Returns the note about the limit that prevents another request in this turn; `None` if no
     /// limit is reached.
-    pub(super) fn limit_note(&self) -> Option<String> {
-        if self.answer.is_cut_again() {
+    pub(super) fn reached_limit_note(&self) -> Option<String> {
+        if self.answer.is_truncated_too_often() {
             return Some(CUT_AGAIN.to_owned());
         }
-        if !self.has_step() {
-            return Some(self.step_limit());
+        if !self.has_step_left() {
+            return Some(self.step_limit_note());
         }
-        self.cost_limit()
+        self.cost_limit_note()
     }
 
-    /// Outputs the last text of the model together with a note of the host, and returns the stop of
-    /// the turn.
-    pub(super) async fn cut_turn(&mut self, note: &str) -> EarlyStop {
-        // Skip the schema check for this text: it contains a note of the host, and the stop reason
-        // shows that the turn was cut.
-        self.answers = AnswerCheck::default();
-        let draft = self.answer.take_draft();
+    /// Outputs the last text of the model together with a note of the host about a limit, and
+    /// returns the reason with which the turn stops early.
+    pub(super) async fn end_turn_with_note(&mut self, note: &str) -> EarlyStop {
+        // Skip the schema check, because the text contains a note of the host. The stop reason
+        // shows that the turn ended at a limit.
+        self.answers = TurnAnswerSchemaCheck::default();
+        let draft = self.answer.take_last_model_text();
         let text = match draft.is_empty() {
             true => note.to_owned(),
             false => format!("{draft}\n\n{note}"),
         };
-        match self.give_output(text).await {
+        match self.emit_output(text).await {
             Ok(()) => EarlyStop::MaxSteps,
             Err(stop) => stop,
         }
     }
 
-    fn step_limit(&self) -> String {
+    fn step_limit_note(&self) -> String {
         let max = format_count(u64::from(self.agent.spec.config.max_steps), "step");
         format!(
             "[stopped: the limit of {max} was reached before the work was done; say `continue` to continue]"
@@ -287,7 +302,7 @@ impl<'a> TurnRun<'a> {
     }
 
     /// Returns the note about the cost limit if the turn has exceeded it.
-    fn cost_limit(&self) -> Option<String> {
+    fn cost_limit_note(&self) -> Option<String> {
         let most = self.agent.spec.config.max_cost_usd?;
         let spent = self.ctx.scope.budget.cost().usd;
         (spent > most || most <= 0.0).then(|| {
@@ -297,8 +312,8 @@ impl<'a> TurnRun<'a> {
 
     /// Returns a reminder for the model that ending the turn stops its running subagents; `None` if
     /// none runs or it was already reminded.
-    fn remind_of_agents(&mut self) -> Option<String> {
-        let running = self.ctx.scope.running_agents();
+    fn running_agents_reminder(&mut self) -> Option<String> {
+        let running = self.ctx.scope.running_model_subagents();
         if running.is_empty() || std::mem::replace(&mut self.told_of_agents, true) {
             return None;
         }
@@ -310,35 +325,41 @@ impl<'a> TurnRun<'a> {
         ))
     }
 
-    /// Returns the output after the hooks of `pre-output` and of `output-delta`. The latter are
-    /// skipped if they already passed all of it while it streamed.
+    /// Returns the output after the hooks of `pre-output` and of `output-delta`. The hooks of
+    /// `output-delta` are skipped if they already checked the complete text while it streamed.
     async fn judge_output(&self, draft: String) -> Result<String, AttributedText> {
         let judged = self.ctx.dispatch_point::<at::PreOutput>(draft).await;
-        if let Some(said) = blocked_by(&judged) {
+        if let Some(said) = blocking_hook_text(&judged) {
             return Err(said.clone());
         }
         let (text, shown) = (judged.value, &self.progress.shown);
         // The hooks of `output-delta` have already checked all text that was shown.
-        if !shown.is_empty() && continues_text(&text, shown) && continues_text(shown, &text) {
+        if !shown.is_empty()
+            && continues_shown_text(&text, shown)
+            && continues_shown_text(shown, &text)
+        {
             return Ok(text);
         }
         self.ctx
             .scope
             .emitter
-            .look_at(&self.ctx.caller(), text)
+            .check_complete_text(&self.ctx.caller(), text)
             .await
     }
 
     /// Emits a correction if the shown text is not a prefix of `text`.
-    pub(super) fn settle_shown(&mut self, text: &str) {
-        if !continues_text(text, &self.progress.shown) {
-            let shown = self.progress.take_shown();
-            self.ctx.scope.emitter.correct_text(shown, text.to_owned());
+    pub(super) fn correct_shown_text(&mut self, text: &str) {
+        if !continues_shown_text(text, &self.progress.shown) {
+            let shown = self.progress.take_shown_text();
+            self.ctx
+                .scope
+                .emitter
+                .emit_correction(shown, text.to_owned());
         }
     }
 
     /// Calls the hooks of `pre-output`, emits the output, and calls the hooks of `post-output`.
-    pub(super) async fn give_output(&mut self, draft: String) -> Result<(), EarlyStop> {
+    pub(super) async fn emit_output(&mut self, draft: String) -> Result<(), EarlyStop> {
         let (text, refusal) = match self.judge_output(draft).await {
             Ok(text) => (text, None),
             Err(said) => {
@@ -346,8 +367,8 @@ impl<'a> TurnRun<'a> {
                 (text.clone(), Some(text))
             }
         };
-        self.settle_shown(&text);
-        self.progress.take_shown();
+        self.correct_shown_text(&text);
+        self.progress.take_shown_text();
         self.outputs.push(text.clone());
         let matches = self.answers.check_output(&text);
         self.ctx.dispatch_point::<at::PostOutput>(text).await;

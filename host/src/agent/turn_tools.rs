@@ -7,7 +7,8 @@ use crate::tool::registry::ToolRegistry;
 
 /// Tools of the agent and of the current step, before skills and presets restrict them.
 pub(super) struct TurnTools {
-    /// Current tools of the agent; the agent's spec has the tools from the beginning of the turn.
+    /// Current tools of the agent. The agent's `AgentSpec` still has the tools from the beginning
+    /// of the turn.
     all: RwLock<Arc<ToolRegistry>>,
     /// Names of the tools that the current step offers; `None` before the first step.
     of_step: Mutex<Option<Arc<[String]>>>,
@@ -27,16 +28,16 @@ impl TurnTools {
     }
 
     /// Replaces the tools of the agent, between two steps.
-    pub(super) fn set_all(&self, tools: ToolRegistry) {
+    pub(super) fn set_all_tools(&self, tools: ToolRegistry) {
         let mut own = self.all.write().unwrap_or_else(PoisonError::into_inner);
         *own = Arc::new(tools);
     }
 
-    pub(super) fn of_step(&self) -> Option<Arc<[String]>> {
+    pub(super) fn step_tools(&self) -> Option<Arc<[String]>> {
         lock(&self.of_step).clone()
     }
 
-    pub(super) fn set_of_step(&self, names: Vec<String>) {
+    pub(super) fn set_step_tools(&self, names: Vec<String>) {
         *lock(&self.of_step) = Some(names.into());
     }
 }

@@ -6,7 +6,7 @@ use crate::tool::registry::ToolEntry;
 use crate::tool::subject::Subject;
 
 /// Returns the refusal text for a call of a client that has no way to ask its user.
-pub(super) fn unasked_text(
+pub(super) fn client_refusal_text(
     entry: &ToolEntry,
     subject: &Subject,
     asked: &[AttributedText],
@@ -14,7 +14,7 @@ pub(super) fn unasked_text(
 ) -> String {
     const CANNOT: &str = "the client offers no way to ask its user (elicitation)";
     match asked.first() {
-        // A hook requires approval, and no rule can replace the user's answer.
+        // A hook requires approval by the user, which a rule of the policy cannot replace.
         Some(AttributedText { plugin, text }) => format!(
             "refused by policy: plugin {plugin} wants this call of `{}` approved ({text}), and {CANNOT}. The call was not run",
             entry.spec.name
@@ -23,13 +23,13 @@ pub(super) fn unasked_text(
             "refused by policy: `{}` needs approval ({rule}), and {CANNOT}. The operator can start the server with --yes, or add \
              `{}` to config.toml. The call was not run",
             entry.spec.name,
-            policy::allow_line(&entry.spec, subject)
+            policy::suggest_allow_line(&entry.spec, subject)
         ),
     }
 }
 
 /// Returns the refusal text for a call of an external agent that cannot ask its user.
-pub(super) fn unasked_agent_text(
+pub(super) fn agent_refusal_text(
     entry: &ToolEntry,
     asked: &[AttributedText],
     rule: &str,

@@ -1,9 +1,9 @@
 //! Stores contents of files by hash in a single append-only file.
 //!
-//! There is only one file because a snapshot stores thousands of contents and should sync to disk
-//! only once. Owns the frames of the file (hash, length, bytes), the limit on its size, and the
-//! check that a content still matches its hash. A torn frame at the end, left by a killed process,
-//! is dropped. Start from [`ContentStore`].
+//! There is only one file because a snapshot stores thousands of contents, which then need only one
+//! sync to disk. Owns the frames of the file (hash, length, bytes), the limit on its size, and the
+//! check that a content still matches its hash. An incomplete frame at the end, left by a killed
+//! process, is dropped. Start from [`ContentStore`].
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
@@ -20,8 +20,8 @@ pub(super) const CONTENTS: &str = "contents";
 /// Length of a frame's header (hash and length) in bytes.
 const HEAD_BYTES: u64 = 32 + 8;
 
-/// Maximum length of a content that is read, in bytes; larger than any stored content. It prevents
-/// a corrupt length from allocating all memory.
+/// Maximum length of a content that is read, in bytes; larger than any stored content. Without this
+/// limit, a corrupt length could make the process allocate all memory.
 const MAX_CONTENT_BYTES: u64 = 1 << 30;
 
 type ContentHash = [u8; 32];
@@ -42,7 +42,7 @@ pub(super) struct ContentStore {
     failure: Option<String>,
 }
 
-fn hash_of(digest: &str) -> Option<ContentHash> {
+fn parse_hash(digest: &str) -> Option<ContentHash> {
     let hash = blake3::Hash::from_hex(digest).ok()?;
     Some(*hash.as_bytes())
 }
@@ -55,7 +55,7 @@ impl ContentStore {
         let mut options = OpenOptions::new();
         private_options(options.read(true).write(true).create(true).truncate(false));
         let (file, _) = open_guarded(&path, &mut options)?;
-        let mut store = Self::over_file(path, file, most)?;
+        let mut store = Self::index_content_frames(path, file, most)?;
         store.file.set_len(store.len)?;
         store.file.seek(SeekFrom::Start(store.len))?;
         Ok(store)
@@ -63,17 +63,17 @@ impl ContentStore {
 
     /// Opens the store for reading, while another process may append to it. Returns `None` if the
     /// file does not exist.
-    pub(super) fn open_to_read(folder: &Path) -> io::Result<Option<Self>> {
+    pub(super) fn open_read_only(folder: &Path) -> io::Result<Option<Self>> {
         let path = folder.join(CONTENTS);
         match open_guarded(&path, OpenOptions::new().read(true)) {
-            Ok((file, _)) => Self::over_file(path, file, 0).map(Some),
+            Ok((file, _)) => Self::index_content_frames(path, file, 0).map(Some),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     /// Builds the index from the headers of all complete frames.
-    fn over_file(path: PathBuf, file: File, most: u64) -> io::Result<Self> {
+    fn index_content_frames(path: PathBuf, file: File, most: u64) -> io::Result<Self> {
         let end = file.metadata()?.len();
         let (mut index, mut at) = (HashMap::new(), 0_u64);
         let mut head = [0_u8; 40];
@@ -100,8 +100,8 @@ impl ContentStore {
     }
 
     /// Whether the store contains this content.
-    pub(super) fn has(&self, digest: &str) -> bool {
-        hash_of(digest).is_some_and(|hash| self.index.contains_key(&hash))
+    pub(super) fn contains(&self, digest: &str) -> bool {
+        parse_hash(digest).is_some_and(|hash| self.index.contains_key(&hash))
     }
 
     /// Adds a content with the hash `digest`, unless the store already contains it.
@@ -109,7 +109,7 @@ impl ContentStore {
     /// # Errors
     /// The reason why the content was not stored.
     pub(super) fn add(&mut self, digest: &str, content: &[u8]) -> Result<(), NotKeptReason> {
-        let hash = hash_of(digest).ok_or(NotKeptReason::Unreadable)?;
+        let hash = parse_hash(digest).ok_or(NotKeptReason::Unreadable)?;
         if self.index.contains_key(&hash) {
             return Ok(());
         }
@@ -126,8 +126,8 @@ impl ContentStore {
         frame.extend_from_slice(content);
         if let Err(error) = self.file.write_all(&frame) {
             self.failure = Some(error.to_string());
-            // Truncating may work even on a full disk; otherwise the next process drops the torn
-            // frame.
+            // Truncating may succeed even on a full disk; if it fails, the next process drops the
+            // incomplete frame.
             let _ = self.file.set_len(self.len);
             return Err(NotKeptReason::Disk);
         }
@@ -156,7 +156,7 @@ impl ContentStore {
 
     /// Returns a content after checking its hash; `None` if it is missing or corrupt.
     pub(super) fn get(&self, digest: &str) -> Option<Vec<u8>> {
-        let hash = hash_of(digest)?;
+        let hash = parse_hash(digest)?;
         let (at, len) = *self
             .index
             .get(&hash)
@@ -167,10 +167,10 @@ impl ContentStore {
     }
 
     /// Atomically rewrites the file so that it contains only these contents.
-    pub(super) fn keep_only(&mut self, wanted: &HashSet<String>) -> io::Result<()> {
+    pub(super) fn retain_contents(&mut self, wanted: &HashSet<String>) -> io::Result<()> {
         let mut wanted: Vec<(u64, u64)> = wanted
             .iter()
-            .filter_map(|digest| self.index.get(&hash_of(digest)?).copied())
+            .filter_map(|digest| self.index.get(&parse_hash(digest)?).copied())
             .collect();
         wanted.sort_unstable();
         let n_bytes: u64 = wanted.iter().map(|(_, len)| HEAD_BYTES + len).sum();
@@ -195,7 +195,7 @@ impl ContentStore {
         new.sync_data()?;
         fs::rename(&half, &self.path)?;
         let (path, most) = (self.path.clone(), self.most);
-        *self = Self::over_file(path, new, most)?;
+        *self = Self::index_content_frames(path, new, most)?;
         self.file.seek(SeekFrom::Start(self.len)).map(drop)
     }
 }
@@ -227,11 +227,13 @@ mod tests {
         assert_eq!(store.get(&digest(b"")).unwrap(), b"");
         assert_eq!(store.get(&digest(b"three")), None);
         let wanted = HashSet::from([digest(b"two"), digest(b"gone")]);
-        store.keep_only(&wanted).unwrap();
-        assert!(store.has(&digest(b"two")) && !store.has(&digest(b"one")));
+        store.retain_contents(&wanted).unwrap();
+        assert!(store.contains(&digest(b"two")) && !store.contains(&digest(b"one")));
         store.add(&digest(b"four"), b"four").unwrap();
         drop(store);
-        let store = ContentStore::open_to_read(folder.path()).unwrap().unwrap();
+        let store = ContentStore::open_read_only(folder.path())
+            .unwrap()
+            .unwrap();
         assert_eq!(store.get(&digest(b"two")).unwrap(), b"two");
         assert_eq!(store.get(&digest(b"four")).unwrap(), b"four");
     }
@@ -247,7 +249,9 @@ mod tests {
         let mut bytes = fs::read(&path).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
         fs::write(&path, bytes).unwrap();
-        let store = ContentStore::open_to_read(folder.path()).unwrap().unwrap();
+        let store = ContentStore::open_read_only(folder.path())
+            .unwrap()
+            .unwrap();
         assert_eq!(store.get(&digest(b"one")), None);
     }
 }

@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::config::CheckpointConfig;
-use super::record::{CHANGES, ChangeSource, FileChange, NewRecord, RecordEnd};
+use super::record::{CHANGES, ChangeSource, FileChange, NewChangeRecord, RecordEnd};
 use super::restore;
 use super::snapshot::{ScanFailure, Snapshot, SnapshotScan};
 use super::state::{FileState, read_state};
 use super::store::{MAX_WRITTEN_BYTES, OpenedStore, SNAPSHOT};
-use crate::disk::replace_private;
+use crate::disk::replace_private_file;
 use crate::lock::lock;
 
 /// Name of the checkpoint folder in the folder of a session.
@@ -30,9 +30,10 @@ pub struct Checkpoints {
     folder: PathBuf,
     workspace: PathBuf,
     skipped: Vec<PathBuf>,
-    keeper: Mutex<KeeperState>,
-    /// Number of running calls that are compared by snapshots. It is outside of the lock, which is
-    /// held during a complete snapshot, so that a `StartedCall` can be dropped on an async thread.
+    keeper: Mutex<CheckpointsState>,
+    /// Number of running calls whose changes are found by comparing snapshots. It is not in the
+    /// state behind the lock, because the lock is held during a complete snapshot and a
+    /// `StartedCall` must be droppable on an async thread without waiting.
     n_running: AtomicUsize,
     /// Notices that were not shown to the user yet.
     notices: Mutex<Vec<String>>,
@@ -52,21 +53,22 @@ pub struct CheckpointSpec {
 }
 
 #[derive(Debug, Default)]
-struct KeeperState {
+struct CheckpointsState {
     opened: Option<OpenedStore>,
     /// Whether opening the store has failed; it is not tried again.
     has_failed: bool,
-    /// Reason why no more snapshots are taken; `None` while they are.
+    /// Reason why no more snapshots are taken, such as a workspace that is too large; `None` while
+    /// snapshots are taken.
     is_too_large: Option<ScanFailure>,
-    /// Ids of the records of calls with snapshots that have no end yet.
+    /// Ids of the records that are still open, of calls with a snapshot.
     open_calls: Vec<u64>,
-    /// States of files after writes by file tools since the last snapshot, by path.
+    /// States of files that file tools have written since the last snapshot, by path.
     written: BTreeMap<String, FileState>,
     has_told_of_disk: bool,
 }
 
-/// Call whose changes are found by comparing snapshots. If it is dropped without
-/// [`Checkpoints::end_call`], it counts as interrupted.
+/// Running call whose changes are found by comparing snapshots. If it is dropped without
+/// [`Checkpoints::end_call`], the call counts as interrupted.
 #[derive(Debug)]
 pub struct StartedCall {
     checkpoints: Arc<Checkpoints>,
@@ -82,7 +84,7 @@ impl Drop for StartedCall {
     }
 }
 
-/// Tool call that changes files.
+/// Turn, id and tool of a call that changes files.
 #[derive(Clone, Debug)]
 pub struct CallOrigin {
     /// Number of the main agent's turn.
@@ -94,8 +96,8 @@ pub struct CallOrigin {
 }
 
 impl CallOrigin {
-    fn new_record(&self, source: ChangeSource, changes: Vec<FileChange>) -> NewRecord {
-        NewRecord {
+    fn new_record(&self, source: ChangeSource, changes: Vec<FileChange>) -> NewChangeRecord {
+        NewChangeRecord {
             turn: self.turn,
             call: Some(self.call.clone()),
             tool: self.tool.clone(),
@@ -118,8 +120,8 @@ impl Checkpoints {
         let skipped: Vec<PathBuf> = skipped.into_iter().map(canonical).collect();
         let workspace = canonical(spec.workspace);
         let mut config = spec.config;
-        // Disable checkpoints for a session without a folder: the files would be written to the
-        // working directory.
+        // Disable checkpoints for a session without a folder, because their files would be written
+        // to the working directory.
         config.enabled &= !spec.session.as_os_str().is_empty();
         Self {
             config,
@@ -146,7 +148,7 @@ impl Checkpoints {
         self.n_running.load(Ordering::Acquire) > 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, KeeperState> {
+    fn lock(&self) -> MutexGuard<'_, CheckpointsState> {
         lock(&self.keeper)
     }
 
@@ -155,8 +157,8 @@ impl Checkpoints {
         std::mem::take(&mut *lock(&self.notices))
     }
 
-    /// Records the start of a call that may change any file. Takes a snapshot first, unless a call
-    /// with a snapshot is already running.
+    /// Records the start of a call that may change any file. Takes a snapshot first, unless another
+    /// call with a snapshot is running.
     #[must_use]
     pub fn begin_call(self: &Arc<Self>, origin: &CallOrigin) -> StartedCall {
         let mut started = StartedCall {
@@ -171,7 +173,7 @@ impl Checkpoints {
         if keeper.is_too_large.is_none() && !self.is_running() {
             match self.take_snapshot(&mut keeper) {
                 Ok(()) => {}
-                Err(why) => self.note_too_large(&mut keeper, why),
+                Err(why) => self.report_too_large(&mut keeper, why),
             }
         }
         let unknown = keeper.is_too_large.clone();
@@ -179,7 +181,7 @@ impl Checkpoints {
         let Some(store) = self.open(&mut keeper) else {
             return started;
         };
-        let record = NewRecord {
+        let record = NewChangeRecord {
             left_out: store
                 .last
                 .as_ref()
@@ -190,13 +192,13 @@ impl Checkpoints {
         };
         match store.log.begin_record(record) {
             Ok(id) => started.id = Some(id),
-            Err(error) => return self.note_disk(&mut keeper, &error, started),
+            Err(error) => return self.report_disk_error(&mut keeper, &error, started),
         }
         if has_snapshot {
             keeper.open_calls.extend(started.id);
             self.n_running.fetch_add(1, Ordering::AcqRel);
             started.has_snapshot = true;
-            self.note_full_disk(&mut keeper);
+            self.report_full_disk(&mut keeper);
         }
         started
     }
@@ -212,14 +214,14 @@ impl Checkpoints {
             self.record_changes(&mut keeper, id, RecordEnd::Done);
         } else if let Some(store) = &mut keeper.opened {
             let ended = store.log.end_record(id, RecordEnd::Done, None);
-            self.note_result(&mut keeper, ended);
+            self.report_write_error(&mut keeper, ended);
         }
     }
 
-    /// Records that `path`, which is relative to the workspace and contains no symlinks, is about
-    /// to be changed: to a file with `content`, or otherwise if `content` is `None`. Returns the id
-    /// of the record, which [`end_write`](Self::end_write) ends.
-    pub fn begin_write(
+    /// Records that a tool is about to write `content` to the file `path`, which is relative to the
+    /// workspace and contains no symlinks. `None` stands for content that is not known yet. Returns
+    /// the id of the record, which [`Self::end_file_write`] ends.
+    pub fn begin_file_write(
         &self,
         origin: &CallOrigin,
         path: &str,
@@ -230,23 +232,23 @@ impl Checkpoints {
         }
         let mut keeper = self.lock();
         let store = self.open(&mut keeper)?;
-        let changes = match store.planned_changes(path, content) {
+        let changes = match store.plan_write(path, content) {
             Ok(changes) => changes,
-            Err(error) => return self.note_disk(&mut keeper, &error, None),
+            Err(error) => return self.report_disk_error(&mut keeper, &error, None),
         };
         let record = origin.new_record(ChangeSource::Write, changes);
         let begun = store.contents.sync();
         match begun.and_then(|()| store.log.begin_record(record)) {
             Ok(id) => {
-                self.note_full_disk(&mut keeper);
+                self.report_full_disk(&mut keeper);
                 Some(id)
             }
-            Err(error) => self.note_disk(&mut keeper, &error, None),
+            Err(error) => self.report_disk_error(&mut keeper, &error, None),
         }
     }
 
     /// Records the end of a write. If `is_done` is false, the write changed nothing.
-    pub fn end_write(&self, id: u64, is_done: bool) {
+    pub fn end_file_write(&self, id: u64, is_done: bool) {
         let mut keeper = self.lock();
         let keeper = &mut *keeper;
         let Some(store) = &mut keeper.opened else {
@@ -254,7 +256,7 @@ impl Checkpoints {
         };
         if !is_done {
             let ended = store.log.end_record(id, RecordEnd::Void, None);
-            return self.note_result(keeper, ended);
+            return self.report_write_error(keeper, ended);
         }
         let record = store.log.records.iter().rev().find(|own| own.id == id);
         let mut changes = record.map(|own| own.changes.clone()).unwrap_or_default();
@@ -266,19 +268,19 @@ impl Checkpoints {
                 .written
                 .insert(change.path.clone(), change.after.clone());
         }
-        changes.retain(|change| !change.before.is_same(&change.after));
+        changes.retain(|change| !change.before.is_same_state(&change.after));
         let ended = store.log.end_record(id, RecordEnd::Done, Some(changes));
-        self.note_result(keeper, ended);
+        self.report_write_error(keeper, ended);
     }
 
-    /// Drops the contents that no record refers to, which are those of unchanged files. Called at
-    /// the end of the session.
+    /// Drops the contents of unchanged files from the store, because no record refers to them.
+    /// Called at the end of the session.
     pub fn close(&self) -> io::Result<()> {
         let mut keeper = self.lock();
         if self.is_running() {
             return Ok(());
         }
-        self.end_interrupted(&mut keeper);
+        self.end_interrupted_records(&mut keeper);
         let Some(store) = &mut keeper.opened else {
             return Ok(());
         };
@@ -293,11 +295,11 @@ impl Checkpoints {
         let wanted: HashSet<String> = states
             .filter_map(|state| state.digest().map(str::to_owned))
             .collect();
-        store.contents.keep_only(&wanted)
+        store.contents.retain_contents(&wanted)
     }
 
-    /// Whether the session has no checkpoints at all.
-    pub(super) fn is_unused(&self) -> bool {
+    /// Whether no checkpoint was ever written for the session.
+    pub(super) fn has_no_checkpoints(&self) -> bool {
         let keeper = self.lock();
         let is_missing = |path: PathBuf| path.symlink_metadata().is_err();
         keeper.opened.is_none() && !keeper.has_failed && is_missing(self.folder.join(CHANGES))
@@ -311,12 +313,12 @@ impl Checkpoints {
         if self.is_running() {
             return None;
         }
-        self.end_interrupted(&mut keeper);
+        self.end_interrupted_records(&mut keeper);
         keeper.opened.as_mut().map(work)
     }
 
     /// Opens the store at the first use, and ends the records that an earlier process left open.
-    fn open<'a>(&self, keeper: &'a mut KeeperState) -> Option<&'a mut OpenedStore> {
+    fn open<'a>(&self, keeper: &'a mut CheckpointsState) -> Option<&'a mut OpenedStore> {
         if keeper.opened.is_none() && !keeper.has_failed {
             match OpenedStore::open(&self.folder, &self.workspace, &self.config) {
                 Ok(store) => {
@@ -324,25 +326,26 @@ impl Checkpoints {
                         !record.is_done() && record.source == ChangeSource::Snapshot
                     });
                     keeper.open_calls = open.map(|record| record.id).collect();
-                    restore::remove_leftovers(&store);
+                    restore::remove_temporary_files(&store);
                     keeper.opened = Some(store);
-                    self.end_interrupted(keeper);
+                    self.end_interrupted_records(keeper);
                 }
                 Err(error) => {
                     keeper.has_failed = true;
-                    self.note_disk(keeper, &error, ());
+                    self.report_disk_error(keeper, &error, ());
                 }
             }
         }
         keeper.opened.as_mut()
     }
 
-    /// Takes a snapshot and saves it to disk, so that a later process can compare with it.
-    fn take_snapshot(&self, keeper: &mut KeeperState) -> Result<(), ScanFailure> {
+    /// Takes a snapshot and saves it to disk, so that a later process can compare the workspace
+    /// with it.
+    fn take_snapshot(&self, keeper: &mut CheckpointsState) -> Result<(), ScanFailure> {
         if self.open(keeper).is_none() {
             return Ok(());
         }
-        self.end_interrupted(keeper);
+        self.end_interrupted_records(keeper);
         let taken = self.scan(keeper)?;
         let Some(store) = &mut keeper.opened else {
             return Ok(());
@@ -352,7 +355,8 @@ impl Checkpoints {
         }
         if store.last.as_ref() != Some(&taken) || !store.is_saved {
             let saved = serde_json::to_vec(&taken).map_err(io::Error::from);
-            let saved = saved.and_then(|text| replace_private(&self.folder.join(SNAPSHOT), &text));
+            let saved =
+                saved.and_then(|text| replace_private_file(&self.folder.join(SNAPSHOT), &text));
             store.is_saved = saved.is_ok();
             store.last = Some(taken);
         }
@@ -360,7 +364,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    fn scan(&self, keeper: &mut KeeperState) -> Result<Snapshot, ScanFailure> {
+    fn scan(&self, keeper: &mut CheckpointsState) -> Result<Snapshot, ScanFailure> {
         let Some(store) = &mut keeper.opened else {
             return Ok(Snapshot::default());
         };
@@ -376,7 +380,7 @@ impl Checkpoints {
     }
 
     /// Ends the records of calls that no longer run but have no end.
-    fn end_interrupted(&self, keeper: &mut KeeperState) {
+    fn end_interrupted_records(&self, keeper: &mut CheckpointsState) {
         if self.is_running() {
             return;
         }
@@ -386,7 +390,7 @@ impl Checkpoints {
     }
 
     /// Compares the workspace with the last snapshot, and ends a record with the changes.
-    fn record_changes(&self, keeper: &mut KeeperState, id: u64, end: RecordEnd) {
+    fn record_changes(&self, keeper: &mut CheckpointsState, id: u64, end: RecordEnd) {
         keeper.open_calls.retain(|open| *open != id);
         let scanned = self.scan(keeper);
         let Some(store) = &mut keeper.opened else {
@@ -396,9 +400,10 @@ impl Checkpoints {
         let mut failure = None;
         match scanned {
             Ok(later) => {
-                // There is no last snapshot if the process that began the call could not save it.
+                // The last snapshot is missing if the process that began the call could not save
+                // it.
                 let last = store.last.as_ref();
-                changes = last.map(|last| last.changes_to(&later, &keeper.written));
+                changes = last.map(|last| last.changes_until_snapshot(&later, &keeper.written));
                 store.last = Some(later);
                 store.is_saved = false;
                 keeper.written.clear();
@@ -407,19 +412,24 @@ impl Checkpoints {
         }
         let ended = store.log.end_record(id, end, changes);
         if let Some(why) = failure {
-            self.note_too_large(keeper, why);
+            self.report_too_large(keeper, why);
         }
-        self.note_result(keeper, ended);
+        self.report_write_error(keeper, ended);
     }
 
-    fn note_too_large(&self, keeper: &mut KeeperState, why: ScanFailure) {
+    fn report_too_large(&self, keeper: &mut CheckpointsState, why: ScanFailure) {
         lock(&self.notices).push(format!(
             "changes of files by commands cannot be undone in this session: {why}; changes by file tools can"
         ));
         keeper.is_too_large = Some(why);
     }
 
-    fn note_disk<T>(&self, keeper: &mut KeeperState, error: &io::Error, answer: T) -> T {
+    fn report_disk_error<T>(
+        &self,
+        keeper: &mut CheckpointsState,
+        error: &io::Error,
+        answer: T,
+    ) -> T {
         if !std::mem::replace(&mut keeper.has_told_of_disk, true) {
             lock(&self.notices).push(format!(
                 "changes of files cannot be undone, because the checkpoint cannot be written to {}: {error}",
@@ -429,16 +439,16 @@ impl Checkpoints {
         answer
     }
 
-    fn note_full_disk(&self, keeper: &mut KeeperState) {
+    fn report_full_disk(&self, keeper: &mut CheckpointsState) {
         let store = keeper.opened.as_ref();
         if let Some(why) = store.and_then(|store| store.contents.failure().map(str::to_owned)) {
-            self.note_disk(keeper, &io::Error::other(why), ());
+            self.report_disk_error(keeper, &io::Error::other(why), ());
         }
     }
 
-    fn note_result(&self, keeper: &mut KeeperState, result: io::Result<()>) {
+    fn report_write_error(&self, keeper: &mut CheckpointsState, result: io::Result<()>) {
         if let Err(error) = result {
-            self.note_disk(keeper, &error, ());
+            self.report_disk_error(keeper, &error, ());
         }
     }
 }

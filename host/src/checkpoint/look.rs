@@ -8,7 +8,7 @@ use std::path::Path;
 use super::Error;
 use super::contents::ContentStore;
 use super::keeper::CHECKPOINTS;
-use super::plan::fold_changes;
+use super::plan::build_path_histories;
 use super::record::{ChangeRecord, ChangeSource, FileChange, read_records};
 use super::state::FileState;
 
@@ -33,14 +33,14 @@ impl CheckpointReader {
         };
         Ok(Self {
             records: read_records(&folder).map_err(failed)?,
-            contents: ContentStore::open_to_read(&folder).map_err(failed)?,
+            contents: ContentStore::open_read_only(&folder).map_err(failed)?,
         })
     }
 
-    /// Returns the turns that changed files or may have changed them.
+    /// Returns the numbers of the turns whose calls changed files or may have changed them.
     #[must_use]
     pub fn turns(&self) -> Vec<u32> {
-        let of_calls = self.records.iter().filter(|own| is_of_call(own));
+        let of_calls = self.records.iter().filter(|own| is_call_record(own));
         let turns: BTreeSet<u32> = of_calls
             .filter(|own| !own.changes.is_empty() || own.unknown.is_some())
             .map(|own| own.turn)
@@ -50,15 +50,15 @@ impl CheckpointReader {
 
     /// Returns the records of the calls of a turn, oldest first.
     pub fn records(&self, turn: u32) -> impl Iterator<Item = &ChangeRecord> {
-        let of_calls = self.records.iter().filter(|own| is_of_call(own));
+        let of_calls = self.records.iter().filter(|own| is_call_record(own));
         of_calls.filter(move |own| own.turn == turn)
     }
 
     /// Returns the changes of a turn: one for each path, from its first to its last state.
     #[must_use]
     pub fn turn_changes(&self, turn: u32) -> Vec<FileChange> {
-        let is_wanted = |record: &ChangeRecord| is_of_call(record) && record.turn == turn;
-        let histories = fold_changes(&self.records, is_wanted).into_iter();
+        let is_wanted = |record: &ChangeRecord| is_call_record(record) && record.turn == turn;
+        let histories = build_path_histories(&self.records, is_wanted).into_iter();
         let change = histories.filter_map(|(path, history)| {
             let after = history.last()?.clone();
             (after != history.target).then(|| FileChange {
@@ -77,6 +77,6 @@ impl CheckpointReader {
     }
 }
 
-fn is_of_call(record: &ChangeRecord) -> bool {
+fn is_call_record(record: &ChangeRecord) -> bool {
     record.source != ChangeSource::Rewind
 }

@@ -2,8 +2,8 @@
 //!
 //! Owns the folder `checkpoints` in the folder of a session: the contents of files, a record for
 //! each call that changed files, and the last snapshot of the workspace. File tools report each
-//! write; for other calls the workspace is compared before and after the call. The module must not
-//! know the conversation, nor how a user is asked.
+//! write; for other calls the states of the workspace before and after the call are compared. The
+//! module must not know the conversation, nor how a user is asked.
 //!
 //! Invariants: contents and the beginning of a record are on disk before a change begins. A path
 //! that changed after the last call is restored only on explicit request. Nothing outside the
@@ -27,7 +27,7 @@ mod write;
 pub use config::CheckpointConfig;
 pub use keeper::{CHECKPOINTS, CallOrigin, CheckpointSpec, Checkpoints, StartedCall};
 pub use look::CheckpointReader;
-pub use plan::ChangedSince;
+pub use plan::UncertainRestoreReason;
 pub use record::{ChangeRecord, ChangeSource, FileChange, LeftOut, RecordEnd};
 pub use rewind::{LostChange, PlannedChange, RewindPlan, RewindResult};
 pub use state::{FileStamp, FileState, NotKeptReason};

@@ -1,8 +1,9 @@
 //! Plans a rewind: determines the state of each path before a turn, and whether calls of the
 //! session produced the current state of the path.
 //!
-//! Owns the rule that protects changes of the user. Nothing here accesses the disk. Start from
-//! [`fold_changes`] and [`PathHistory::judge_present`].
+//! Owns the rule that a rewind does not overwrite changes by the user without an explicit request.
+//! Nothing here accesses the disk. Start from [`build_path_histories`] and
+//! [`PathHistory::judge_current_state`].
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use super::state::FileState;
 
 /// Reason why a path is restored only on explicit request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangedSince {
+pub enum UncertainRestoreReason {
     /// The path changed after the last call.
     Now,
     /// Another program or the user changed the file between two calls.
@@ -20,7 +21,7 @@ pub enum ChangedSince {
     Interrupted,
 }
 
-impl ChangedSince {
+impl UncertainRestoreReason {
     /// Describes the reason to the user.
     #[must_use]
     pub fn in_words(self) -> &'static str {
@@ -39,43 +40,44 @@ impl ChangedSince {
 pub(super) struct PathHistory {
     /// State before the first change, which a rewind restores.
     pub(super) target: FileState,
-    /// States in which the calls may have left the path, each with whether the mode is certain.
+    /// States that the path may have after the calls. The flag is false if the file mode in the
+    /// state may be wrong.
     left: Vec<(FileState, bool)>,
     is_changed_between: bool,
     is_interrupted: bool,
 }
 
-/// Judgment on whether a path can be restored.
+/// Verdict on whether a path can be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum PathJudgment {
+pub(super) enum PathRestorability {
     /// The path already has the state to restore.
     Same,
     /// The path can be restored without losing other changes.
     Safe,
     /// Restoring the path would lose changes that the turns did not make.
-    Changed(ChangedSince),
+    Changed(UncertainRestoreReason),
 }
 
 impl PathHistory {
     /// Judges a path by its current state.
-    pub(super) fn judge_present(&self, present: &FileState) -> PathJudgment {
+    pub(super) fn judge_current_state(&self, present: &FileState) -> PathRestorability {
         let is_left = |(left, is_certain): &(FileState, bool)| {
-            left.is_same(present) || !is_certain && left.has_content_of(present)
+            left.is_same_state(present) || !is_certain && left.has_same_content_as(present)
         };
-        if present.is_same(&self.target) {
-            PathJudgment::Same
+        if present.is_same_state(&self.target) {
+            PathRestorability::Same
         } else if !self.left.iter().any(is_left) {
-            PathJudgment::Changed(ChangedSince::Now)
+            PathRestorability::Changed(UncertainRestoreReason::Now)
         } else if self.is_changed_between {
-            PathJudgment::Changed(ChangedSince::Between)
+            PathRestorability::Changed(UncertainRestoreReason::Between)
         } else if self.is_interrupted {
-            PathJudgment::Changed(ChangedSince::Interrupted)
+            PathRestorability::Changed(UncertainRestoreReason::Interrupted)
         } else {
-            PathJudgment::Safe
+            PathRestorability::Safe
         }
     }
 
-    /// Returns the last state in which the calls left the path.
+    /// Returns the last state that the calls gave the path.
     pub(super) fn last(&self) -> Option<&FileState> {
         self.left.last().map(|(state, _)| state)
     }
@@ -83,7 +85,7 @@ impl PathHistory {
 
 /// Combines the records that `is_wanted` selects into one history per path. `records` are in
 /// chronological order.
-pub(super) fn fold_changes(
+pub(super) fn build_path_histories(
     records: &[ChangeRecord],
     is_wanted: impl Fn(&ChangeRecord) -> bool,
 ) -> BTreeMap<&str, PathHistory> {
@@ -102,7 +104,8 @@ pub(super) fn fold_changes(
                     is_interrupted: false,
                 });
             let follows = |(left, is_certain): &(FileState, bool)| {
-                left.is_same(&change.before) || !is_certain && left.has_content_of(&change.before)
+                left.is_same_state(&change.before)
+                    || !is_certain && left.has_same_content_as(&change.before)
             };
             history.is_changed_between |= !history.left.iter().any(follows);
             history.is_interrupted |= record.end == Some(RecordEnd::Interrupted);

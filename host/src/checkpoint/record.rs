@@ -1,8 +1,8 @@
 //! Records of calls that changed files, in an append-only file of JSON lines.
 //!
-//! A line begins a record before anything changes, and a second line ends the record. A record
-//! without an end belongs to a call or rewind that is running or was interrupted. The module must
-//! not know how changes are found or restored. Start from [`ChangeRecord`] and [`ChangeLog`].
+//! One line begins a record before anything changes, and a second line ends the record. A record
+//! without a second line belongs to a call or rewind that is running or was interrupted. The module
+//! must not know how changes are found or restored. Start from [`ChangeRecord`] and [`ChangeLog`].
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -27,7 +27,7 @@ pub struct FileChange {
     pub after: FileState,
 }
 
-/// Source of the knowledge about changes.
+/// Method by which changes were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeSource {
@@ -39,7 +39,7 @@ pub enum ChangeSource {
     Rewind,
 }
 
-/// End of a record.
+/// Way in which a record ended, which tells whether the changes were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordEnd {
@@ -47,12 +47,12 @@ pub enum RecordEnd {
     Done,
     /// No change was made.
     Void,
-    /// The call was interrupted, and the changes were found later: another program may have made
+    /// The call was interrupted, and its changes were found later, so another program may have made
     /// some of them.
     Interrupted,
 }
 
-/// Number of files whose content a snapshot did not store for the same reason.
+/// Files whose contents a snapshot did not store, counted for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// Reason why the contents were not stored.
@@ -61,7 +61,7 @@ pub struct LeftOut {
     pub count: usize,
 }
 
-/// Call that changed files, or may have changed some.
+/// Record of a call that changed files, or may have changed some.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChangeRecord {
     /// Number of the record, from 1.
@@ -74,7 +74,7 @@ pub struct ChangeRecord {
     pub call: Option<String>,
     /// Name of the tool.
     pub tool: String,
-    /// Source of the knowledge about the changes.
+    /// Method by which the changes were found.
     pub source: ChangeSource,
     /// Changes, sorted by path.
     pub changes: Vec<FileChange>,
@@ -117,7 +117,7 @@ enum RecordLine {
     End {
         id: u64,
         end: RecordEnd,
-        /// Actual changes; absent if they are the planned ones.
+        /// Changes that were made; absent if they are the planned ones.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         changes: Option<Vec<FileChange>>,
     },
@@ -125,7 +125,7 @@ enum RecordLine {
 
 /// Data for the line that begins a record.
 #[derive(Clone, Debug)]
-pub(super) struct NewRecord {
+pub(super) struct NewChangeRecord {
     pub(super) turn: u32,
     pub(super) call: Option<String>,
     pub(super) tool: String,
@@ -152,7 +152,7 @@ impl ChangeLog {
         let (mut file, _) = open_guarded(&path, &mut options)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text)?;
-        // Drop a torn last line, left by a process that was killed while it wrote.
+        // Drop an incomplete last line, left by a process that was killed while it wrote.
         let len = text.iter().rposition(|byte| *byte == b'\n');
         let len = len.map_or(0, |at| at + 1);
         text.truncate(len);
@@ -164,7 +164,7 @@ impl ChangeLog {
     }
 
     /// Begins a record and syncs it to disk. Returns the id of the record.
-    pub(super) fn begin_record(&mut self, new: NewRecord) -> io::Result<u64> {
+    pub(super) fn begin_record(&mut self, new: NewChangeRecord) -> io::Result<u64> {
         let last = self.records.iter().map(|record| record.id).max();
         let id = last.unwrap_or(0) + 1;
         self.add_line(&RecordLine::Begin {
@@ -201,8 +201,9 @@ impl ChangeLog {
             return Err(error);
         }
         self.len += text.len() as u64;
-        // Parse the written line, so that memory and file never differ.
-        add_to_records(&mut self.records, &text);
+        // Parse the line that was written, so that the records in memory always equal those in the
+        // file.
+        apply_record_lines(&mut self.records, &text);
         Ok(())
     }
 }
@@ -224,13 +225,13 @@ pub(super) fn read_records(folder: &Path) -> io::Result<Vec<ChangeRecord>> {
 
 fn parse_records(text: &[u8]) -> Vec<ChangeRecord> {
     let mut records = Vec::new();
-    add_to_records(&mut records, text);
+    apply_record_lines(&mut records, text);
     records
 }
 
-/// Adds the records in some lines. A line that cannot be parsed is skipped: a later version of the
-/// program may have written it.
-fn add_to_records(records: &mut Vec<ChangeRecord>, text: &[u8]) {
+/// Applies lines of the record file to `records`: each begins or ends a record. A line that cannot
+/// be parsed is skipped, because a later version of the program may have written it.
+fn apply_record_lines(records: &mut Vec<ChangeRecord>, text: &[u8]) {
     let lines = text.split(|byte| *byte == b'\n');
     for line in lines.filter_map(|line| serde_json::from_slice(line).ok()) {
         match line {
@@ -277,7 +278,7 @@ mod tests {
     fn records_are_read_back_without_a_torn_line() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = ChangeLog::open(folder.path()).unwrap();
-        let new = |turn| NewRecord {
+        let new = |turn| NewChangeRecord {
             turn,
             call: Some("c".to_owned()),
             tool: "bash".to_owned(),

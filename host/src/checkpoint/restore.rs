@@ -1,7 +1,7 @@
 //! Restores files to their state before a turn. Each file is replaced atomically, so a killed
 //! process leaves no partial file and the same rewind can run again. Immediately before each change
-//! the current state is read again: a file that changed after the plan was made is not restored.
-//! Start from [`OpenedStore::make_changes`].
+//! the current state is read again: a file that changed since the plan was made is not restored.
+//! Start from [`OpenedStore::apply_planned_changes`].
 
 use std::io::{self, ErrorKind, Write};
 
@@ -13,21 +13,21 @@ use rustix::io::Errno;
 
 use super::record::{ChangeRecord, ChangeSource};
 use super::rewind::PlannedChange;
-use super::state::{FileState, find_parent, read_name};
+use super::state::{FileState, open_parent, read_entry_state};
 use super::store::OpenedStore;
-use crate::beneath::{MissingParents, WalkedPath, walk_beneath};
+use crate::beneath::{MissingParents, WalkedPath, walk_path_beneath};
 use crate::git::leads_into_repository;
 
 /// Maximum size of a file that is read to compare it with a record, in bytes.
 pub(super) const MAX_COMPARED_BYTES: u64 = 64 << 20;
 
-/// Removes temporary files of rewinds that were killed.
-pub(super) fn remove_leftovers(store: &OpenedStore) {
+/// Removes the temporary files of rewinds that were interrupted because the program was killed.
+pub(super) fn remove_temporary_files(store: &OpenedStore) {
     let is_killed =
         |record: &&ChangeRecord| record.source == ChangeSource::Rewind && !record.is_done();
     for record in store.log.records.iter().filter(is_killed) {
         for (n, change) in record.changes.iter().enumerate() {
-            if let Ok(Some(walked)) = find_parent(&store.root, &change.path) {
+            if let Ok(Some(walked)) = open_parent(&store.root, &change.path) {
                 let name = temporary_name(record.id, n);
                 let _ = unlinkat(&walked.folder, name.as_str(), AtFlags::empty());
             }
@@ -43,8 +43,8 @@ fn temporary_name(record: u64, n: usize) -> String {
 
 impl OpenedStore {
     /// Applies the changes: first removals, deepest paths first; then new folders and files,
-    /// topmost paths first. Returns the index and the error of each change that failed.
-    pub(super) fn make_changes(
+    /// parents before their contents. Returns the index and the error of each change that failed.
+    pub(super) fn apply_planned_changes(
         &self,
         changes: &[PlannedChange],
         record: u64,
@@ -59,12 +59,12 @@ impl OpenedStore {
         };
         let numbered: Vec<(usize, &PlannedChange)> = changes.iter().enumerate().collect();
         for (n, change) in numbered.iter().rev() {
-            note(*n, self.clear_place(change));
+            note(*n, self.remove_conflicting_entry(change));
         }
         for (n, change) in &numbered {
-            note(*n, self.fill_place(change, &temporary_name(record, *n)));
+            note(*n, self.create_target(change, &temporary_name(record, *n)));
         }
-        // Set the modes of folders last: nothing can be created in a folder without write
+        // Set the modes of folders last, because nothing can be created in a folder without write
         // permission.
         for (n, change) in numbered.iter().rev() {
             note(*n, self.set_folder_mode(change));
@@ -72,15 +72,16 @@ impl OpenedStore {
         failures
     }
 
-    /// Removes the path if its target is absence, or a folder instead of a file or the reverse.
-    fn clear_place(&self, change: &PlannedChange) -> Result<(), String> {
+    /// Removes the entry at the path if the target state is no entry, or if only one of the present
+    /// and the target state is a folder.
+    fn remove_conflicting_entry(&self, change: &PlannedChange) -> Result<(), String> {
         let is_in_place = change.present.is_folder() == change.target.is_folder()
             && change.target != FileState::Absent;
         if change.present == FileState::Absent || is_in_place {
             return Ok(());
         }
-        let walked = self.open_place(change, MissingParents::Refused)?;
-        check_present(&walked, &change.present)?;
+        let walked = self.open_parent_folder(change, MissingParents::Refused)?;
+        check_present_state(&walked, &change.present)?;
         let flags = match change.present.is_folder() {
             true => AtFlags::REMOVEDIR,
             false => AtFlags::empty(),
@@ -94,8 +95,9 @@ impl OpenedStore {
         }
     }
 
-    /// Creates or replaces the file, symlink or folder.
-    fn fill_place(&self, change: &PlannedChange, temporary: &str) -> Result<(), String> {
+    /// Creates the file, symlink or folder of the target state, or replaces the present file or
+    /// symlink.
+    fn create_target(&self, change: &PlannedChange, temporary: &str) -> Result<(), String> {
         let is_replaced = !change.present.is_folder() && !change.target.is_folder();
         let expected = match is_replaced {
             true => &change.present,
@@ -104,8 +106,8 @@ impl OpenedStore {
         match &change.target {
             FileState::Folder { .. } if change.present.is_folder() => Ok(()),
             FileState::Folder { mode } => {
-                let walked = self.open_place(change, MissingParents::Made)?;
-                check_present(&walked, expected)?;
+                let walked = self.open_parent_folder(change, MissingParents::Made)?;
+                check_present_state(&walked, expected)?;
                 // Keep the folder writable for its owner until its contents are restored.
                 let mode = Mode::from_raw_mode(mode | 0o700);
                 let made = mkdirat(&walked.folder, walked.name.as_str(), mode);
@@ -115,17 +117,17 @@ impl OpenedStore {
                 let content = self.contents.get(digest);
                 let content =
                     content.ok_or("its content in the folder of the session is damaged")?;
-                let walked = self.open_place(change, MissingParents::Made)?;
-                check_present(&walked, expected)?;
+                let walked = self.open_parent_folder(change, MissingParents::Made)?;
+                check_present_state(&walked, expected)?;
                 let written = write_temporary(&walked.folder, temporary, &content, *mode);
-                put_in_place(&walked, temporary, written, expected)
+                rename_temporary(&walked, temporary, written, expected)
             }
             FileState::Link { target } => {
-                let walked = self.open_place(change, MissingParents::Made)?;
-                check_present(&walked, expected)?;
+                let walked = self.open_parent_folder(change, MissingParents::Made)?;
+                check_present_state(&walked, expected)?;
                 let _ = unlinkat(&walked.folder, temporary, AtFlags::empty());
                 let made = symlinkat(target.as_str(), &walked.folder, temporary);
-                put_in_place(&walked, temporary, made.map_err(io::Error::from), expected)
+                rename_temporary(&walked, temporary, made.map_err(io::Error::from), expected)
             }
             FileState::Absent | FileState::Unkept { .. } | FileState::Other => Ok(()),
         }
@@ -135,8 +137,8 @@ impl OpenedStore {
         let FileState::Folder { mode } = &change.target else {
             return Ok(());
         };
-        let walked = self.open_place(change, MissingParents::Refused)?;
-        let present = read_name(&walked.folder, &walked.name, 0);
+        let walked = self.open_parent_folder(change, MissingParents::Refused)?;
+        let present = read_entry_state(&walked.folder, &walked.name, 0);
         match present.map(|read| read.state) {
             Ok(FileState::Folder { mode: own }) if own == *mode => Ok(()),
             Ok(FileState::Folder { .. }) => {
@@ -149,7 +151,7 @@ impl OpenedStore {
     }
 
     /// Opens the parent folder of a path without following symlinks.
-    fn open_place(
+    fn open_parent_folder(
         &self,
         change: &PlannedChange,
         missing: MissingParents,
@@ -158,7 +160,7 @@ impl OpenedStore {
         if leads_into_repository(self.workspace.root(), names) {
             return Err("it belongs to a git repository itself".to_owned());
         }
-        let walked = walk_beneath(&self.root, &change.path, false, missing);
+        let walked = walk_path_beneath(&self.root, &change.path, false, missing);
         let walked = walked.map_err(|errno| {
             let error = io::Error::from(errno);
             format!("its folder cannot be opened: {error}")
@@ -171,15 +173,18 @@ impl OpenedStore {
 }
 
 /// Checks that a path still has the state from the plan.
-fn check_present(walked: &WalkedPath, expected: &FileState) -> Result<(), String> {
+fn check_present_state(walked: &WalkedPath, expected: &FileState) -> Result<(), String> {
     let most = match expected {
         FileState::Unkept { .. } => 0,
         _ => MAX_COMPARED_BYTES,
     };
-    let present = read_name(&walked.folder, &walked.name, most);
+    let present = read_entry_state(&walked.folder, &walked.name, most);
     match present.map(|read| read.state) {
-        // Ignore the mode of a folder; it changes temporarily while the contents are restored.
-        Ok(present) if present.is_same(expected) || present.is_folder() && expected.is_folder() => {
+        // Do not compare the modes of folders, which change temporarily while the contents are
+        // restored.
+        Ok(present)
+            if present.is_same_state(expected) || present.is_folder() && expected.is_folder() =>
+        {
             match present {
                 FileState::Other => Err("it is not a file, folder or link".to_owned()),
                 _ => Ok(()),
@@ -200,8 +205,8 @@ fn write_temporary(folder: &Dir, name: &str, content: &[u8], mode: u32) -> io::R
         }
         opened => opened?,
     };
-    // Set the mode before the first byte is written, so that a private file is never readable by
-    // others.
+    // Set the mode before the first byte is written, so that other users can never read a private
+    // file.
     fchmod(&file, Mode::from_raw_mode(mode))?;
     file.write_all(content)?;
     // Set the mode again, because writing clears the set-id bits.
@@ -209,9 +214,9 @@ fn write_temporary(folder: &Dir, name: &str, content: &[u8], mode: u32) -> io::R
     file.sync_data()
 }
 
-/// Renames a temporary file to its final name. If no file is expected under this name, a file that
-/// appeared there meanwhile is not replaced.
-fn put_in_place(
+/// Renames a temporary file to its final name. If the plan expects no file under this name, but one
+/// has appeared meanwhile, that file is not replaced.
+fn rename_temporary(
     walked: &WalkedPath,
     temporary: &str,
     written: io::Result<()>,

@@ -6,8 +6,8 @@ use std::io;
 
 use super::Error;
 use super::keeper::Checkpoints;
-use super::plan::{ChangedSince, PathJudgment, fold_changes};
-use super::record::{ChangeRecord, ChangeSource, FileChange, NewRecord, RecordEnd};
+use super::plan::{PathRestorability, UncertainRestoreReason, build_path_histories};
+use super::record::{ChangeRecord, ChangeSource, FileChange, NewChangeRecord, RecordEnd};
 use super::restore::MAX_COMPARED_BYTES;
 use super::state::{FileState, read_state};
 use super::store::OpenedStore;
@@ -21,8 +21,8 @@ pub struct PlannedChange {
     pub present: FileState,
     /// State before the turn.
     pub target: FileState,
-    /// Reason why only an explicit request makes this change.
-    pub changed: Option<ChangedSince>,
+    /// Reason why the change is made only on explicit request; `None` if it needs none.
+    pub changed: Option<UncertainRestoreReason>,
 }
 
 /// Change that cannot be undone.
@@ -43,7 +43,8 @@ pub struct RewindPlan {
     pub changes: Vec<PlannedChange>,
     /// Changes that cannot be undone.
     pub lost: Vec<LostChange>,
-    /// Whether commands ran, which may have changed files that snapshots do not cover.
+    /// Whether commands ran in these turns; they may have changed files that snapshots do not
+    /// cover.
     pub has_commands: bool,
 }
 
@@ -56,7 +57,7 @@ impl RewindPlan {
 
     /// Returns the number of changes that are made only on explicit request.
     #[must_use]
-    pub fn n_changed(&self) -> usize {
+    pub fn n_changes_on_request_only(&self) -> usize {
         let is_changed = |change: &&PlannedChange| change.changed.is_some();
         self.changes.iter().filter(is_changed).count()
     }
@@ -77,7 +78,7 @@ impl Checkpoints {
     /// # Errors
     /// The records or the workspace cannot be read, or a call is running.
     pub fn plan_rewind(&self, turn: u32) -> Result<RewindPlan, Error> {
-        if self.is_unused() {
+        if self.has_no_checkpoints() {
             return Ok(RewindPlan {
                 turn,
                 ..RewindPlan::default()
@@ -91,8 +92,8 @@ impl Checkpoints {
         })
     }
 
-    /// Returns the current content and the content to restore; each is `None` if it is not a
-    /// readable file or not stored. Blocks.
+    /// Returns the present content of the file and the content that the rewind restores. An element
+    /// is `None` if its state is not a readable file or its content is not stored. Blocks.
     pub fn rewind_contents(&self, change: &PlannedChange) -> [Option<Vec<u8>>; 2] {
         let read = |store: &mut OpenedStore| {
             let present = read_state(&store.root, &change.path, MAX_COMPARED_BYTES);
@@ -110,8 +111,8 @@ impl Checkpoints {
     /// `last_turn` is the number of the session's last turn. Blocks.
     ///
     /// # Errors
-    /// The record of the rewind cannot be written, or a call is running. If the record cannot be
-    /// begun, no file was changed.
+    /// The record of the rewind cannot be written, or a call is running. If the error occurs before
+    /// the record is begun, no file was changed.
     pub fn apply_rewind(
         &self,
         plan: &RewindPlan,
@@ -146,7 +147,7 @@ impl OpenedStore {
                 });
             }
         }
-        for (path, history) in fold_changes(&self.log.records, is_wanted) {
+        for (path, history) in build_path_histories(&self.log.records, is_wanted) {
             let mut present = match read_state(&self.root, path, MAX_COMPARED_BYTES) {
                 Ok(read) => read.state,
                 Err(error) => {
@@ -157,22 +158,23 @@ impl OpenedStore {
                     continue;
                 }
             };
-            let mut judgment = history.judge_present(&present);
-            if judgment == PathJudgment::Changed(ChangedSince::Now) {
-                // A file whose content was not stored can only be compared by its attributes.
+            let mut judgment = history.judge_current_state(&present);
+            if judgment == PathRestorability::Changed(UncertainRestoreReason::Now) {
+                // If the content of a file was not stored, only the attributes of the file can be
+                // compared.
                 let unread = read_state(&self.root, path, 0)?.state;
-                let by_stamp = history.judge_present(&unread);
+                let by_stamp = history.judge_current_state(&unread);
                 if by_stamp != judgment {
                     (present, judgment) = (unread, by_stamp);
                 }
             }
             let changed = match judgment {
-                PathJudgment::Same => continue,
-                PathJudgment::Safe => None,
-                PathJudgment::Changed(since) => Some(since),
+                PathRestorability::Same => continue,
+                PathRestorability::Safe => None,
+                PathRestorability::Changed(since) => Some(since),
             };
             let target = history.target;
-            match self.lost_reason(&target) {
+            match self.cannot_restore_reason(&target) {
                 Some(why) => plan.lost.push(LostChange {
                     subject: path.to_owned(),
                     why: why.to_owned(),
@@ -189,11 +191,11 @@ impl OpenedStore {
     }
 
     /// Returns the reason why a state cannot be restored; `None` if it can.
-    fn lost_reason(&self, target: &FileState) -> Option<&'static str> {
+    fn cannot_restore_reason(&self, target: &FileState) -> Option<&'static str> {
         match target {
             FileState::Unkept { why, .. } => Some(why.in_words()),
             FileState::Other => Some("it was no file, folder or link"),
-            FileState::File { digest, .. } if !self.contents.has(digest) => {
+            FileState::File { digest, .. } if !self.contents.contains(digest) => {
                 Some("its content is missing in the folder of the session")
             }
             _ => None,
@@ -223,7 +225,7 @@ impl OpenedStore {
             before: change.present.clone(),
             after: change.target.clone(),
         };
-        let id = self.log.begin_record(NewRecord {
+        let id = self.log.begin_record(NewChangeRecord {
             turn: last_turn,
             call: None,
             tool: "rewind".to_owned(),
@@ -232,7 +234,7 @@ impl OpenedStore {
             left_out: Vec::new(),
             unknown: None,
         })?;
-        let failures = self.make_changes(&chosen, id);
+        let failures = self.apply_planned_changes(&chosen, id);
         for (n, change) in chosen.into_iter().enumerate() {
             match failures.iter().find(|(at, _)| *at == n) {
                 None => result.restored.push(change),

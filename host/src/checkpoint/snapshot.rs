@@ -19,8 +19,8 @@ use super::state::{self, FileStamp, FileState, NotKeptReason};
 use crate::tool::walk::{MAX_DEPTH, WalkEnd, WalkEntryKind, walk_workspace};
 use crate::tool::workspace::Workspace;
 
-/// Time within which a second change may leave the timestamps of a file unchanged, in nanoseconds:
-/// the clock of a file system ticks every few milliseconds. A file that was changed more recently
+/// Time within which two changes of a file may have the same timestamp, in nanoseconds: the clock
+/// of a file system ticks every few milliseconds. A file that was changed more recently than this
 /// is read again in the next snapshot.
 const TICK_NS: i64 = 50_000_000;
 
@@ -31,8 +31,8 @@ const TEMPORARY: (&str, &str) = (".rind-", ".tmp");
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct SnapshotEntry {
     state: FileState,
-    /// Attributes at the time of reading; `None` if the file had changed so recently that they are
-    /// unreliable.
+    /// Attributes of the file when it was read; `None` if it had changed so recently that a further
+    /// change may leave them equal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stamp: Option<FileStamp>,
 }
@@ -50,7 +50,7 @@ impl Snapshot {
         entry.map_or(FileState::Absent, |entry| entry.state.clone())
     }
 
-    /// Returns the number of files whose content is not stored, by reason.
+    /// Returns the number of files whose contents were not stored, for each reason.
     pub(super) fn left_out(&self) -> Vec<LeftOut> {
         let mut counts: BTreeMap<NotKeptReason, usize> = BTreeMap::new();
         for entry in self.entries.values() {
@@ -62,9 +62,10 @@ impl Snapshot {
         counts.into_iter().map(left_out).collect()
     }
 
-    /// Returns the changes between this snapshot and a later one. `known` are states that file
-    /// tools wrote after this snapshot; those changes are already recorded.
-    pub(super) fn changes_to(
+    /// Returns the changes between this snapshot and a later one. `known` has the states that file
+    /// tools wrote after this snapshot; they replace the states in this snapshot, because the
+    /// writes of the tools are already recorded.
+    pub(super) fn changes_until_snapshot(
         &self,
         later: &Self,
         known: &BTreeMap<String, FileState>,
@@ -76,7 +77,7 @@ impl Snapshot {
             let before = known.get(path).cloned();
             let before = before.unwrap_or_else(|| self.state(path));
             let after = later.state(path);
-            (!before.is_same(&after)).then(|| FileChange {
+            (!before.is_same_state(&after)).then(|| FileChange {
                 path: path.clone(),
                 before,
                 after,
@@ -101,7 +102,7 @@ pub(super) struct SnapshotScan<'a> {
 }
 
 impl SnapshotScan<'_> {
-    /// Takes a snapshot, and stores the contents that are not stored yet.
+    /// Takes a snapshot, and adds the contents of files to the store.
     ///
     /// # Errors
     /// The workspace is too large, the scan takes too long, or the workspace cannot be read.
@@ -119,7 +120,7 @@ impl SnapshotScan<'_> {
                 ));
             } else if started.elapsed() > most {
                 failure = Some(format!(
-                    "looking at the workspace took longer than {} s (`agent.checkpoint.max_seconds`)",
+                    "the scan of the workspace took longer than {} s (`agent.checkpoint.max_seconds`)",
                     most.as_secs()
                 ));
             }
@@ -164,18 +165,18 @@ impl SnapshotScan<'_> {
             return;
         };
         if !metadata.is_file() {
-            let state = state::state_of_node(folder, name, &metadata);
+            let state = state::non_file_state(folder, name, &metadata);
             if state != FileState::Other {
                 let entry = SnapshotEntry { state, stamp: None };
                 taken.entries.insert(path.to_owned(), entry);
             }
             return;
         }
-        let stamp = FileStamp::of_metadata(&metadata);
+        let stamp = FileStamp::stamp_from_metadata(&metadata);
         let last = self.last.entries.get(path);
         let unchanged = last.filter(|last| last.stamp == Some(stamp));
         let unchanged = unchanged.filter(|last| match &last.state {
-            FileState::File { digest, .. } => self.contents.has(digest),
+            FileState::File { digest, .. } => self.contents.contains(digest),
             FileState::Unkept { why, .. } => *why == NotKeptReason::Limit,
             _ => false,
         });
@@ -187,7 +188,7 @@ impl SnapshotScan<'_> {
             return;
         }
         let now_ns = crate::clock::now_ms().saturating_mul(1_000_000);
-        let is_settled = stamp.changed_ns().saturating_add(TICK_NS) < now_ns;
+        let is_settled = stamp.last_change_ns().saturating_add(TICK_NS) < now_ns;
         let read = state::read_file(folder, name, &metadata, self.config.max_file_bytes);
         let unkept = |why| FileState::Unkept {
             bytes: metadata.len(),

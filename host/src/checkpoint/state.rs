@@ -1,8 +1,8 @@
 //! State of one path of the workspace: kind, mode, and hash of the content.
 //!
 //! Owns how a state is read: relative to an open folder, without following symlinks, and up to a
-//! maximum size. The module must not know what the state is used for. Start from [`FileState`] and
-//! [`read_state`].
+//! maximum size of the file. The module must not know what the state is used for. Start from
+//! [`FileState`] and [`read_state`].
 
 use std::io::{self, ErrorKind, Read};
 
@@ -11,7 +11,9 @@ use rustix::fs::readlinkat;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::beneath::{ESCAPE, MissingParents, WalkedPath, open_regular, walk_beneath};
+use crate::beneath::{
+    ESCAPE_ERROR, MissingParents, WalkedPath, open_regular_file, walk_path_beneath,
+};
 
 /// Bits of a mode that are stored: permissions, set-id and sticky.
 const MODE_BITS: u32 = 0o7777;
@@ -82,10 +84,10 @@ pub enum FileState {
 }
 
 impl FileState {
-    /// Whether both states are the same. Files whose content is not stored are compared by their
-    /// attributes; the reasons may differ.
+    /// Whether both states are the same. Two files whose contents are not stored are the same if
+    /// their attributes are; the reasons why they are not stored may differ.
     #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub fn is_same_state(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Unkept { stamp, .. }, Self::Unkept { stamp: own, .. }) => stamp == own,
             _ => self == other,
@@ -95,11 +97,11 @@ impl FileState {
     /// Whether both are files with the same content, both are folders, or both are the same state.
     /// Modes are ignored.
     #[must_use]
-    pub fn has_content_of(&self, other: &Self) -> bool {
+    pub fn has_same_content_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File { digest, .. }, Self::File { digest: own, .. }) => digest == own,
             (Self::Folder { .. }, Self::Folder { .. }) => true,
-            _ => self.is_same(other),
+            _ => self.is_same_state(other),
         }
     }
 
@@ -130,7 +132,7 @@ pub struct FileStamp {
 
 impl FileStamp {
     /// Returns the attributes of a file.
-    pub(super) fn of_metadata(metadata: &Metadata) -> Self {
+    pub(super) fn stamp_from_metadata(metadata: &Metadata) -> Self {
         let ns = |seconds: i64, ns: i64| seconds.saturating_mul(1_000_000_000).saturating_add(ns);
         Self {
             inode: metadata.ino(),
@@ -142,25 +144,25 @@ impl FileStamp {
 
     /// Returns the time of the last change of content or attributes (ctime), in nanoseconds since
     /// 1970.
-    pub(super) fn changed_ns(self) -> i64 {
+    pub(super) fn last_change_ns(self) -> i64 {
         self.changed_ns
     }
 }
 
 /// Returns the permission, set-id and sticky bits of a file.
-pub(super) fn mode_of(metadata: &Metadata) -> u32 {
+pub(super) fn permission_bits(metadata: &Metadata) -> u32 {
     metadata.mode() & MODE_BITS
 }
 
-/// Opens the parent folder of `path` without following symlinks. Returns `None` if a component of
-/// the path to it is missing, is not a folder, or is a symlink.
-pub(super) fn find_parent(root: &Dir, path: &str) -> io::Result<Option<WalkedPath>> {
-    let walked = match walk_beneath(root, path, false, MissingParents::Refused) {
+/// Opens the parent folder of `path` without following symlinks. Returns `None` if one of the
+/// parent folders is missing, is not a folder, or is a symlink.
+pub(super) fn open_parent(root: &Dir, path: &str) -> io::Result<Option<WalkedPath>> {
+    let walked = match walk_path_beneath(root, path, false, MissingParents::Refused) {
         Ok(walked) => walked,
-        // A symlink in the path leads out of the workspace or in a circle, so the path itself does
+        // A symlink among the parents leads out of the workspace or in a circle, so the path does
         // not exist.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ILSEQ) => return Ok(None),
-        Err(errno) if errno == ESCAPE => return Ok(None),
+        Err(errno) if errno == ESCAPE_ERROR => return Ok(None),
         Err(errno) => return Err(errno.into()),
     };
     // If a symlink led elsewhere within the workspace, the path itself does not exist.
@@ -183,14 +185,14 @@ impl From<FileState> for ReadState {
 
 /// Reads the state of a path relative to `root`. Files of more than `most` bytes are not read.
 pub(super) fn read_state(root: &Dir, path: &str, most: u64) -> io::Result<ReadState> {
-    match find_parent(root, path)? {
-        Some(walked) => read_name(&walked.folder, &walked.name, most),
+    match open_parent(root, path)? {
+        Some(walked) => read_entry_state(&walked.folder, &walked.name, most),
         None => Ok(FileState::Absent.into()),
     }
 }
 
 /// Reads the state of a name in an open folder. Files of more than `most` bytes are not read.
-pub(super) fn read_name(folder: &Dir, name: &str, most: u64) -> io::Result<ReadState> {
+pub(super) fn read_entry_state(folder: &Dir, name: &str, most: u64) -> io::Result<ReadState> {
     let metadata = match folder.symlink_metadata(name) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(FileState::Absent.into()),
@@ -199,13 +201,13 @@ pub(super) fn read_name(folder: &Dir, name: &str, most: u64) -> io::Result<ReadS
     if metadata.is_file() {
         return Ok(read_file(folder, name, &metadata, most));
     }
-    Ok(state_of_node(folder, name, &metadata).into())
+    Ok(non_file_state(folder, name, &metadata).into())
 }
 
 /// Returns the state of a name that is not a regular file.
-pub(super) fn state_of_node(folder: &Dir, name: &str, metadata: &Metadata) -> FileState {
+pub(super) fn non_file_state(folder: &Dir, name: &str, metadata: &Metadata) -> FileState {
     if metadata.is_dir() {
-        let mode = mode_of(metadata);
+        let mode = permission_bits(metadata);
         return FileState::Folder { mode };
     }
     if !metadata.is_symlink() {
@@ -221,15 +223,15 @@ pub(super) fn state_of_node(folder: &Dir, name: &str, metadata: &Metadata) -> Fi
 pub(super) fn read_file(folder: &Dir, name: &str, metadata: &Metadata, most: u64) -> ReadState {
     let unkept = |why| FileState::Unkept {
         bytes: metadata.len(),
-        stamp: FileStamp::of_metadata(metadata),
+        stamp: FileStamp::stamp_from_metadata(metadata),
         why,
     };
     if metadata.len() > most {
         return unkept(NotKeptReason::TooLarge).into();
     }
     let mut content = Vec::new();
-    let read = open_regular(folder, name.as_ref()).and_then(|opened| match opened {
-        // Limit the read, because the file may grow meanwhile.
+    let read = open_regular_file(folder, name.as_ref()).and_then(|opened| match opened {
+        // Limit the number of bytes that are read, because the file may grow meanwhile.
         Some((file, _)) => file.take(most.saturating_add(1)).read_to_end(&mut content),
         None => Err(ErrorKind::NotFound.into()),
     });
@@ -239,7 +241,7 @@ pub(super) fn read_file(folder: &Dir, name: &str, metadata: &Metadata, most: u64
             state: FileState::File {
                 digest: blake3::hash(&content).to_hex().to_string(),
                 bytes: content.len() as u64,
-                mode: mode_of(metadata),
+                mode: permission_bits(metadata),
             },
             content: Some(content),
         },

@@ -12,8 +12,8 @@ use super::config::CheckpointConfig;
 use super::contents::ContentStore;
 use super::record::{ChangeLog, FileChange};
 use super::snapshot::Snapshot;
-use super::state::{FileStamp, FileState, find_parent, read_state};
-use crate::disk::{private_folder, read_if_present};
+use super::state::{FileStamp, FileState, open_parent, read_state};
+use crate::disk::{create_private_folder, read_if_present};
 use crate::tool::workspace::Workspace;
 
 /// Name of the file with the last snapshot.
@@ -24,7 +24,7 @@ pub(super) const SNAPSHOT: &str = "snapshot.json";
 const MAX_SNAPSHOT_BYTES: u64 = 1 << 30;
 
 /// Maximum size of a file whose content is stored before a file tool overwrites the file, in bytes.
-/// It is more than file tools write, because they write text.
+/// File tools write less, because they write only text.
 pub(super) const MAX_WRITTEN_BYTES: u64 = 32 << 20;
 
 /// The open checkpoint files and the open workspace.
@@ -47,7 +47,7 @@ impl OpenedStore {
         workspace: &Path,
         config: &CheckpointConfig,
     ) -> io::Result<Self> {
-        private_folder(folder)?;
+        create_private_folder(folder)?;
         let saved = read_if_present(&folder.join(SNAPSHOT), MAX_SNAPSHOT_BYTES);
         let saved = saved.ok().flatten();
         let last: Option<Snapshot> = saved.and_then(|text| serde_json::from_str(&text).ok());
@@ -61,10 +61,10 @@ impl OpenedStore {
         })
     }
 
-    /// Returns the changes that a write to a path will make: the path itself, and missing folders
-    /// that are created. Stores the old and the new content. Without `content`, the state after the
-    /// change is not known yet.
-    pub(super) fn planned_changes(
+    /// Returns the changes that a write to a path will make: to the path itself, and to missing
+    /// folders that are created. Stores the old and the new content of the file. If `content` is
+    /// `None`, the state after the change is not known yet.
+    pub(super) fn plan_write(
         &mut self,
         path: &str,
         content: Option<&[u8]>,
@@ -105,7 +105,8 @@ impl OpenedStore {
             None => state.clone(),
             Some(content) => {
                 let digest = blake3::hash(content).to_hex().to_string();
-                // Ignore the error: the new content is stored only to show the change.
+                // Ignore the error: the new content is stored only so that the change can be shown
+                // to users.
                 let _ = self.contents.add(&digest, content);
                 let bytes = content.len() as u64;
                 FileState::File {
@@ -124,8 +125,8 @@ impl OpenedStore {
     }
 
     fn stamp(&self, path: &str) -> io::Result<FileStamp> {
-        let walked = find_parent(&self.root, path)?.ok_or(io::ErrorKind::NotFound)?;
+        let walked = open_parent(&self.root, path)?.ok_or(io::ErrorKind::NotFound)?;
         let metadata = walked.folder.symlink_metadata(&walked.name)?;
-        Ok(FileStamp::of_metadata(&metadata))
+        Ok(FileStamp::stamp_from_metadata(&metadata))
     }
 }

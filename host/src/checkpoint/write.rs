@@ -16,10 +16,11 @@ pub struct CallWrites {
 
 impl ChangeRecorder for CallWrites {
     fn begin_change(&self, path: &str, content: Option<&[u8]>) -> Option<u64> {
-        self.checkpoints.begin_write(&self.origin, path, content)
+        self.checkpoints
+            .begin_file_write(&self.origin, path, content)
     }
 
     fn end_change(&self, record: u64, is_done: bool) {
-        self.checkpoints.end_write(record, is_done);
+        self.checkpoints.end_file_write(record, is_done);
     }
 }

@@ -1,9 +1,9 @@
 //! Settings in JSON: `config.json` has the same meaning as `config.toml`, in another notation.
 //!
 //! A null counts as an absent value if the setting is optional, and is an error otherwise. Errors
-//! name the line, as for TOML: `serde_json` has no spans, so positions are taken from errors that
-//! are raised at the position in question. The module must not know the meaning of sections. Start
-//! from [`parse_table`].
+//! name the line, as for TOML: `serde_json` gives no positions of values but only of errors, so the
+//! parser raises an error at the value in question to find its line. The module must not know the
+//! meaning of sections. Start from [`parse_table`].
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,11 +12,11 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use serde_json::Value;
 
 use super::Section;
-use crate::json::UniqueKeys;
+use crate::json::UniqueKeysValue;
 
-/// Parses a JSON text to a table without the nulls.
+/// Parses a JSON text to a TOML table. Nulls are left out.
 pub(super) fn parse_table(text: &str) -> Result<toml::Table, serde_json::Error> {
-    let UniqueKeys(value) = serde_json::from_str(text)?;
+    let UniqueKeysValue(value) = serde_json::from_str(text)?;
     match to_toml(value)? {
         Some(toml::Value::Table(table)) => Ok(table),
         _ => Err(serde_json::Error::custom(
@@ -52,26 +52,26 @@ fn to_toml(value: Value) -> Result<Option<toml::Value>, serde_json::Error> {
     }))
 }
 
-/// Parses one section, only for its errors, which contain their lines.
+/// Parses one section to find its errors, which contain line numbers; the value is discarded.
 pub(super) fn check_section<T: Section>(text: &str) -> Result<(), serde_json::Error> {
     let section = FieldsVisitor {
-        each: |key: &str| (key == T::NAME).then_some(FieldRule::Read),
+        each: |key: &str| (key == T::NAME).then_some(TopFieldRule::Read),
         read: PhantomData::<T>,
     };
     section.deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 
 /// Rejects sections that are not in `known`.
-pub(super) fn check_known(text: &str, known: &[&str]) -> Result<(), serde_json::Error> {
+pub(super) fn check_known_sections(text: &str, known: &[&str]) -> Result<(), serde_json::Error> {
     let all = FieldsVisitor {
-        each: |key: &str| (!known.contains(&key)).then_some(FieldRule::Stray(known)),
+        each: |key: &str| (!known.contains(&key)).then_some(TopFieldRule::Stray(known)),
         read: PhantomData::<IgnoredAny>,
     };
     all.deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 
 /// Rule for a field of the outermost object. Fields without a rule are ignored.
-enum FieldRule<'a> {
+enum TopFieldRule<'a> {
     Read,
     /// The field is unknown and an error; contains the names of the known fields.
     Stray(&'a [&'a str]),
@@ -86,7 +86,7 @@ struct FieldsVisitor<F, T> {
 
 impl<'a, 'de, F, T> DeserializeSeed<'de> for FieldsVisitor<F, T>
 where
-    F: Fn(&str) -> Option<FieldRule<'a>>,
+    F: Fn(&str) -> Option<TopFieldRule<'a>>,
     T: serde::Deserialize<'de>,
 {
     type Value = ();
@@ -98,7 +98,7 @@ where
 
 impl<'a, 'de, F, T> Visitor<'de> for FieldsVisitor<F, T>
 where
-    F: Fn(&str) -> Option<FieldRule<'a>>,
+    F: Fn(&str) -> Option<TopFieldRule<'a>>,
     T: serde::Deserialize<'de>,
 {
     type Value = ();
@@ -111,9 +111,9 @@ where
         while let Some(key) = fields.next_key::<String>()? {
             match (self.each)(&key) {
                 None => drop(fields.next_value::<IgnoredAny>()?),
-                Some(FieldRule::Read) => drop(fields.next_value::<T>()?),
-                Some(FieldRule::Stray(known)) => {
-                    return Err(A::Error::custom(super::no_section(&key, known)));
+                Some(TopFieldRule::Read) => drop(fields.next_value::<T>()?),
+                Some(TopFieldRule::Stray(known)) => {
+                    return Err(A::Error::custom(super::unknown_section_text(&key, known)));
                 }
             }
         }
@@ -123,14 +123,15 @@ where
 
 /// Returns the line of the last key on this path of keys; `None` if the path does not exist.
 pub(super) fn find_line(text: &str, keys: &[&str]) -> Option<usize> {
-    let found = KeyPath(keys).deserialize(&mut serde_json::Deserializer::from_str(text));
+    let found = KeyPathFinder(keys).deserialize(&mut serde_json::Deserializer::from_str(text));
     found.err().map(|error| error.line().max(1))
 }
 
-/// Path of keys to search. A match is raised as an error, because only errors have positions.
-struct KeyPath<'a>(&'a [&'a str]);
+/// Visitor that searches for a path of keys. It reports a match as an error, because only errors
+/// have positions.
+struct KeyPathFinder<'a>(&'a [&'a str]);
 
-impl<'de> DeserializeSeed<'de> for KeyPath<'_> {
+impl<'de> DeserializeSeed<'de> for KeyPathFinder<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
@@ -138,7 +139,7 @@ impl<'de> DeserializeSeed<'de> for KeyPath<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for KeyPath<'_> {
+impl<'de> Visitor<'de> for KeyPathFinder<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -149,7 +150,9 @@ impl<'de> Visitor<'de> for KeyPath<'_> {
         while let Some(key) = fields.next_key::<String>()? {
             match self.0 {
                 [last] if *last == key => return Err(A::Error::custom("here")),
-                [first, rest @ ..] if *first == key => fields.next_value_seed(KeyPath(rest))?,
+                [first, rest @ ..] if *first == key => {
+                    fields.next_value_seed(KeyPathFinder(rest))?
+                }
                 _ => drop(fields.next_value::<IgnoredAny>()?),
             }
         }

@@ -26,7 +26,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use crate::disk::read_if_present;
-use crate::text::line_at;
+use crate::text::line_number_at;
 
 const JSON: &str = "json";
 
@@ -37,7 +37,7 @@ pub trait Section: DeserializeOwned + Default {
     const NAME: &'static str;
 }
 
-/// Origin of a layer.
+/// Source of a layer of settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Path of a settings file.
@@ -80,7 +80,7 @@ pub enum Error {
     },
 }
 
-/// Maximum size of a settings file, in bytes. A file with every setting as a comment has 20 kB.
+/// Maximum size of a settings file, in bytes; a file with comments on all settings has 20 kB.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// Settings from one source (a file or a flag), parsed.
@@ -144,26 +144,26 @@ impl Layer {
         })
     }
 
-    /// Parses one section of this layer, only for its errors: the merged settings have no line
-    /// numbers.
+    /// Parses one section of this layer to find errors with line numbers, which the merged settings
+    /// do not have.
     fn check<T: Section>(&self) -> Result<(), Error> {
         if self.is_json {
             let checked = json::check_section::<T>(&self.text);
-            return checked.map_err(|e| within_section::<T>(invalid_json(&self.origin, &e)));
+            return checked.map_err(|e| add_section_name::<T>(invalid_json(&self.origin, &e)));
         }
-        let Some((_, section)) = self.spanned_at(&[T::NAME]) else {
+        let Some((_, section)) = self.find_toml_entry(&[T::NAME]) else {
             return Ok(());
         };
         let checked = T::deserialize(ValueDeserializer::from(section)).map(drop);
         checked.map_err(|e| {
             let error = invalid_layer(&self.origin, &self.text, &e);
-            within_section::<T>(self.in_list_element::<T>(error))
+            add_section_name::<T>(self.locate_list_element::<T>(error))
         })
     }
 
     /// Corrects the line of an error in a list: serde reports an error inside an element at the
     /// position of the complete list, and this finds the line of the invalid element.
-    fn in_list_element<T: Section>(&self, mut error: Error) -> Error {
+    fn locate_list_element<T: Section>(&self, mut error: Error) -> Error {
         let Error::Invalid { line, message, .. } = &mut error else {
             return error;
         };
@@ -190,9 +190,9 @@ impl Layer {
     }
 
     /// Rejects sections that are not in `known`.
-    fn check_known(&self, known: &[&str]) -> Result<(), Error> {
+    fn check_known_sections(&self, known: &[&str]) -> Result<(), Error> {
         if self.is_json {
-            let checked = json::check_known(&self.text, known);
+            let checked = json::check_known_sections(&self.text, known);
             return checked.map_err(|e| invalid_json(&self.origin, &e));
         }
         let document =
@@ -202,19 +202,19 @@ impl Layer {
             None => Ok(()),
             Some(key) => Err(Error::Invalid {
                 origin: self.origin.clone(),
-                line: line_at(&self.text, key.span().start),
-                message: no_section(key.get_ref(), known),
+                line: line_number_at(&self.text, key.span().start),
+                message: unknown_section_text(key.get_ref(), known),
             }),
         }
     }
 }
 
-fn no_section(key: &str, known: &[&str]) -> String {
+fn unknown_section_text(key: &str, known: &[&str]) -> String {
     format!("unknown section `{key}`; known: {}", known.join(", "))
 }
 
 /// Adds the name of the section to the message of an error.
-fn within_section<T: Section>(mut error: Error) -> Error {
+fn add_section_name<T: Section>(mut error: Error) -> Error {
     if let Error::Invalid { message, .. } = &mut error {
         *message = format!("in [{}]: {message}", T::NAME);
     }
@@ -229,10 +229,10 @@ fn invalid_json(origin: &Origin, error: &serde_json::Error) -> Error {
     }
 }
 
-/// Look-up of values and positions by a path of keys: each key names an entry of the table that the
-/// preceding key names.
+/// Searches values and their positions by a path of keys: the first key names a section, and each
+/// further key names an entry of the table before it.
 impl Layer {
-    fn value_at(&self, keys: &[&str]) -> Option<&toml::Value> {
+    fn find_value(&self, keys: &[&str]) -> Option<&toml::Value> {
         let (first, rest) = keys.split_first()?;
         let first = self.table.get(*first)?;
         rest.iter().try_fold(first, |value, key| value.get(*key))
@@ -240,11 +240,11 @@ impl Layer {
 
     /// Whether the layer sets a value at this path of keys.
     fn has_value(&self, keys: &[&str]) -> bool {
-        self.value_at(keys).is_some()
+        self.find_value(keys).is_some()
     }
 
     /// Returns the byte offset of the last key in the TOML text, and the key's value.
-    fn spanned_at(&self, keys: &[&str]) -> Option<(usize, Spanned<DeValue<'_>>)> {
+    fn find_toml_entry(&self, keys: &[&str]) -> Option<(usize, Spanned<DeValue<'_>>)> {
         let mut table = DeTable::parse(&self.text).ok()?.into_inner();
         for (n, wanted) in keys.iter().enumerate() {
             let (key, value) = table.into_iter().find(|(key, _)| key.get_ref() == wanted)?;
@@ -259,41 +259,45 @@ impl Layer {
         None
     }
 
-    fn line_of(&self, keys: &[&str]) -> Option<usize> {
+    fn find_key_line(&self, keys: &[&str]) -> Option<usize> {
         if self.is_json {
             return json::find_line(&self.text, keys).filter(|_| self.has_value(keys));
         }
-        Some(line_at(&self.text, self.spanned_at(keys)?.0))
+        Some(line_number_at(&self.text, self.find_toml_entry(keys)?.0))
     }
 
     /// Returns the line of each element of the list at this path of keys. If the lines of the
     /// elements are unknown, the line of the list is returned for each.
     fn element_lines(&self, keys: &[&str]) -> Vec<usize> {
-        let list = self.value_at(keys).and_then(toml::Value::as_array);
+        let list = self.find_value(keys).and_then(toml::Value::as_array);
         let n_elements = list.map_or(0, Vec::len);
         let own = self.toml_element_lines(keys).unwrap_or_default();
         if own.len() == n_elements {
             return own;
         }
-        vec![self.line_of(keys).unwrap_or(1); n_elements]
+        vec![self.find_key_line(keys).unwrap_or(1); n_elements]
     }
 
     fn toml_element_lines(&self, keys: &[&str]) -> Option<Vec<usize>> {
         if self.is_json {
             return None;
         }
-        let DeValue::Array(elements) = self.spanned_at(keys)?.1.into_inner() else {
+        let DeValue::Array(elements) = self.find_toml_entry(keys)?.1.into_inner() else {
             return None;
         };
         let starts = elements.iter().map(|element| element.span().start);
-        Some(starts.map(|start| line_at(&self.text, start)).collect())
+        Some(
+            starts
+                .map(|start| line_number_at(&self.text, start))
+                .collect(),
+        )
     }
 }
 
 fn invalid_layer(origin: &Origin, text: &str, error: &toml::de::Error) -> Error {
     Error::Invalid {
         origin: origin.clone(),
-        line: line_at(text, error.span().map_or(0, |span| span.start)),
+        line: line_number_at(text, error.span().map_or(0, |span| span.start)),
         message: error.message().to_owned(),
     }
 }
@@ -330,7 +334,8 @@ impl Config {
         merged
     }
 
-    /// Returns the settings of one module: its defaults, overridden by each layer in turn.
+    /// Returns the settings of one module: the values of all layers merged, and the defaults for
+    /// the rest.
     pub fn section<T: Section>(&self) -> Result<T, Error> {
         let mut merged = toml::Table::new();
         let mut last = None;
@@ -344,13 +349,13 @@ impl Config {
         let Some(last) = last else {
             return Ok(T::default());
         };
-        // Every layer is valid alone, so this fails only if layers are invalid in combination. The
-        // error then names the last layer.
+        // Every layer is valid by itself, so this fails only if the combination of layers is
+        // invalid. The error then names the last layer.
         let text = if last.is_json { "" } else { &last.text };
         T::deserialize(merged).map_err(|e| invalid_layer(&last.origin, text, &e))
     }
 
-    /// Returns the settings without those from a TOML file and the JSON file [of the same
+    /// Returns a copy of the settings without those from a TOML file and the JSON file [of the same
     /// name](Layer::files).
     #[must_use]
     pub fn without(&self, file: &Path) -> Self {
@@ -362,10 +367,10 @@ impl Config {
     }
 
     /// Rejects sections that no module owns. `known` must contain the names of all sections.
-    pub fn check_known(&self, known: &[&str]) -> Result<(), Error> {
+    pub fn check_known_sections(&self, known: &[&str]) -> Result<(), Error> {
         self.layers
             .iter()
-            .try_for_each(|layer| layer.check_known(known))
+            .try_for_each(|layer| layer.check_known_sections(known))
     }
 
     /// Returns the locations that set a value at this path of keys, in the order of the layers:
@@ -373,16 +378,18 @@ impl Config {
     #[must_use]
     pub fn places(&self, keys: &[&str]) -> Vec<String> {
         let place = |layer: &Layer| match &layer.origin {
-            Origin::File(path) => Some(format!("{}:{}", path.display(), layer.line_of(keys)?)),
+            Origin::File(path) => {
+                Some(format!("{}:{}", path.display(), layer.find_key_line(keys)?))
+            }
             flag @ Origin::Flag(_) => layer.has_value(keys).then(|| flag.to_string()),
         };
         self.layers.iter().filter_map(place).collect()
     }
 
-    /// Returns the location of each element of the list at this path of keys, in the last layer
-    /// that sets the list.
+    /// Returns the location of each element of the list at this path of keys. Uses the last layer
+    /// that sets the list, because its list applies.
     #[must_use]
-    pub fn element_places(&self, keys: &[&str]) -> Vec<String> {
+    pub fn list_element_locations(&self, keys: &[&str]) -> Vec<String> {
         let decides = self.layers.iter().rev().find(|layer| layer.has_value(keys));
         let Some(layer) = decides else {
             return Vec::new();

@@ -1,7 +1,7 @@
 //! Range checks for numbers in settings, for `#[serde(deserialize_with = "…")]`.
 //!
-//! People often write zero for "never", which the code may understand differently. A setting for
-//! which zero makes no sense therefore rejects it, with the line in the error.
+//! Users often write zero to turn something off, but the code may interpret zero differently. A
+//! setting for which zero makes no sense therefore rejects it, with the line in the error.
 
 use std::fmt::Display;
 

@@ -12,13 +12,13 @@ impl Config {
     #[must_use]
     pub fn replaced_lists(&self) -> Vec<String> {
         let pairs = self.layers.iter().zip(self.layers.iter().skip(1));
-        let pairs = pairs.filter(|(json, toml)| json.is_beside(toml));
+        let pairs = pairs.filter(|(json, toml)| json.is_json_version_of(toml));
         pairs
             .flat_map(|(json, toml)| {
                 let mut found = Vec::new();
-                lists(&mut Vec::new(), &json.table, &mut |keys, list| {
+                visit_toml_lists(&mut Vec::new(), &json.table, &mut |keys, list| {
                     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-                    found.extend(toml.replaces(json, &keys, list));
+                    found.extend(toml.describe_lost_elements(json, &keys, list));
                 });
                 found
             })
@@ -28,21 +28,26 @@ impl Config {
 
 impl Layer {
     /// Whether this layer is a JSON file, and `toml` is the TOML file of the same name.
-    fn is_beside(&self, toml: &Self) -> bool {
+    fn is_json_version_of(&self, toml: &Self) -> bool {
         let (Origin::File(own), Origin::File(other)) = (&self.origin, &toml.origin) else {
             return false;
         };
         self.is_json && !toml.is_json && own.with_extension("") == other.with_extension("")
     }
 
-    /// Describes the elements that are lost because this layer replaces `list` of the layer
-    /// `weaker`; `None` if none are lost.
-    fn replaces(&self, weaker: &Self, keys: &[&str], list: &[toml::Value]) -> Option<String> {
-        let own = self.value_at(keys)?.as_array();
+    /// Describes the elements that have no effect because this layer replaces `list` of the layer
+    /// `weaker`; `None` if this layer contains all of them.
+    fn describe_lost_elements(
+        &self,
+        weaker: &Self,
+        keys: &[&str],
+        list: &[toml::Value],
+    ) -> Option<String> {
+        let own = self.find_value(keys)?.as_array();
         let is_kept = |element| own.is_some_and(|own| own.contains(element));
         let n_lost = list.iter().filter(|element| !is_kept(element)).count();
         let place = |layer: &Self| {
-            let line = layer.line_of(keys).unwrap_or(1);
+            let line = layer.find_key_line(keys).unwrap_or(1);
             format!("{}:{line}", layer.origin)
         };
         let (name, section) = keys.split_last()?;
@@ -60,7 +65,7 @@ impl Layer {
 }
 
 /// Calls `on` for each list in a table, with its path of keys.
-fn lists(
+fn visit_toml_lists(
     keys: &mut Vec<String>,
     table: &toml::Table,
     on: &mut dyn FnMut(&[String], &[toml::Value]),
@@ -68,7 +73,7 @@ fn lists(
     for (key, value) in table {
         keys.push(key.clone());
         match value {
-            toml::Value::Table(table) => lists(keys, table, on),
+            toml::Value::Table(table) => visit_toml_lists(keys, table, on),
             toml::Value::Array(list) => on(keys, list),
             _ => {}
         }

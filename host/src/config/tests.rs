@@ -5,21 +5,21 @@ use crate::table::rows;
 
 #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Demo {
+struct DemoSection {
     steps: u32,
     name: String,
-    inner: Inner,
+    inner: InnerTable,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Inner {
+struct InnerTable {
     a: u32,
     b: u32,
     c: Option<u32>,
 }
 
-impl Section for Demo {
+impl Section for DemoSection {
     const NAME: &'static str = "demo";
 }
 
@@ -28,31 +28,31 @@ fn file(name: &str, text: &str) -> Layer {
 }
 
 #[test]
-fn later_layers_win_key_by_key() {
+fn later_layers_take_precedence_key_by_key() {
     let config = Config::new(vec![
         file("user", "[demo]\nsteps = 1\nname = 'u'\ninner.a = 1"),
         file("project", "[demo]\nsteps = 2\ninner.b = 2"),
         Layer::flag("demo.inner.a=9").unwrap(),
     ]);
-    let Demo { steps, name, inner } = config.section().unwrap();
+    let DemoSection { steps, name, inner } = config.section().unwrap();
     assert_eq!((steps, &*name), (2, "u"));
     assert_eq!((inner.a, inner.b, inner.c), (9, 2, None));
 }
 
 /// Returns the error for an invalid file: reads it, checks for unknown sections, and parses each
 /// section.
-fn mistake(name: &str, text: &str) -> String {
+fn settings_error(name: &str, text: &str) -> String {
     let found = Layer::of_file(name.as_ref(), text.to_owned()).and_then(|layer| {
         let config = Config::new(vec![layer]);
-        config.check_known(&["demo", "plugins"])?;
+        config.check_known_sections(&["demo", "plugins"])?;
         config.section::<PluginsConfig>()?;
-        config.section::<Demo>().map(drop)
+        config.section::<DemoSection>().map(drop)
     });
     found.unwrap_err().to_string()
 }
 
 #[test]
-fn a_mistake_is_an_error_with_file_and_line() {
+fn an_invalid_setting_is_an_error_with_file_and_line() {
     let table = "
 ⏎[demo]⏎steps = 1⏎stepz = 2⏎ => 4: in [demo]: unknown field `stepz`, expected one of `steps`, `name`, `inner`
 [demo.inner]⏎a = 1⏎b = 'x'⏎ => 3: in [demo]: invalid type
@@ -61,14 +61,14 @@ fn a_mistake_is_an_error_with_file_and_line() {
 [plugins.redact]⏎prio = 7⏎ => 2: in [plugins]: unknown field `prio`
 ";
     for [text, expected] in rows(table) {
-        let found = mistake("/c/config.toml", &text);
+        let found = settings_error("/c/config.toml", &text);
         let expected = format!("/c/config.toml:{expected}");
         assert!(found.starts_with(&expected), "{found}");
     }
 }
 
 #[test]
-fn the_places_of_a_key_are_named_with_their_lines() {
+fn locations_of_a_setting_contain_their_lines() {
     let config = Config::new(vec![
         file("a", "[demo]\nsteps = 1\n[demo.inner]\n\na = 1\n"),
         file("b", "demo = { inner = { a = 2 } }\n"),
@@ -82,7 +82,7 @@ fn the_places_of_a_key_are_named_with_their_lines() {
 }
 
 #[test]
-fn the_places_of_a_key_in_json_are_named_with_their_lines_too() {
+fn locations_of_a_json_setting_contain_their_lines() {
     let text = "{\n \"other\": {\"inner\": 1},\n \"demo\": {\n  \"inner\":\n   {\"a\": 2},\n  \"name\": null}}";
     let config = Config::new(vec![file("j.json", text)]);
     assert_eq!(config.places(&["demo", "inner", "a"]), ["j.json:5"]);
@@ -95,12 +95,12 @@ fn the_places_of_a_key_in_json_are_named_with_their_lines_too() {
 #[test]
 fn a_flag_needs_no_quotes_around_a_string() {
     let config = Config::new(vec![Layer::flag("demo.name=some-name").unwrap()]);
-    assert_eq!(config.section::<Demo>().unwrap().name, "some-name");
+    assert_eq!(config.section::<DemoSection>().unwrap().name, "some-name");
     assert!(Layer::flag("demo.name").is_err());
 }
 
 #[test]
-fn plugin_settings_carry_a_free_table() {
+fn plugin_settings_contain_a_table_with_any_keys() {
     let text = "[plugins.redact]\npriority = 7\non_failure = 'block'\n[plugins.redact.config]\nwords = ['a']\n";
     let config = Config::new(vec![file("c", text)]);
     let plugins: PluginsConfig = config.section().unwrap();
@@ -111,11 +111,11 @@ fn plugin_settings_carry_a_free_table() {
 }
 
 #[test]
-fn settings_in_json_say_the_same_and_those_in_toml_win() {
+fn json_settings_mean_the_same_and_toml_takes_precedence() {
     let text = r#"{"demo": {"steps": 3, "inner": {"a": 1, "c": null}}, "other": [1.5]}"#;
     let toml = file("c.toml", "demo.inner.a = 2");
     let config = Config::new(vec![file("c.json", text), toml]);
-    let demo: Demo = config.section().unwrap();
+    let demo: DemoSection = config.section().unwrap();
     assert_eq!((demo.steps, demo.inner.a, &*demo.name), (3, 2, ""));
     let folder = tempfile::tempdir().unwrap();
     let toml = folder.path().join("config.toml");
@@ -123,13 +123,13 @@ fn settings_in_json_say_the_same_and_those_in_toml_win() {
     std::fs::write(folder.path().join("config.json"), text).unwrap();
     std::fs::write(&toml, "demo.steps = 9").unwrap();
     let config = Config::new(Layer::files(&toml).unwrap());
-    assert_eq!(config.section::<Demo>().unwrap().steps, 9);
-    let without = config.without(&toml).section::<Demo>().unwrap();
-    assert_eq!(without, Demo::default(), "both files go");
+    assert_eq!(config.section::<DemoSection>().unwrap().steps, 9);
+    let without = config.without(&toml).section::<DemoSection>().unwrap();
+    assert_eq!(without, DemoSection::default(), "both files go");
 }
 
 #[test]
-fn a_mistake_in_json_is_an_error_with_file_and_line() {
+fn an_invalid_json_setting_is_an_error_with_file_and_line() {
     let table = r#"
 {⏎"demo": {⏎"stepz": 1}} => 3: in [demo]: unknown field `stepz`, expected one of `steps`, `name`, `inner`
 {⏎"demo": {"steps": "x"}} => 2: in [demo]: invalid type: string "x", expected u32
@@ -140,6 +140,6 @@ fn a_mistake_in_json_is_an_error_with_file_and_line() {
 "#;
     for [text, expected] in rows(table) {
         let expected = format!("c.json:{expected}");
-        assert_eq!(mistake("c.json", &text), expected, "{text}");
+        assert_eq!(settings_error("c.json", &text), expected, "{text}");
     }
 }

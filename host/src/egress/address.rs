@@ -3,7 +3,7 @@
 //! The tables come from the IANA registries of special-purpose addresses and from the documentation
 //! of cloud metadata services. An address that embeds another one (mapped, translated, tunnelled)
 //! gets the stricter class of the two, or the class of the inner address if packets are routed to
-//! the inner address. Start from [`kind`].
+//! the inner address. Start from [`classify_address`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 /// Class of an address, which decides whether plugins may connect to it. Later classes are
 /// stricter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
+pub enum AddressClass {
     /// Part of the public network.
     Public,
     /// Loopback, private, link-local, documentation: allowed only if listed as a private host.
@@ -20,17 +20,17 @@ pub enum Class {
     Never,
 }
 
-/// Class of an address, with a description.
+/// Class of an address and a description of its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressKind {
     /// Class of the address.
-    pub class: Class,
+    pub class: AddressClass,
     /// Description for messages, to be used after "is".
     pub name: &'static str,
 }
 
 const PUBLIC: AddressKind = AddressKind {
-    class: Class::Public,
+    class: AddressClass::Public,
     name: "a public address",
 };
 
@@ -40,14 +40,14 @@ const RESERVED: AddressKind = forbidden_address("a reserved address");
 
 const fn private_address(name: &'static str) -> AddressKind {
     AddressKind {
-        class: Class::Private,
+        class: AddressClass::Private,
         name,
     }
 }
 
 const fn forbidden_address(name: &'static str) -> AddressKind {
     AddressKind {
-        class: Class::Never,
+        class: AddressClass::Never,
         name,
     }
 }
@@ -113,8 +113,8 @@ const NETWORKS: &[(&str, u32, AddressKind)] = &[
     ("2000::", 3, PUBLIC),
 ];
 
-/// The networks in binary form, IPv4 mapped to IPv6. An entry that does not parse would match every
-/// address as reserved; a test checks that all parse.
+/// The networks in binary form, with IPv4 addresses mapped to IPv6. A test checks that all entries
+/// parse, because an entry that does not would match every address and make it reserved.
 static BITS: LazyLock<Vec<(u128, u32, AddressKind)>> = LazyLock::new(|| {
     let read = |(address, prefix, kind): &(&str, u32, AddressKind)| match address.parse() {
         Ok(IpAddr::V4(address)) => (address.to_ipv6_mapped().to_bits(), prefix + 96, *kind),
@@ -125,7 +125,7 @@ static BITS: LazyLock<Vec<(u128, u32, AddressKind)>> = LazyLock::new(|| {
 });
 
 /// Looks up an address in the table. IPv4 addresses are passed in mapped form.
-fn listed_kind(address: Ipv6Addr) -> AddressKind {
+fn find_network_kind(address: Ipv6Addr) -> AddressKind {
     let bits = address.to_bits();
     let holds = |network: u128, prefix: u32| (bits ^ network).leading_zeros() >= prefix;
     let mut networks = BITS.iter();
@@ -135,27 +135,27 @@ fn listed_kind(address: Ipv6Addr) -> AddressKind {
 
 /// Classifies an address.
 #[must_use]
-pub fn kind(address: IpAddr) -> AddressKind {
+pub fn classify_address(address: IpAddr) -> AddressKind {
     match address {
-        IpAddr::V4(address) => kind_v4(address),
-        IpAddr::V6(address) => kind_v6(address),
+        IpAddr::V4(address) => classify_v4(address),
+        IpAddr::V6(address) => classify_v6(address),
     }
 }
 
-fn kind_v4(address: Ipv4Addr) -> AddressKind {
-    listed_kind(address.to_ipv6_mapped())
+fn classify_v4(address: Ipv4Addr) -> AddressKind {
+    find_network_kind(address.to_ipv6_mapped())
 }
 
-fn kind_v6(address: Ipv6Addr) -> AddressKind {
+fn classify_v6(address: Ipv6Addr) -> AddressKind {
     let low = |a: u16, b: u16| Ipv4Addr::from_bits(u32::from(a) << 16 | u32::from(b));
     let segments = address.segments();
     let inner = match segments {
         // Mapped, NAT64 and 6to4: packets are routed to the inner address, so only its class
         // counts.
         [0, 0, 0, 0, 0, 0xffff, g, h] | [0x64, 0xff9b, 0, 0, 0, 0, g, h] => {
-            return kind_v4(low(g, h));
+            return classify_v4(low(g, h));
         }
-        [0x2002, b, c, ..] => return kind_v4(low(b, c)),
+        [0x2002, b, c, ..] => return classify_v4(low(b, c)),
         // Teredo stores the client's address with all bits inverted.
         [0x2001, 0, .., g, h] => Some(low(!g, !h)),
         // `::1` has the form of an IPv4-compatible address, but embeds none.
@@ -167,8 +167,8 @@ fn kind_v6(address: Ipv6Addr) -> AddressKind {
         [.., 0xa9fe, 0xa9fe] => Some(low(0xa9fe, 0xa9fe)),
         _ => None,
     };
-    let own = listed_kind(address);
-    match inner.map(kind_v4) {
+    let own = find_network_kind(address);
+    match inner.map(classify_v4) {
         Some(inner) if inner.class > own.class => inner,
         _ => own,
     }
@@ -179,9 +179,9 @@ mod tests {
     use super::*;
 
     /// Checks that all addresses, separated by white space, have this class.
-    fn check(class: Class, addresses: &str) {
+    fn check(class: AddressClass, addresses: &str) {
         for address in addresses.split_whitespace() {
-            let kind = kind(address.parse().unwrap());
+            let kind = classify_address(address.parse().unwrap());
             assert_eq!(kind.class, class, "{address}: {}", kind.name);
         }
     }
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn public_addresses_are_public() {
         check(
-            Class::Public,
+            AddressClass::Public,
             "1.1.1.1 8.8.8.8 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 128.0.0.0
              169.253.255.255 169.255.0.0 172.15.255.255 172.32.0.0 192.0.1.0 192.167.255.255
              192.169.0.0 198.17.255.255 198.20.0.0 223.255.255.255
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn addresses_of_somebodys_own_network_are_private() {
         check(
-            Class::Private,
+            AddressClass::Private,
             "127.0.0.1 127.255.255.255 10.0.0.0 10.255.255.255 172.16.0.0 172.31.255.255
              192.168.0.0 192.168.255.255 169.254.0.1 100.64.0.0 100.127.255.255 192.0.0.1
              192.0.2.1 198.18.0.0 198.19.255.255 198.51.100.1 203.0.113.1 192.88.99.1
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn metadata_multicast_and_reserved_addresses_are_nobodys() {
         check(
-            Class::Never,
+            AddressClass::Never,
             "169.254.169.254 169.254.170.2 169.254.170.23 100.100.100.200 192.0.0.192
              168.63.129.16 0.0.0.0 0.1.2.3 224.0.0.1 239.255.255.255 240.0.0.1 255.255.255.255
              :: ::ffff:169.254.169.254 ::169.254.169.254 ::ffff:0:169.254.169.254

@@ -16,26 +16,26 @@ pub const DEFAULT_REQUESTS: u32 = 100;
 /// Upper bound for the maximum number of requests that a manifest sets.
 pub const MAX_REQUESTS: u32 = 1000;
 
-/// Maximum number of concurrent requests of one plugin. A response that is not fully read still
-/// counts.
-pub(super) const AT_ONCE: usize = 8;
+/// Maximum number of concurrent requests of one plugin. A request counts until its response has
+/// been read to the end or dropped.
+pub(super) const MAX_PLUGIN_REQUESTS: usize = 8;
 
 /// Maximum number of concurrent requests of all plugins. With responses of 10 MiB they need at most
 /// 640 MiB of memory.
-const ALL_AT_ONCE: usize = 64;
+const MAX_ALL_REQUESTS: usize = 64;
 
 /// Maximum number of open WebSocket connections of one plugin.
 pub const MAX_CONNECTIONS: usize = 4;
 
 /// Maximum number of open WebSocket connections of all plugins. With full queues they need at most
 /// 320 MiB of memory. They do not count as concurrent requests, because they can be open for days.
-const ALL_CONNECTIONS: usize = 64;
+const MAX_ALL_CONNECTIONS: usize = 64;
 
-static ALL: Semaphore = Semaphore::const_new(ALL_AT_ONCE);
+static ALL: Semaphore = Semaphore::const_new(MAX_ALL_REQUESTS);
 
-static CONNECTIONS: Semaphore = Semaphore::const_new(ALL_CONNECTIONS);
+static CONNECTIONS: Semaphore = Semaphore::const_new(MAX_ALL_CONNECTIONS);
 
-/// Remaining requests of a plugin in a session.
+/// Number of requests that a plugin can still make in a session.
 #[derive(Debug)]
 pub(super) struct RequestBudget {
     left: AtomicU32,
@@ -45,7 +45,7 @@ pub(super) struct RequestBudget {
 
 /// Error of a request for which no budget is left.
 #[derive(Debug)]
-pub(super) struct SpentBudget {
+pub(super) struct BudgetExceeded {
     pub(super) error: Error,
     /// Whether this is the first refused request since the budget was reset. Later ones are not
     /// recorded, because a loop would fill the session file with them.
@@ -62,14 +62,14 @@ impl RequestBudget {
     }
 
     /// Resets the number of remaining requests.
-    pub(super) fn renew_budget(&self) {
+    pub(super) fn reset_budget(&self) {
         self.left.store(self.limit, Ordering::Relaxed);
         self.is_told.store(false, Ordering::Relaxed);
     }
 
-    /// Takes one request from the budget. Requests that are refused later count too, because each
-    /// of them is recorded.
-    pub(super) fn take(&self) -> Result<(), SpentBudget> {
+    /// Subtracts one request from the budget. A request that is refused later counts too, because
+    /// each one is recorded.
+    pub(super) fn consume_request_budget(&self) -> Result<(), BudgetExceeded> {
         let less = |left: u32| left.checked_sub(1);
         let taken = self
             .left
@@ -81,14 +81,14 @@ impl RequestBudget {
             "the plugin has used its {} requests of this session; `[limits] requests` raises the limit, up to {MAX_REQUESTS}",
             self.limit
         );
-        Err(SpentBudget {
+        Err(BudgetExceeded {
             error: Error::new(ErrorKind::Requests, text),
             is_first: !self.is_told.swap(true, Ordering::Relaxed),
         })
     }
 }
 
-/// Permit for one concurrent request or connection. A request holds it until its response is
+/// Permit for one concurrent request or connection. A request keeps it until its response is
 /// dropped.
 #[derive(Debug)]
 pub struct RequestSlot {
@@ -98,16 +98,17 @@ pub struct RequestSlot {
 
 impl RequestSlot {
     /// Takes a permit for a request, or fails if none is free.
-    pub(super) fn take_slot(own: &Arc<Semaphore>) -> Result<Self, Error> {
-        let of_plugin =
-            format!("{AT_ONCE} requests in progress; answers that are not read to their end count");
-        let of_all = format!("{ALL_AT_ONCE} requests in progress");
-        Self::take(own, &ALL, &of_plugin, &of_all)
+    pub(super) fn acquire_request_slot(own: &Arc<Semaphore>) -> Result<Self, Error> {
+        let of_plugin = format!(
+            "{MAX_PLUGIN_REQUESTS} requests in progress; answers that are not read to their end count"
+        );
+        let of_all = format!("{MAX_ALL_REQUESTS} requests in progress");
+        Self::acquire_plugin_and_shared_permits(own, &ALL, &of_plugin, &of_all)
     }
 
     /// Takes one permit from the plugin's semaphore and one from the semaphore of all plugins. The
     /// texts describe the limits in errors.
-    fn take(
+    fn acquire_plugin_and_shared_permits(
         own: &Arc<Semaphore>,
         all: &'static Semaphore,
         of_plugin: &str,
@@ -125,10 +126,10 @@ impl RequestSlot {
     }
 
     /// Takes a permit for a WebSocket connection, or fails if none is free.
-    pub(super) fn take_connection(own: &Arc<Semaphore>) -> Result<Self, Error> {
+    pub(super) fn acquire_connection_slot(own: &Arc<Semaphore>) -> Result<Self, Error> {
         let of_plugin = format!("{MAX_CONNECTIONS} WebSocket connections; close one first");
-        let of_all = format!("{ALL_CONNECTIONS} WebSocket connections");
-        Self::take(own, &CONNECTIONS, &of_plugin, &of_all)
+        let of_all = format!("{MAX_ALL_CONNECTIONS} WebSocket connections");
+        Self::acquire_plugin_and_shared_permits(own, &CONNECTIONS, &of_plugin, &of_all)
     }
 }
 
@@ -139,25 +140,25 @@ mod tests {
     #[test]
     fn a_spent_budget_is_told_once() {
         let budget = RequestBudget::new(2);
-        assert!(budget.take().is_ok() && budget.take().is_ok());
-        let first = budget.take().unwrap_err();
+        assert!(budget.consume_request_budget().is_ok() && budget.consume_request_budget().is_ok());
+        let first = budget.consume_request_budget().unwrap_err();
         assert!(first.is_first && first.error.text.contains("its 2 requests"));
-        assert!(!budget.take().unwrap_err().is_first);
-        budget.renew_budget();
-        assert!(budget.take().is_ok() && budget.take().is_ok());
-        assert!(budget.take().unwrap_err().is_first);
-        assert!(RequestBudget::new(0).take().is_err());
+        assert!(!budget.consume_request_budget().unwrap_err().is_first);
+        budget.reset_budget();
+        assert!(budget.consume_request_budget().is_ok() && budget.consume_request_budget().is_ok());
+        assert!(budget.consume_request_budget().unwrap_err().is_first);
+        assert!(RequestBudget::new(0).consume_request_budget().is_err());
     }
 
     #[test]
     fn a_place_is_free_again_once_it_is_dropped() {
         let own = Arc::new(Semaphore::new(1));
-        let place = RequestSlot::take_slot(&own).unwrap();
+        let place = RequestSlot::acquire_request_slot(&own).unwrap();
         assert_eq!(
-            RequestSlot::take_slot(&own).unwrap_err().kind,
+            RequestSlot::acquire_request_slot(&own).unwrap_err().kind,
             ErrorKind::Requests
         );
         drop(place);
-        assert!(RequestSlot::take_slot(&own).is_ok());
+        assert!(RequestSlot::acquire_request_slot(&own).is_ok());
     }
 }

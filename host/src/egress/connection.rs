@@ -17,12 +17,12 @@ use super::budget::RequestSlot;
 use super::error::{Error, ErrorKind};
 use super::mask::CredentialMask;
 use super::options::Outgoing;
-use super::record::OpenRecord;
-use super::socket::Line;
+use super::record::OpenAccessRecord;
+use super::socket::SocketPeer;
 use super::socket_task::SocketTask;
 use super::target::RequestTarget;
 use crate::lock::lock;
-use crate::secret::run_aside;
+use crate::secret::run_blocking_scan;
 use crate::text::clean_line;
 
 /// Maximum size of a message, in bytes.
@@ -31,7 +31,8 @@ pub const MAX_FRAME_BYTES: usize = 1 << 20;
 /// Maximum number of received messages in the queue of a connection.
 pub const MAX_QUEUED: usize = 256;
 
-/// Total size of the queued messages, in bytes, at which the task stops reading from the server.
+/// Total size of the queued messages, in bytes, from which on the task stops reading from the
+/// server.
 pub const MAX_QUEUED_BYTES: usize = 4 << 20;
 
 /// Maximum length of the reason why a connection ended, in bytes.
@@ -68,12 +69,12 @@ pub enum SocketEvent {
 
 /// Messages and bytes that were transferred in one direction.
 #[derive(Clone, Copy, Debug, Default)]
-struct Traffic {
+struct SocketTraffic {
     messages: u64,
     bytes: u64,
 }
 
-impl Traffic {
+impl SocketTraffic {
     fn count(&mut self, bytes: usize) {
         self.messages += 1;
         self.bytes += bytes as u64;
@@ -85,8 +86,8 @@ impl Traffic {
 struct SocketState {
     queue: VecDeque<SocketFrame>,
     queued_bytes: usize,
-    received: Traffic,
-    sent: Traffic,
+    received: SocketTraffic,
+    sent: SocketTraffic,
     /// Reason why the connection ended; `None` while it is open.
     ended: Option<String>,
     /// Whether the plugin has received [`SocketEvent::Closed`].
@@ -95,7 +96,7 @@ struct SocketState {
 
 /// State and signals of a connection.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedConnection {
     state: Mutex<SocketState>,
     /// Notified when the plugin took a message from the queue, so that the task can read again.
     pub(super) room: Notify,
@@ -103,9 +104,9 @@ pub(super) struct Shared {
     arrived: Arc<Notify>,
 }
 
-impl Shared {
+impl SharedConnection {
     /// Appends a received message to the queue.
-    pub(super) fn arrive(&self, frame: SocketFrame) {
+    pub(super) fn queue_message(&self, frame: SocketFrame) {
         let n_bytes = frame.as_bytes().len();
         let mut state = lock(&self.state);
         state.received.count(n_bytes);
@@ -122,7 +123,7 @@ impl Shared {
     }
 
     /// Marks the connection as ended, unless it already is.
-    pub(super) fn end(&self, reason: &str) {
+    pub(super) fn mark_ended(&self, reason: &str) {
         let mut state = lock(&self.state);
         state
             .ended
@@ -132,9 +133,9 @@ impl Shared {
     }
 }
 
-/// Handle that shows whether a connection has an event to receive.
+/// Handle that tells whether a connection has an event that the plugin can receive.
 #[derive(Clone, Debug)]
-pub struct SocketSignal(Arc<Shared>);
+pub struct SocketSignal(Arc<SharedConnection>);
 
 impl SocketSignal {
     /// Whether [`SocketConnection::receive`] would return something.
@@ -146,48 +147,49 @@ impl SocketSignal {
 }
 
 /// A message to send, and the channel for the outcome of sending it.
-pub(super) type SendOrder = (Message, oneshot::Sender<Result<(), String>>);
+pub(super) type MessageToSend = (Message, oneshot::Sender<Result<(), String>>);
 
 /// Open connection of a plugin. Closed when it is dropped.
 pub struct SocketConnection {
-    shared: Arc<Shared>,
-    /// Queue of messages for the task; `None` if the messages are canned, so that there is no task.
-    orders: Option<mpsc::Sender<SendOrder>>,
+    shared: Arc<SharedConnection>,
+    /// Queue of messages for the task to send; `None` for a connection of a test with fixed
+    /// messages, which has no task.
+    orders: Option<mpsc::Sender<MessageToSend>>,
     egress: Arc<PluginEgress>,
     target: RequestTarget,
-    record: OpenRecord,
+    record: OpenAccessRecord,
     _slot: RequestSlot,
     _closing: DropGuard,
 }
 
-debug_some!(SocketConnection, self, plugin = self.egress.plugin);
+impl_partial_debug!(SocketConnection, self, plugin = self.egress.plugin);
 
 impl SocketConnection {
     pub(super) fn start(
-        line: Line,
+        line: SocketPeer,
         slot: RequestSlot,
         mask: CredentialMask,
-        record: OpenRecord,
+        record: OpenAccessRecord,
         arrived: Arc<Notify>,
         egress: Arc<PluginEgress>,
         target: RequestTarget,
     ) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedConnection {
             state: Mutex::default(),
             room: Notify::new(),
             arrived,
         });
         let closing = CancellationToken::new();
         let orders = match line {
-            Line::Socket(socket) => {
+            SocketPeer::Socket(socket) => {
                 let (orders, received) = mpsc::channel(1);
                 let task = SocketTask::new(*socket, received, shared.clone(), mask);
                 tokio::spawn(task.run(closing.clone()));
                 Some(orders)
             }
-            Line::Canned(messages) => {
+            SocketPeer::Canned(messages) => {
                 for message in messages {
-                    shared.arrive(SocketFrame::Text(message));
+                    shared.queue_message(SocketFrame::Text(message));
                 }
                 None
             }
@@ -215,7 +217,8 @@ impl SocketConnection {
         lock(&self.shared.state).is_told
     }
 
-    /// Takes the next event; `None` if there is none yet. `Closed` comes after all messages, once.
+    /// Returns the next event and removes it; `None` if there is none yet. `Closed` is returned
+    /// once, after all messages.
     #[must_use]
     pub fn receive(&self) -> Option<SocketEvent> {
         let mut state = lock(&self.shared.state);
@@ -249,7 +252,7 @@ impl SocketConnection {
                 headers: &HeaderMap::new(),
                 body: frame.as_bytes(),
             };
-            run_aside(n_bytes, || inspect(&outgoing))
+            run_blocking_scan(n_bytes, || inspect(&outgoing))
                 .map_err(|why| Error::new(ErrorKind::Content, why))?;
         }
         if lock(&self.shared.state).ended.is_some() {
@@ -264,7 +267,7 @@ impl SocketConnection {
             SocketFrame::Binary(bytes) => Message::binary(bytes),
         };
         let (done, outcome) = oneshot::channel();
-        // Sending the order fails if the task has ended, and so does waiting for the outcome.
+        // If the task has ended, sending to it fails, and so does waiting for the outcome.
         if orders.send((message, done)).await.is_err() {
             return Ok(false);
         }
@@ -282,10 +285,10 @@ impl SocketConnection {
 impl Drop for SocketConnection {
     fn drop(&mut self) {
         let state = lock(&self.shared.state);
-        let Traffic { messages, bytes } = state.received;
+        let SocketTraffic { messages, bytes } = state.received;
         let sent = state.sent;
         let reason = state.ended.as_deref().unwrap_or("closed by the plugin");
-        self.record.close_with(format!(
+        self.record.close_with_remark(format!(
             "received {messages} messages, {bytes} bytes; sent {} messages, {} bytes; {reason}",
             sent.messages, sent.bytes
         ));

@@ -1,8 +1,8 @@
-//! Headers that contain secrets, filled in right before a request is sent.
+//! Headers that contain secrets, which are filled in right before a request is sent.
 //!
 //! This module owns the syntax of templates and their expansion. Secrets come from the operator
-//! through [`Secrets`] and are held in [`Secret`], which cannot be displayed. Plugins see neither.
-//! Start from [`Template`].
+//! through [`Secrets`] and are stored in [`Secret`], which cannot be displayed. Plugins get neither
+//! the secrets nor the filled-in headers. Start from [`Template`].
 
 use std::fmt;
 
@@ -12,8 +12,8 @@ use super::error::{Error, ErrorKind};
 use super::target::RequestTarget;
 use crate::grant::{Credential, Granted};
 
-/// Minimum length of a secret, in bytes. A shorter one would occur in responses by chance, and
-/// masking it would damage them.
+/// Minimum length of a secret, in bytes. A shorter text would also occur by chance in responses,
+/// which masking would then damage.
 const MIN_SECRET_BYTES: usize = 8;
 
 /// Maximum length of a secret, in bytes.
@@ -75,8 +75,8 @@ enum TemplatePart {
 pub struct Template(Vec<TemplatePart>);
 
 impl Template {
-    /// Parses a template such as `Bearer {TOKEN}`. The error text continues a sentence about the
-    /// credential, such as "the credential for `a.example` …".
+    /// Parses a template such as `Bearer {TOKEN}`. The text of an error continues a sentence such
+    /// as "the credential for `a.example` …".
     ///
     /// For example:
     ///
@@ -96,7 +96,7 @@ impl Template {
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
             let (name, after) = after.split_once('}').ok_or("has a `{` without `}`")?;
-            if !is_name(name) {
+            if !is_secret_name(name) {
                 return Err(format!(
                     "has the placeholder `{{{}}}`; the name of a secret is made of A-Z, 0-9 and `_` and begins with a letter",
                     name.escape_debug()
@@ -129,7 +129,7 @@ impl Template {
     }
 }
 
-fn is_name(name: &str) -> bool {
+fn is_secret_name(name: &str) -> bool {
     let is_fine = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
     name.len() <= MAX_NAME_BYTES
         && name.starts_with(|c: char| c.is_ascii_uppercase())
@@ -150,12 +150,16 @@ pub(super) struct UsedSecret {
 type Headers = Vec<(HeaderName, HeaderValue)>;
 
 /// Whether a credential sets this header in requests to the target.
-pub(super) fn sets_header(granted: &Granted, target: &RequestTarget, header: &str) -> bool {
+pub(super) fn credential_sets_header(
+    granted: &Granted,
+    target: &RequestTarget,
+    header: &str,
+) -> bool {
     matching_credentials(granted, target).any(|credential| credential.header == header)
 }
 
 /// Whether a credential sets this header for any host.
-pub(super) fn sets_somewhere(granted: &Granted, header: &str) -> bool {
+pub(super) fn any_credential_sets_header(granted: &Granted, header: &str) -> bool {
     granted.credentials().any(|own| own.header == header)
 }
 
@@ -170,8 +174,8 @@ fn matching_credentials<'a>(
     granted.credentials().filter(is_for)
 }
 
-/// Returns the headers that credentials set in a request to the target, and the secrets in them. If
-/// two credentials set the same header, the one with the narrower host wins.
+/// Returns the headers that credentials set in a request to the target, and the secrets in these
+/// headers. If two credentials set the same header, the one whose host pattern is narrower applies.
 pub(super) fn fill_credentials(
     granted: &Granted,
     target: &RequestTarget,
@@ -180,7 +184,8 @@ pub(super) fn fill_credentials(
     let mut headers = Headers::new();
     let mut used = Vec::new();
     let mut credentials: Vec<&Credential> = matching_credentials(granted, target).collect();
-    // Capabilities are sorted, so that the pattern `*` comes before single names.
+    // Credentials with the host pattern `*` are sorted before those with a single host, so reverse
+    // the order.
     credentials.reverse();
     for credential in credentials {
         let at = format!("the credential for `{}`", credential.host);

@@ -1,7 +1,8 @@
-//! Passes on the lines of a response that is an event stream (`text/event-stream`) as they arrive.
+//! Passes a response that is an event stream (`text/event-stream`) to the caller line by line as it
+//! arrives.
 //!
-//! A server that asks something or reports progress during a request keeps the response open. If
-//! the response were read to its end first, the question would never be answered. Secrets are
+//! A server that asks a question or reports progress during a request keeps the response open. If
+//! the host read the response to its end first, the question would never be answered. Secrets are
 //! masked in complete lines: a secret in a header contains no line break, so none spans two lines.
 //!
 //! Start from [`Egress::send_for_events`].
@@ -15,17 +16,17 @@ use http::header::CONTENT_TYPE;
 use super::budget::RequestSlot;
 use super::error::Error;
 use super::mask::CredentialMask;
-use super::record::OpenRecord;
-use super::send::ReachedResponse;
+use super::record::OpenAccessRecord;
+use super::send::UnreadResponse;
 use super::{Egress, MAX_RESPONSE_BYTES, Request, Response};
 use crate::point::trace::Origin;
 
 /// Media type of a stream of events.
 const EVENTS: &str = "text/event-stream";
 
-/// Purpose of a stream of events, which decides the limit that it counts against.
+/// Purpose of a stream of events, which decides whether it counts as a request or as a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StreamUse {
+pub enum EventStreamPurpose {
     /// Stream that ends with the answer to one request, and counts as a request in progress.
     Answer,
     /// Stream that stays open like a WebSocket, and counts as a connection.
@@ -40,8 +41,8 @@ pub enum Answer {
     Events(EventResponse),
 }
 
-/// A stream of events, with the plugin's credentials masked. It occupies its request slot until it is
-/// dropped.
+/// A stream of events, with the plugin's credentials masked. It counts against the limit on
+/// concurrent requests or connections until it is dropped.
 pub struct EventResponse {
     /// Status code.
     pub status: u16,
@@ -54,7 +55,8 @@ pub struct EventResponse {
 impl Egress {
     /// Sends a request as [`send`](Self::send) does, but returns a stream of events as soon as its
     /// headers have arrived. The deadline and the record of the request end at that point, so the
-    /// caller must drop a stream that takes too long. A stream that fails later has its own record.
+    /// caller must drop a stream that takes too long. If the stream fails later, the failure gets a
+    /// record of its own.
     ///
     /// # Errors
     /// As for [`send`](Self::send); a failure after the headers is an error of the stream.
@@ -62,20 +64,20 @@ impl Egress {
         &self,
         request: Request,
         origin: Origin,
-        stream_use: StreamUse,
+        stream_use: EventStreamPurpose,
     ) -> Result<Answer, Error> {
-        let mut record = self.begin_request(&request, origin)?;
+        let mut record = self.start_request(&request, origin)?;
         let mut mask = CredentialMask::default();
         let sending = async {
             let mut reached = self
                 .follow_redirects(request, &mut record, &mut mask)
                 .await?;
             if !is_event_stream(reached.answer.headers()) {
-                return Ok(ReadResponse::Whole(reached.read_whole(&mask).await?));
+                return Ok(ReadResponse::Whole(reached.read_response(&mask).await?));
             }
             reached.check_headers(&mask)?;
-            if stream_use == StreamUse::Standing {
-                reached.place = RequestSlot::take_connection(&self.shared.connections)?;
+            if stream_use == EventStreamPurpose::Standing {
+                reached.place = RequestSlot::acquire_connection_slot(&self.shared.connections)?;
             }
             Ok(ReadResponse::Open(Box::new(reached)))
         };
@@ -88,7 +90,7 @@ impl Egress {
             ReadResponse::Open(reached) => Answer::Events(EventResponse {
                 status: reached.answer.status().as_u16(),
                 headers: reached.masked_headers(&mask, 0),
-                lines: read_lines(OpenBody {
+                lines: stream_lines(EventStreamBody {
                     reached: *reached,
                     mask,
                     record,
@@ -103,7 +105,7 @@ impl Egress {
 
 enum ReadResponse {
     Whole(Response),
-    Open(Box<ReachedResponse>),
+    Open(Box<UnreadResponse>),
 }
 
 fn is_event_stream(headers: &HeaderMap) -> bool {
@@ -112,12 +114,12 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
     kind.is_some_and(|own| own.trim().eq_ignore_ascii_case(EVENTS))
 }
 
-/// A body that is being read.
-struct OpenBody {
-    reached: ReachedResponse,
+/// Body of an event stream that is being read.
+struct EventStreamBody {
+    reached: UnreadResponse,
     mask: CredentialMask,
     /// Record of the request. It is already written; a failure of the stream starts another one.
-    record: OpenRecord,
+    record: OpenAccessRecord,
     /// Target of the request, for the record of a failure.
     target: String,
     /// Received bytes of a line that is not complete yet.
@@ -125,17 +127,18 @@ struct OpenBody {
     n_bytes: usize,
 }
 
-impl OpenBody {
-    /// Returns the next complete lines, at the end of the body the rest, and then `None`.
+impl EventStreamBody {
+    /// Returns the next complete lines. At the end of the body, returns the incomplete last line,
+    /// and after that `None`.
     async fn next_lines(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
-            let Some(piece) = self.reached.read_piece().await? else {
+            let Some(piece) = self.reached.read_body_piece().await? else {
                 let rest = std::mem::take(&mut self.begun);
-                return Ok((!rest.is_empty()).then(|| self.masked(rest)));
+                return Ok((!rest.is_empty()).then(|| self.mask_lines(rest)));
             };
             self.n_bytes = self.n_bytes.saturating_add(piece.len());
             if self.n_bytes > MAX_RESPONSE_BYTES {
-                return Err(Error::too_long_response());
+                return Err(Error::response_too_long_error());
             }
             self.begun.extend_from_slice(&piece);
             if !piece.contains(&b'\n') {
@@ -144,24 +147,24 @@ impl OpenBody {
             let end = self.begun.iter().rposition(|byte| *byte == b'\n');
             let rest = self.begun.split_off(end.map_or(0, |at| at + 1));
             let lines = std::mem::replace(&mut self.begun, rest);
-            return Ok(Some(self.masked(lines)));
+            return Ok(Some(self.mask_lines(lines)));
         }
     }
 
-    fn masked(&self, lines: Vec<u8>) -> Bytes {
+    fn mask_lines(&self, lines: Vec<u8>) -> Bytes {
         Bytes::from(self.mask.mask_bytes(&lines).unwrap_or(lines))
     }
 }
 
-/// Streams the lines until the body ends, breaks off or is too long.
-fn read_lines(body: OpenBody) -> BoxStream<'static, Result<Bytes, Error>> {
-    let next = |body: Option<OpenBody>| async move {
+/// Streams the lines until the body ends, is interrupted or exceeds the limit.
+fn stream_lines(body: EventStreamBody) -> BoxStream<'static, Result<Bytes, Error>> {
+    let next = |body: Option<EventStreamBody>| async move {
         let mut body = body?;
         match body.next_lines().await {
             Ok(lines) => lines.map(|lines| (Ok(lines), Some(body))),
             Err(error) => {
                 let error = body.mask.mask_error(error);
-                body.record.name_target(std::mem::take(&mut body.target));
+                body.record.set_target(std::mem::take(&mut body.target));
                 body.record.close_record(Some(&error));
                 Some((Err(error), None))
             }

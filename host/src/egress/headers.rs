@@ -21,7 +21,7 @@ pub(super) const MAX_HEADERS_BYTES: usize = 64 << 10;
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 /// Headers that control framing or the connection, or that the host negotiates itself.
-const REFUSED: [&str; 12] = [
+const REFUSED_HEADERS: [&str; 12] = [
     "accept-encoding",
     "connection",
     "content-length",
@@ -41,10 +41,10 @@ const REFUSED: [&str; 12] = [
 const REFUSED_PREFIXES: [&str; 2] = ["proxy-", "sec-"];
 
 /// Headers that identify the sender. They are dropped on a redirect to another origin.
-const OF_IDENTITY: [&str; 2] = ["authorization", "cookie"];
+const IDENTITY_HEADERS: [&str; 2] = ["authorization", "cookie"];
 
 /// Headers that describe the body. They are dropped when a redirect drops the body.
-const OF_BODY: [&str; 5] = [
+const BODY_HEADERS: [&str; 5] = [
     "content-encoding",
     "content-language",
     "content-location",
@@ -52,17 +52,17 @@ const OF_BODY: [&str; 5] = [
     "content-md5",
 ];
 
-/// Whether every plugin is refused this header (in lower case).
+/// Whether no plugin may set this header (its name in lower case).
 #[must_use]
 pub fn is_refused(name: &str) -> bool {
-    REFUSED.contains(&name) || REFUSED_PREFIXES.iter().any(|p| name.starts_with(p))
+    REFUSED_HEADERS.contains(&name) || REFUSED_PREFIXES.iter().any(|p| name.starts_with(p))
 }
 
 pub(super) fn parse_method(name: &str) -> Result<Method, Error> {
     let known = METHODS.contains(&name).then(|| name.parse().ok()).flatten();
     known.ok_or_else(|| {
         let text = format!(
-            "`{}` is not a method that can be sent; there are {}",
+            "`{}` is not a method that can be sent; the allowed methods are {}",
             clean_line(name, 32),
             METHODS.join(", ")
         );
@@ -70,7 +70,8 @@ pub(super) fn parse_method(name: &str) -> Result<Method, Error> {
     })
 }
 
-/// Checks the headers of a plugin. `is_own` reports whether a credential sets the header.
+/// Checks the headers that a plugin sets. `is_own` tells whether a credential of the plugin sets
+/// the header, which the plugin then may not set.
 pub(super) fn check_headers(
     headers: Vec<(String, Vec<u8>)>,
     is_own: impl Fn(&str) -> bool,
@@ -79,7 +80,7 @@ pub(super) fn check_headers(
     let refuse = |what: String| Err(Error::new(ErrorKind::Header, what));
     if headers.len() > MAX_HEADERS {
         return too_many(format!(
-            "{} headers, at most {MAX_HEADERS} can be sent",
+            "the request has {} headers, at most {MAX_HEADERS} can be sent",
             headers.len()
         ));
     }
@@ -103,7 +104,9 @@ pub(super) fn check_headers(
             return refuse(format!("`{shown}` is not the name of a header"));
         };
         if is_refused(name.as_str()) {
-            return refuse(format!("the header `{shown}` is for the host to set"));
+            return refuse(format!(
+                "the plugin may not set the header `{shown}`, because the host sets it"
+            ));
         }
         if is_own(name.as_str()) {
             return refuse(format!(
@@ -120,31 +123,32 @@ pub(super) fn check_headers(
     Ok(checked)
 }
 
-/// Removes the headers that must not be sent to another origin.
-pub(super) fn leave_origin(headers: &mut HeaderMap, is_own: impl Fn(&str) -> bool) {
+/// Removes the headers that must not be sent to another origin: those that identify the sender, and
+/// those for which `is_own` is true because a credential sets them.
+pub(super) fn drop_identity_headers(headers: &mut HeaderMap, is_own: impl Fn(&str) -> bool) {
     let names: Vec<HeaderName> = headers.keys().cloned().collect();
     for name in names {
-        if OF_IDENTITY.contains(&name.as_str()) || is_own(name.as_str()) {
+        if IDENTITY_HEADERS.contains(&name.as_str()) || is_own(name.as_str()) {
             headers.remove(name);
         }
     }
 }
 
-pub(super) fn leave_body(headers: &mut HeaderMap) {
-    for name in OF_BODY {
+pub(super) fn drop_body_headers(headers: &mut HeaderMap) {
+    for name in BODY_HEADERS {
         headers.remove(name);
     }
 }
 
 /// Whether the headers of a response exceed the limit.
-pub(super) fn is_too_long(headers: &HeaderMap) -> bool {
+pub(super) fn exceeds_header_limit(headers: &HeaderMap) -> bool {
     let bytes = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
     headers.iter().map(bytes).sum::<usize>() > MAX_HEADERS_BYTES
 }
 
-/// Returns the headers of a response for the plugin. Connection headers are dropped, and
+/// Returns the headers of a response that the plugin gets. Connection headers are dropped, and
 /// `content-length` is kept only if it is the length of the body, or if the response is to HEAD.
-pub(super) fn of_answer(
+pub(super) fn response_headers(
     headers: &HeaderMap,
     method: &Method,
     length: usize,
@@ -160,7 +164,8 @@ pub(super) fn of_answer(
             !is_refused(name.as_str()) && !is_secret(name.as_str())
         };
         if is_kept {
-            // Cannot overflow: `headers` is a map of the same type and not smaller.
+            // Adding a header cannot fail, because `headers` is a map of the same type with at
+            // least as many headers.
             let _ = kept.try_append(name.clone(), value.clone());
         }
     }
@@ -255,7 +260,7 @@ mod tests {
             );
         }
         let names = |method: Method, length| {
-            let kept = of_answer(&headers, &method, length, |_| false);
+            let kept = response_headers(&headers, &method, length, |_| false);
             kept.keys().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(names(Method::GET, 7), ["content-length", "x"]);

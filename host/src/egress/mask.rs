@@ -26,11 +26,12 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use super::credential::UsedSecret;
 use super::error::{Error, ErrorKind};
 
-/// Minimum length of a pattern, in bytes. A secret has at least eight, and its Base64 form loses a
-/// few at either end.
+/// Minimum length of a text that is searched, in bytes. A secret has at least eight, and its Base64
+/// form loses a few at either end.
 const MIN_PATTERN_BYTES: usize = 8;
 
-/// Maximum length of a secret for which all truncations are searched, in bytes.
+/// Maximum length of a secret for which all truncations are searched, in bytes; of a longer one,
+/// only the shortest are.
 const MAX_CUT_BYTES: usize = 512;
 
 /// Finds and masks the secrets that were sent in a request and in its redirects.
@@ -43,12 +44,12 @@ pub(super) struct CredentialMask {
 #[derive(Debug)]
 struct SecretFinder {
     patterns: AhoCorasick,
-    /// Index in `used` of the secret of each pattern.
+    /// Index in `used` of the secret to which each pattern belongs, in the order of the patterns.
     of: Vec<usize>,
 }
 
 impl CredentialMask {
-    /// Adds secrets to search for, and builds the search again.
+    /// Adds secrets to search for, and rebuilds the search automaton.
     pub(super) fn add_secrets(&mut self, used: Vec<UsedSecret>) -> Result<(), Error> {
         let is_new = used.iter().any(|new| !self.used.contains(new));
         if !is_new {
@@ -61,7 +62,7 @@ impl CredentialMask {
             let secret = used.secret.reveal();
             let mut all = secret_spellings(secret);
             if !used.is_whole {
-                all.extend(cut_secret(secret));
+                all.extend(secret_truncations(secret));
             }
             all.retain(|pattern| pattern.len() >= MIN_PATTERN_BYTES);
             of.extend(all.iter().map(|_| at));
@@ -104,7 +105,7 @@ impl CredentialMask {
     }
 
     /// Returns the name of the first secret in `bytes`.
-    pub(super) fn first_secret<'a>(&'a self, bytes: &'a [u8]) -> Option<&'a str> {
+    pub(super) fn first_secret_name<'a>(&'a self, bytes: &'a [u8]) -> Option<&'a str> {
         self.find_secrets(bytes).next().map(|(_, name)| name)
     }
 
@@ -115,7 +116,7 @@ impl CredentialMask {
             return None;
         }
         let plain = unescape_ascii(bytes);
-        match plain.filter(|plain| self.first_secret(plain).is_some()) {
+        match plain.filter(|plain| self.first_secret_name(plain).is_some()) {
             Some(plain) => self.mask_plain(&plain),
             None => self.mask_plain(bytes),
         }
@@ -152,8 +153,9 @@ impl CredentialMask {
     }
 }
 
-/// Replaces escapes such as `\u0074` of printable ASCII characters in JSON by the characters; `None` if
-/// there are none. Quotes and backslashes stay escaped, so that JSON keeps its meaning.
+/// Replaces escapes such as `\u0074` of printable ASCII characters in JSON by the characters.
+/// Returns `None` if there are no such escapes. Quotes and backslashes stay escaped, so that the
+/// meaning of the JSON does not change.
 fn unescape_ascii(bytes: &[u8]) -> Option<Vec<u8>> {
     memchr::memmem::find(bytes, b"\\u00")?;
     let mut plain = Vec::with_capacity(bytes.len());
@@ -239,7 +241,7 @@ fn secret_spellings(secret: &str) -> Vec<String> {
 /// ```text
 /// abcdefgh    ->  abcd, efgh, abcde, defgh, abcdef, cdefgh, abcdefg, bcdefgh
 /// ```
-fn cut_secret(secret: &str) -> Vec<String> {
+fn secret_truncations(secret: &str) -> Vec<String> {
     let half = secret.len().div_ceil(2);
     let n_cuts = if secret.len() <= MAX_CUT_BYTES {
         secret.len() - half
@@ -325,7 +327,7 @@ mod tests {
         let both = format!("{SECRET}{SECRET}");
         assert_eq!(mask().mask_text(&both), "[masked: TOKEN][masked: TOKEN]");
         assert_eq!(mask().mask_bytes(b"\xff\x00plain"), None);
-        assert_eq!(mask().first_secret(both.as_bytes()), Some("TOKEN"));
+        assert_eq!(mask().first_secret_name(both.as_bytes()), Some("TOKEN"));
     }
 
     #[test]

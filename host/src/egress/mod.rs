@@ -1,15 +1,15 @@
 //! Egress: every HTTP request of every plugin is sent by [`Egress::send`], regardless of the
 //! interface that the plugin called, and every WebSocket is opened by [`Egress::open_socket`].
 //!
-//! This module decides everything about a request (URL, host, address, redirects, headers, sizes,
+//! This module checks everything about a request (URL, host, address, redirects, headers, sizes,
 //! timeouts, counts), adds credentials last, and masks them in the response. It must not know which
 //! import or WASI interface made the request, nor where secrets are stored.
 //!
 //! A request passes through these files in order: `budget`, `target`, `headers`, [`Inspect`],
 //! `resolve` and `address`, `credential`, `send`, `redirect` (and again from `budget`), `mask`,
-//! `record`. A stream of events passes the same ones, with `events` at the end. A WebSocket passes
-//! the same ones with `socket` instead of `send` and `redirect`, and then lives in `connection` and
-//! `socket_task`.
+//! `record`. A stream of events passes through the same files, and then through `events`. A
+//! WebSocket passes through `socket` instead of `send` and `redirect`; after it is open,
+//! `connection` and `socket_task` handle it.
 //!
 //! Start from [`Egress`].
 
@@ -45,7 +45,7 @@ pub use connection::{
 };
 pub use credential::{NoSecrets, Secret, Secrets, Template};
 pub use error::{Error, ErrorKind};
-pub use events::{Answer, EventResponse, StreamUse};
+pub use events::{Answer, EventResponse, EventStreamPurpose};
 pub use headers::{MAX_HEADER_BYTES, is_refused};
 pub use options::{Canned, CannedSocket, EgressOptions, Inspect, Outgoing};
 pub use resolve::{Resolve, SystemResolver};
@@ -78,8 +78,8 @@ pub struct Request {
 pub enum Body {
     /// The complete body.
     Whole(Vec<u8>),
-    /// Body that is still being written. It is awaited only after the request has been allowed, and
-    /// must end by itself after [`MAX_REQUEST_BYTES`].
+    /// Body that the plugin is still writing. The host waits for it only after the request has been
+    /// allowed. The future must end by itself after [`MAX_REQUEST_BYTES`].
     Later(BoxFuture<'static, Result<Vec<u8>, Error>>),
 }
 
@@ -103,11 +103,11 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The body after decoding.
     pub body: Vec<u8>,
-    /// Slot of the request, which stays occupied until the response is dropped.
+    /// Permit that counts the request as concurrent until the response is dropped.
     pub place: RequestSlot,
 }
 
-/// State that the requests of one plugin share across sessions.
+/// State that the requests of one plugin share, in all sessions.
 #[derive(Debug)]
 pub struct PluginEgress {
     options: EgressOptions,
@@ -133,7 +133,7 @@ impl PluginEgress {
             plugin,
             granted,
             requests: requests.unwrap_or(DEFAULT_REQUESTS).min(MAX_REQUESTS),
-            at_once: Arc::new(Semaphore::new(budget::AT_ONCE)),
+            at_once: Arc::new(Semaphore::new(budget::MAX_PLUGIN_REQUESTS)),
             connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
         })
     }
@@ -160,10 +160,10 @@ pub struct Egress {
 }
 
 impl Egress {
-    /// Resets the number of requests that the session may still send.
-    pub(crate) fn renew_requests(&self) {
-        self.budget.renew_budget();
+    /// Resets the number of requests that the plugin may still send in the session.
+    pub(crate) fn reset_request_budget(&self) {
+        self.budget.reset_budget();
     }
 }
 
-debug_some!(Egress, self, plugin = self.shared.plugin);
+impl_partial_debug!(Egress, self, plugin = self.shared.plugin);

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName};
 
 use super::credential::{NoSecrets, Secrets};
 use super::resolve::{Resolve, SystemResolver};
-use crate::secret::check_outgoing;
+use crate::secret::check_outgoing_request;
 
 /// A request before credentials are added.
 #[derive(Clone, Copy, Debug)]
@@ -24,12 +24,12 @@ pub struct Outgoing<'a> {
     pub body: &'a [u8],
 }
 
-/// Inspects every request and every redirect. An error refuses the request; its text goes to the
-/// plugin and into the record.
+/// Function that inspects every request and every redirect. If it returns an error, the request is
+/// refused; the plugin and the access record get the text of the error.
 pub type Inspect = Arc<dyn Fn(&Outgoing<'_>) -> Result<(), String> + Send + Sync>;
 
-/// Returns canned responses to requests, which pass all checks first and are not sent. The headers
-/// include credentials.
+/// Returns the canned response to a request, which has passed all checks and is not sent. The
+/// headers of the request include credentials.
 pub type Canned =
     Arc<dyn Fn(&Outgoing<'_>) -> Result<http::Response<Vec<u8>>, String> + Send + Sync>;
 
@@ -54,14 +54,15 @@ pub struct EgressOptions {
     pub canned_sockets: Option<CannedSocket>,
 }
 
-/// Refuses a request that contains an apparent secret: credentials are added by the host only.
-fn no_secrets(outgoing: &Outgoing<'_>) -> Result<(), String> {
+/// Refuses a request in which the plugin itself put a text that looks like a secret: only the host
+/// adds credentials.
+fn refuse_secrets_in_request(outgoing: &Outgoing<'_>) -> Result<(), String> {
     let spellings: Vec<String> = outgoing.headers.keys().flat_map(name_spellings).collect();
     let of_names = spellings
         .iter()
         .map(|text| ("name of a header", text.as_bytes()));
     // Names are checked first, because an error about a value shows the name of its header.
-    check_outgoing(&of_names.collect::<Vec<_>>())?;
+    check_outgoing_request(&of_names.collect::<Vec<_>>())?;
     let values: Vec<(String, &[u8])> = outgoing
         .headers
         .iter()
@@ -69,11 +70,12 @@ fn no_secrets(outgoing: &Outgoing<'_>) -> Result<(), String> {
         .collect();
     let mut parts = vec![("URL", outgoing.url.as_bytes()), ("body", outgoing.body)];
     parts.extend(values.iter().map(|(name, value)| (name.as_str(), *value)));
-    check_outgoing(&parts)
+    check_outgoing_request(&parts)
 }
 
-/// Returns each suffix of a header name that begins at a word, as it is and in upper case. A token
-/// is recognized only at a word boundary, and a [`HeaderName`] is always in lower case.
+/// Returns each suffix of a header name that begins at a word, both in lower and in upper case: the
+/// secret scanner recognizes a token only at a word boundary, and a [`HeaderName`] is always in
+/// lower case.
 fn name_spellings(name: &HeaderName) -> impl Iterator<Item = String> {
     let name = name.as_str();
     let words = name
@@ -89,14 +91,14 @@ impl Default for EgressOptions {
             secrets: Arc::new(NoSecrets),
             resolver: Arc::new(SystemResolver),
             deadline: Duration::from_secs(30),
-            inspect: Some(Arc::new(no_secrets)),
+            inspect: Some(Arc::new(refuse_secrets_in_request)),
             canned: None,
             canned_sockets: None,
         }
     }
 }
 
-debug_some!(
+impl_partial_debug!(
     EgressOptions,
     self,
     deadline = self.deadline,

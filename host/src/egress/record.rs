@@ -6,15 +6,15 @@ use super::Egress;
 use super::error::Error;
 use crate::point::handle::AgentHandle;
 use crate::point::trace::{AccessOutcome, AccessRecord, Origin, Reached};
-use crate::secret::Scanner;
+use crate::secret::SecretScanner;
 use crate::text::clean_line;
 
 /// Maximum length of a reason in a record, in bytes.
 const MAX_REASON_BYTES: usize = 500;
 
-/// A record in progress. If it is dropped before it is written, it is written as a failure, because
-/// the plugin was stopped or gave up the request.
-pub(super) struct OpenRecord {
+/// An access record that is not written yet. If it is dropped in this state, it is written as a
+/// failure, because the plugin was stopped or gave up the request.
+pub(super) struct OpenAccessRecord {
     handle: Arc<dyn AgentHandle>,
     plugin: Arc<str>,
     origin: Origin,
@@ -22,7 +22,7 @@ pub(super) struct OpenRecord {
     target: Option<String>,
 }
 
-impl OpenRecord {
+impl OpenAccessRecord {
     /// Starts the record of a request whose target is not known yet.
     pub(super) fn start_record(egress: &Egress, origin: Origin, method: &str) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl OpenRecord {
     }
 
     /// Sets the target of the request.
-    pub(super) fn name_target(&mut self, target: String) {
+    pub(super) fn set_target(&mut self, target: String) {
         self.target = Some(target);
     }
 
@@ -44,7 +44,7 @@ impl OpenRecord {
         self.target.clone()
     }
 
-    /// Writes the record. [`OpenRecord::name_target`] then starts another one.
+    /// Writes the record. [`OpenAccessRecord::set_target`] then starts another one.
     pub(super) fn close_record(&mut self, error: Option<&Error>) {
         match error {
             None => self.report_outcome(AccessOutcome::Done, None),
@@ -56,11 +56,11 @@ impl OpenRecord {
     }
 
     /// Writes the record of a completed access, with a remark.
-    pub(super) fn close_with(&mut self, remark: String) {
+    pub(super) fn close_with_remark(&mut self, remark: String) {
         self.report_outcome(AccessOutcome::Done, Some(remark));
     }
 
-    pub(super) fn forget_record(&mut self) {
+    pub(super) fn discard_record(&mut self) {
         self.target = None;
     }
 
@@ -71,17 +71,17 @@ impl OpenRecord {
         self.handle.access(AccessRecord {
             plugin: self.plugin.clone(),
             reached: Reached::Network,
-            // A path may contain a token. If the request is refused because of it, the record must not
-            // store the token.
-            target: Scanner::shared().masked(&target).into_owned(),
+            // A path may contain a token. If the request is refused because of that token, the
+            // record must not contain it.
+            target: SecretScanner::shared().masked(&target).into_owned(),
             outcome,
-            reason: reason.map(|text| Scanner::shared().masked(&text).into_owned()),
+            reason: reason.map(|text| SecretScanner::shared().masked(&text).into_owned()),
             origin: self.origin.clone(),
         });
     }
 }
 
-impl Drop for OpenRecord {
+impl Drop for OpenAccessRecord {
     fn drop(&mut self) {
         let reason = "the call of the plugin ended before the request did";
         self.report_outcome(AccessOutcome::Failed, Some(reason.to_owned()));

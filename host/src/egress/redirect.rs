@@ -1,6 +1,7 @@
 //! Follows redirects: computes the next target, method and body.
 //!
-//! This module only reads the response. The new target is checked like that of any other request.
+//! This module only reads the response. `send` checks the new target like that of any other
+//! request.
 
 use reqwest::Method;
 
@@ -13,7 +14,7 @@ pub(super) const MAX_REDIRECTS: u32 = 5;
 
 /// The request after a redirect.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct NextRequest {
+pub(super) struct RedirectedRequest {
     pub(super) target: RequestTarget,
     pub(super) method: Method,
     pub(super) keeps_body: bool,
@@ -23,13 +24,13 @@ fn refuse_redirect(text: impl Into<String>) -> Error {
     Error::new(ErrorKind::Redirect, text)
 }
 
-/// Returns the next request; `None` if the response is not a redirect.
-pub(super) fn next(
+/// Returns the request that follows the redirect; `None` if the response is not a redirect.
+pub(super) fn request_after_redirect(
     status: u16,
     location: Option<&[u8]>,
     from: &RequestTarget,
     method: &Method,
-) -> Result<Option<NextRequest>, Error> {
+) -> Result<Option<RedirectedRequest>, Error> {
     let (method, keeps_body) = match status {
         303 if *method != Method::HEAD => (Method::GET, false),
         301 | 302 if *method == Method::POST => (Method::GET, false),
@@ -47,15 +48,18 @@ pub(super) fn next(
         .url
         .join(location)
         .map_err(|e| refuse_redirect(format!("the answer redirects to an invalid URL: {e}")))?;
-    let target = RequestTarget::new(url)
-        .map_err(|e| refuse_redirect(format!("the answer redirects elsewhere: {e}")))?;
+    let target = RequestTarget::new(url).map_err(|e| {
+        refuse_redirect(format!(
+            "the answer redirects to a URL that is not allowed: {e}"
+        ))
+    })?;
     if from.scheme == Scheme::Https && target.scheme == Scheme::Http {
         return Err(refuse_redirect(format!(
             "`{}` redirects from https to http, which is not followed",
             from.host
         )));
     }
-    Ok(Some(NextRequest {
+    Ok(Some(RedirectedRequest {
         target,
         method,
         keeps_body,
@@ -73,7 +77,7 @@ mod tests {
     ) -> Result<Option<(String, String, bool)>, Error> {
         let from = RequestTarget::parse_target("https://a.example/p/q?r").unwrap();
         let method: Method = method.parse().unwrap();
-        let next = next(status, Some(location.as_bytes()), &from, &method)?;
+        let next = request_after_redirect(status, Some(location.as_bytes()), &from, &method)?;
         Ok(next.map(|next| {
             (
                 next.method.to_string(),
@@ -121,7 +125,10 @@ mod tests {
             assert_eq!(go(302, location, "GET").unwrap().unwrap().1, expected);
         }
         let from = RequestTarget::parse_target("https://a.example/").unwrap();
-        assert_eq!(next(302, None, &from, &Method::GET).unwrap(), None);
+        assert_eq!(
+            request_after_redirect(302, None, &from, &Method::GET).unwrap(),
+            None
+        );
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Checked addresses of one host; other names do not resolve.
+/// The addresses of one host that `target` has checked. No other host name is resolved.
 pub(super) struct PinnedAddresses {
     pub(super) host: String,
     pub(super) addresses: Vec<SocketAddr>,

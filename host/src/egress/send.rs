@@ -16,7 +16,7 @@ use super::error::{Error, ErrorKind};
 use super::headers;
 use super::mask::CredentialMask;
 use super::options::Outgoing;
-use super::record::OpenRecord;
+use super::record::OpenAccessRecord;
 use super::redirect::{self, MAX_REDIRECTS};
 use super::resolve::PinnedAddresses;
 use super::target::RequestTarget;
@@ -24,7 +24,7 @@ use super::{Body, Egress, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, Request, Respon
 use crate::grant::Scheme;
 use crate::point::trace::Origin;
 use crate::provider::install_tls;
-use crate::secret::run_aside;
+use crate::secret::run_blocking_scan;
 use crate::text::clean_line;
 
 /// Timeout for connecting, including TLS.
@@ -52,13 +52,13 @@ impl Egress {
     /// # Errors
     /// A rule refused the request, or sending it failed. The text contains no secret.
     pub async fn send(&self, request: Request, origin: Origin) -> Result<Response, Error> {
-        let mut record = self.begin_request(&request, origin)?;
+        let mut record = self.start_request(&request, origin)?;
         let mut mask = CredentialMask::default();
         let reading = async {
             let reached = self
                 .follow_redirects(request, &mut record, &mut mask)
                 .await?;
-            reached.read_whole(&mask).await
+            reached.read_response(&mask).await
         };
         let answer = self.within_deadline(reading).await;
         let answer = answer.map_err(|error| mask.mask_error(error));
@@ -66,13 +66,13 @@ impl Egress {
         answer
     }
 
-    /// Starts the record of a request, and charges the request to the session's budget.
-    pub(super) fn begin_request(
+    /// Starts the record of a request, and subtracts the request from the budget of the session.
+    pub(super) fn start_request(
         &self,
         request: &Request,
         origin: Origin,
-    ) -> Result<OpenRecord, Error> {
-        let mut record = OpenRecord::start_record(self, origin, &request.method);
+    ) -> Result<OpenAccessRecord, Error> {
+        let mut record = OpenAccessRecord::start_record(self, origin, &request.method);
         self.count_request(&mut record, || {
             let target = RequestTarget::parse_target(&request.url).ok()?;
             Some(target.target_name(&clean_line(&request.method, 16)))
@@ -80,7 +80,7 @@ impl Egress {
         Ok(record)
     }
 
-    /// Applies the deadline of a request.
+    /// Runs the sending of a request, and fails if it takes longer than the deadline.
     pub(super) async fn within_deadline<T>(
         &self,
         sending: impl Future<Output = Result<T, Error>>,
@@ -95,23 +95,23 @@ impl Egress {
         })
     }
 
-    /// Charges a request to the session's budget, or refuses it if the budget is spent. Only the
-    /// first refusal is recorded, with the target that `name` returns.
+    /// Subtracts a request from the budget of the session, or refuses it if the budget is spent.
+    /// Only the first refusal is recorded, with the target that `name` returns.
     pub(super) fn count_request(
         &self,
-        record: &mut OpenRecord,
+        record: &mut OpenAccessRecord,
         name: impl FnOnce() -> Option<String>,
     ) -> Result<(), Error> {
-        let Err(spent) = self.budget.take() else {
+        let Err(spent) = self.budget.consume_request_budget() else {
             return Ok(());
         };
         if spent.is_first {
             if let Some(name) = name() {
-                record.name_target(name);
+                record.set_target(name);
             }
             record.close_record(Some(&spent.error));
         }
-        record.forget_record();
+        record.discard_record();
         Err(spent.error)
     }
 
@@ -119,23 +119,23 @@ impl Egress {
     pub(super) async fn follow_redirects(
         &self,
         request: Request,
-        record: &mut OpenRecord,
+        record: &mut OpenAccessRecord,
         mask: &mut CredentialMask,
-    ) -> Result<ReachedResponse, Error> {
+    ) -> Result<UnreadResponse, Error> {
         let granted = &*self.shared.granted;
         let target = RequestTarget::parse_target(&request.url)?;
-        record.name_target(target.target_name(&clean_line(&request.method, 16)));
-        let place = RequestSlot::take_slot(&self.shared.at_once)?;
+        record.set_target(target.target_name(&clean_line(&request.method, 16)));
+        let place = RequestSlot::acquire_request_slot(&self.shared.at_once)?;
         let method = headers::parse_method(&request.method)?;
         target.allowed_addresses(granted)?;
-        let is_own = |name: &str| credential::sets_header(granted, &target, name);
+        let is_own = |name: &str| credential::credential_sets_header(granted, &target, name);
         let headers = headers::check_headers(request.headers, is_own)?;
         let body = match request.body {
             Body::Whole(body) => body,
             Body::Later(body) => body.await?,
         };
         if body.len() > MAX_REQUEST_BYTES {
-            return Err(Error::too_long_to_send());
+            return Err(Error::request_too_long_error());
         }
         let mut hop = RequestHop {
             target,
@@ -149,8 +149,10 @@ impl Egress {
             let answer = self.send_hop(&hop, mask).await?;
             let location = answer.headers().get(LOCATION).map(HeaderValue::as_bytes);
             let status = answer.status().as_u16();
-            let Some(next) = redirect::next(status, location, &hop.target, &hop.method)? else {
-                return Ok(ReachedResponse {
+            let Some(next) =
+                redirect::request_after_redirect(status, location, &hop.target, &hop.method)?
+            else {
+                return Ok(UnreadResponse {
                     answer,
                     method: hop.method,
                     timeouts: hop.timeouts,
@@ -158,26 +160,30 @@ impl Egress {
                 });
             };
             let refuse = |text: String| Err(Error::new(ErrorKind::Redirect, text));
-            if let Some(name) = mask.first_secret(location.unwrap_or_default()) {
+            if let Some(name) = mask.first_secret_name(location.unwrap_or_default()) {
                 return refuse(format!(
                     "the answer redirects to a URL with the secret `{name}`"
                 ));
             }
             n_redirects += 1;
             if n_redirects > MAX_REDIRECTS {
-                return refuse(format!("more than {MAX_REDIRECTS} redirects"));
+                return refuse(format!(
+                    "the request was redirected more than {MAX_REDIRECTS} times"
+                ));
             }
             // Each redirect is a separate request with its own record.
             record.close_record(None);
-            record.name_target(mask.mask_text(&next.target.target_name(next.method.as_str())));
-            self.budget.take().map_err(|spent| spent.error)?;
+            record.set_target(mask.mask_text(&next.target.target_name(next.method.as_str())));
+            self.budget
+                .consume_request_budget()
+                .map_err(|spent| spent.error)?;
             if !next.target.is_same_origin(&hop.target) {
-                let is_own = |name: &str| credential::sets_somewhere(granted, name);
-                headers::leave_origin(&mut hop.headers, is_own);
+                let is_own = |name: &str| credential::any_credential_sets_header(granted, name);
+                headers::drop_identity_headers(&mut hop.headers, is_own);
             }
             if !next.keeps_body {
                 hop.body = Bytes::new();
-                headers::leave_body(&mut hop.headers);
+                headers::drop_body_headers(&mut hop.headers);
             }
             hop.target = next.target;
             hop.method = next.method;
@@ -201,7 +207,7 @@ impl Egress {
                 body: &hop.body,
             };
             let bytes = outgoing.url.len() + outgoing.body.len();
-            run_aside(bytes, || inspect(&outgoing))
+            run_blocking_scan(bytes, || inspect(&outgoing))
                 .map_err(|why| Error::new(ErrorKind::Content, why))?;
         }
         let resolver = &*shared.options.resolver;
@@ -241,20 +247,21 @@ impl Egress {
                     .headers(headers)
                     .body(hop.body.clone())
                     .send();
-                within_limit(hop.timeouts.first_byte, sending).await?
+                fail_after_timeout(hop.timeouts.first_byte, sending).await?
             }
         };
-        // The client can only connect to the checked addresses. If it does not, drop the response.
+        // Drop the response if it is from an address that was not checked, although the client can
+        // only connect to checked ones.
         let peer = answer.remote_addr().map(|peer| peer.ip().to_canonical());
         if peer.is_some_and(|peer| !addresses.iter().any(|own| own.to_canonical() == peer)) {
             let text = "the answer came from an address that was not checked";
             return Err(Error::new(ErrorKind::Address, text));
         }
-        // A plugin could use ranges to receive an echoed secret in pieces that are too short to be
-        // masked.
+        // Refuse partial content: a plugin could request ranges to receive an echoed secret in
+        // pieces that are too short to be masked.
         if has_credentials && answer.status() == StatusCode::PARTIAL_CONTENT {
-            let text = "the answer is a part of a whole, so that secrets cut at its ends would not be found; ask without \
-             `range` where a credential is sent";
+            let text = "the answer is only a part of the content, and a secret that its ends cut would not be found; \
+             send no header `range` where a credential is sent";
             return Err(Error::new(ErrorKind::Response, text));
         }
         Ok(answer)
@@ -284,8 +291,8 @@ fn build_client(
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
-        // The size of the headers is checked after receipt. Sites with many cookies and policies
-        // send more headers than the library's default of 100.
+        // The size of the headers is checked after receipt, so only their number is limited here.
+        // Sites with many cookies and policies send more than the library's default of 100.
         .http1_max_headers(MAX_ANSWER_HEADERS)
         .pool_max_idle_per_host(0);
     if target.scheme == Scheme::Http {
@@ -295,32 +302,33 @@ fn build_client(
     builder.build().map_err(|e| send_error(&e))
 }
 
-/// Applies a timeout that the plugin set. The host's own deadline covers the whole request.
-async fn within_limit<T>(
+/// Fails if `doing` takes longer than the timeout that the plugin set. The deadline of the host
+/// covers the complete request.
+async fn fail_after_timeout<T>(
     limit: Option<Duration>,
     doing: impl Future<Output = reqwest::Result<T>>,
 ) -> Result<T, Error> {
     let done = match limit {
         None => doing.await,
         Some(limit) => tokio::time::timeout(limit, doing).await.map_err(|_| {
-            let text = format!("no data for {limit:?}, the timeout that the plugin set");
+            let text = format!("no data arrived for {limit:?}, the timeout that the plugin set");
             Error::new(ErrorKind::Timeout, text)
         })?,
     };
     done.map_err(|e| send_error(&e))
 }
 
-/// A response whose headers have arrived, and whose body is not read yet.
-pub(super) struct ReachedResponse {
+/// A response of which only the headers have been read.
+pub(super) struct UnreadResponse {
     pub(super) answer: reqwest::Response,
     method: Method,
     timeouts: Timeouts,
     pub(super) place: RequestSlot,
 }
 
-impl ReachedResponse {
+impl UnreadResponse {
     /// Reads the complete response within the limits and masks secrets.
-    pub(super) async fn read_whole(mut self, mask: &CredentialMask) -> Result<Response, Error> {
+    pub(super) async fn read_response(mut self, mask: &CredentialMask) -> Result<Response, Error> {
         self.check_headers(mask)?;
         let status = self.answer.status();
         let has_body = self.method != Method::HEAD
@@ -329,19 +337,19 @@ impl ReachedResponse {
         if has_body {
             let announced = self.answer.content_length().unwrap_or_default();
             if announced > MAX_RESPONSE_BYTES as u64 {
-                return Err(Error::too_long_response());
+                return Err(Error::response_too_long_error());
             }
-            while let Some(piece) = self.read_piece().await? {
+            while let Some(piece) = self.read_body_piece().await? {
                 if body.len() + piece.len() > MAX_RESPONSE_BYTES {
-                    return Err(Error::too_long_response());
+                    return Err(Error::response_too_long_error());
                 }
                 body.extend_from_slice(&piece);
             }
         }
         if let Some(masked) = mask.mask_bytes(&body) {
-            // The mask contains the secret's name, which can be longer than the secret.
+            // Check the length again: a secret is replaced by its name, which may be longer.
             if masked.len() > MAX_RESPONSE_BYTES {
-                return Err(Error::too_long_response());
+                return Err(Error::response_too_long_error());
             }
             body = masked;
         }
@@ -353,9 +361,10 @@ impl ReachedResponse {
         })
     }
 
-    /// Refuses headers that are too long, and an encoded body, in which secrets would not be found.
+    /// Refuses headers that are too long, and an encoded body, because secrets would not be found
+    /// in it.
     pub(super) fn check_headers(&self, mask: &CredentialMask) -> Result<(), Error> {
-        if headers::is_too_long(self.answer.headers()) {
+        if headers::exceeds_header_limit(self.answer.headers()) {
             let text = format!(
                 "the headers of the answer have more than {} KiB",
                 headers::MAX_HEADERS_BYTES >> 10
@@ -372,17 +381,17 @@ impl ReachedResponse {
     }
 
     /// Reads the next piece of the body; `None` at its end.
-    pub(super) async fn read_piece(&mut self) -> Result<Option<Bytes>, Error> {
-        within_limit(self.timeouts.between_bytes, self.answer.chunk()).await
+    pub(super) async fn read_body_piece(&mut self) -> Result<Option<Bytes>, Error> {
+        fail_after_timeout(self.timeouts.between_bytes, self.answer.chunk()).await
     }
 
     /// Returns the response headers for the plugin with secrets masked; `n_bytes` is the length of
     /// the body that the plugin receives.
     pub(super) fn masked_headers(&self, mask: &CredentialMask, n_bytes: usize) -> HeaderMap {
         // The name of a header cannot be masked, so a header with a secret in its name is dropped.
-        let is_secret = |name: &str| mask.first_secret(name.as_bytes()).is_some();
+        let is_secret = |name: &str| mask.first_secret_name(name.as_bytes()).is_some();
         let mut headers =
-            headers::of_answer(self.answer.headers(), &self.method, n_bytes, is_secret);
+            headers::response_headers(self.answer.headers(), &self.method, n_bytes, is_secret);
         for value in headers.values_mut() {
             if let Some(masked) = mask.mask_bytes(value.as_bytes()) {
                 // The mask consists of characters that are valid in a header.
@@ -394,7 +403,7 @@ impl ReachedResponse {
     }
 }
 
-/// Converts an error of the HTTP library, and leaves out the URL.
+/// Converts an error of the HTTP library to an error whose text does not contain the URL.
 fn send_error(error: &reqwest::Error) -> Error {
     let (kind, what) = if error.is_timeout() {
         (ErrorKind::Timeout, "the connection took too long")
@@ -420,7 +429,7 @@ fn send_error(error: &reqwest::Error) -> Error {
 
 impl Error {
     /// Creates the error for an oversized response body.
-    pub(super) fn too_long_response() -> Self {
+    pub(super) fn response_too_long_error() -> Self {
         let text = format!(
             "the answer has more than {} MiB, after decoding",
             MAX_RESPONSE_BYTES >> 20
@@ -430,7 +439,7 @@ impl Error {
 
     /// Creates the error for an oversized request body.
     #[must_use]
-    pub fn too_long_to_send() -> Self {
+    pub fn request_too_long_error() -> Self {
         let text = format!(
             "the body of the request has more than {} MiB",
             MAX_REQUEST_BYTES >> 20

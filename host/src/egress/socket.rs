@@ -29,13 +29,13 @@ use super::error::{Error, ErrorKind};
 use super::headers;
 use super::mask::CredentialMask;
 use super::options::Outgoing;
-use super::record::OpenRecord;
+use super::record::OpenAccessRecord;
 use super::target::RequestTarget;
 use super::{Egress, send::CONNECT_TIMEOUT};
 use crate::grant::Scheme;
 use crate::point::trace::Origin;
 use crate::provider::install_tls;
-use crate::secret::run_aside;
+use crate::secret::run_blocking_scan;
 use crate::text::clean_line;
 
 /// Maximum number of offered subprotocols.
@@ -50,7 +50,7 @@ const WRITE_BUFFER_BYTES: usize = 2 * MAX_FRAME_BYTES;
 /// Maximum length of the cause of a failure, in bytes.
 const MAX_CAUSE_BYTES: usize = 200;
 
-/// Method name that records use for opening a connection.
+/// Method that access records show for opening a connection.
 const OPEN: &str = "OPEN";
 
 /// WebSocket connection that a plugin asks for.
@@ -73,7 +73,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 pub(super) type Socket = WebSocketStream<Box<dyn ByteStream>>;
 
 /// Peer of a connection.
-pub(super) enum Line {
+pub(super) enum SocketPeer {
     Socket(Box<Socket>),
     /// Messages that the plugin receives, in tests of plugins.
     Canned(Vec<String>),
@@ -91,14 +91,14 @@ impl Egress {
         origin: Origin,
         arrived: Arc<Notify>,
     ) -> Result<SocketConnection, Error> {
-        let mut record = OpenRecord::start_record(self, origin.clone(), OPEN);
+        let mut record = OpenAccessRecord::start_record(self, origin.clone(), OPEN);
         self.count_request(&mut record, || {
             let target = RequestTarget::parse_socket_target(&request.url).ok()?;
-            Some(target.socket_name(OPEN))
+            Some(target.socket_target_name(OPEN))
         })?;
         let mut mask = CredentialMask::default();
         let deadline = self.shared.options.deadline;
-        let opening = self.open_checked(request, &mut record, &mut mask);
+        let opening = self.open_checked_socket(request, &mut record, &mut mask);
         let opened = match tokio::time::timeout(deadline, opening).await {
             Ok(opened) => opened.map_err(|error| mask.mask_error(error)),
             Err(_) => Err(Error::new(
@@ -108,8 +108,8 @@ impl Egress {
         };
         record.close_record(opened.as_ref().err());
         let (line, target, slot) = opened?;
-        let mut closing = OpenRecord::start_record(self, origin, "CLOSE");
-        closing.name_target(mask.mask_text(&target.socket_name("CLOSE")));
+        let mut closing = OpenAccessRecord::start_record(self, origin, "CLOSE");
+        closing.set_target(mask.mask_text(&target.socket_target_name("CLOSE")));
         Ok(SocketConnection::start(
             line,
             slot,
@@ -121,21 +121,21 @@ impl Egress {
         ))
     }
 
-    async fn open_checked(
+    async fn open_checked_socket(
         &self,
         request: SocketRequest,
-        record: &mut OpenRecord,
+        record: &mut OpenAccessRecord,
         mask: &mut CredentialMask,
-    ) -> Result<(Line, RequestTarget, RequestSlot), Error> {
+    ) -> Result<(SocketPeer, RequestTarget, RequestSlot), Error> {
         let shared = &*self.shared;
         let granted = &*shared.granted;
         let target = RequestTarget::parse_socket_target(&request.url)?;
-        record.name_target(target.socket_name(OPEN));
-        let slot = RequestSlot::take_connection(&shared.connections)?;
+        record.set_target(target.socket_target_name(OPEN));
+        let slot = RequestSlot::acquire_connection_slot(&shared.connections)?;
         let allowed = target.allowed_addresses(granted)?;
-        let is_own = |name: &str| credential::sets_header(granted, &target, name);
+        let is_own = |name: &str| credential::credential_sets_header(granted, &target, name);
         let mut headers = headers::check_headers(request.headers, is_own)?;
-        check_protocols(&request.protocols)?;
+        check_subprotocols(&request.protocols)?;
         let offered = request.protocols.join(", ");
         if let Some(inspect) = &shared.options.inspect {
             let outgoing = Outgoing {
@@ -145,7 +145,7 @@ impl Egress {
                 headers: &headers,
                 body: offered.as_bytes(),
             };
-            run_aside(outgoing.url.len(), || inspect(&outgoing))
+            run_blocking_scan(outgoing.url.len(), || inspect(&outgoing))
                 .map_err(|why| Error::new(ErrorKind::Content, why))?;
         }
         let addresses = target
@@ -158,28 +158,28 @@ impl Egress {
             headers.insert(name, value);
         }
         if !offered.is_empty() {
-            let value = HeaderValue::from_str(&offered).map_err(|_| protocol_error())?;
+            let value = HeaderValue::from_str(&offered).map_err(|_| subprotocol_error())?;
             headers.insert(SEC_WEBSOCKET_PROTOCOL, value);
         }
         if let Some(canned) = &shared.options.canned_sockets {
             let messages = canned(&target.socket_url());
             let messages = messages.map_err(|why| Error::new(ErrorKind::Connect, why))?;
-            return Ok((Line::Canned(messages), target, slot));
+            return Ok((SocketPeer::Canned(messages), target, slot));
         }
         let stream = connect_stream(&target, &addresses).await?;
-        let socket = shake_hands(stream, &target, headers).await?;
-        Ok((Line::Socket(Box::new(socket)), target, slot))
+        let socket = perform_handshake(stream, &target, headers).await?;
+        Ok((SocketPeer::Socket(Box::new(socket)), target, slot))
     }
 }
 
-fn protocol_error() -> Error {
+fn subprotocol_error() -> Error {
     let text = format!(
         "at most {MAX_PROTOCOLS} subprotocols can be offered, each of 1 to {MAX_PROTOCOL_BYTES} letters, digits, `-`, `_` or `.`"
     );
     Error::new(ErrorKind::Header, text)
 }
 
-fn check_protocols(protocols: &[String]) -> Result<(), Error> {
+fn check_subprotocols(protocols: &[String]) -> Result<(), Error> {
     let is_fine = |name: &String| {
         (1..=MAX_PROTOCOL_BYTES).contains(&name.len())
             && name
@@ -188,7 +188,7 @@ fn check_protocols(protocols: &[String]) -> Result<(), Error> {
     };
     match protocols.len() <= MAX_PROTOCOLS && protocols.iter().all(is_fine) {
         true => Ok(()),
-        false => Err(protocol_error()),
+        false => Err(subprotocol_error()),
     }
 }
 
@@ -207,7 +207,7 @@ async fn connect_stream(
         }
         Err(connect_error(last.map(|e| e.to_string())))
     };
-    let tcp = within(CONNECT_TIMEOUT, connecting).await?;
+    let tcp = with_timeout(CONNECT_TIMEOUT, connecting).await?;
     // Sends small messages at once; the connection also works if this fails.
     let _ = tcp.set_nodelay(true);
     if target.scheme == Scheme::Http {
@@ -215,28 +215,28 @@ async fn connect_stream(
     }
     install_tls();
     // Runs on a blocking thread, because loading the system's certificates reads files.
-    let config = tokio::task::spawn_blocking(tls_config).await;
+    let config = tokio::task::spawn_blocking(build_tls_config).await;
     let config = config
         .map_err(|e| connect_error(Some(e.to_string())))?
         .map_err(|e| connect_error(Some(e.to_string())))?;
     let name = ServerName::try_from(target.host.clone())
         .map_err(|_| connect_error(Some("the host is not a name for a certificate".to_owned())))?;
     let connector = TlsConnector::from(Arc::new(config));
-    let tls = within(CONNECT_TIMEOUT, async {
+    let tls = with_timeout(CONNECT_TIMEOUT, async {
         let connecting = connector.connect(name, tcp).await;
         connecting.map_err(|e| connect_error(Some(e.to_string())))
     });
     Ok(Box::new(tls.await?))
 }
 
-fn tls_config() -> Result<ClientConfig, tokio_rustls::rustls::Error> {
+fn build_tls_config() -> Result<ClientConfig, tokio_rustls::rustls::Error> {
     let builder = ClientConfig::builder().with_platform_verifier()?;
     let mut config = builder.with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }
 
-async fn within<T>(
+async fn with_timeout<T>(
     limit: Duration,
     doing: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
@@ -256,7 +256,7 @@ fn connect_error(cause: Option<String>) -> Error {
 }
 
 /// Performs the WebSocket handshake over the stream.
-async fn shake_hands(
+async fn perform_handshake(
     stream: Box<dyn ByteStream>,
     target: &RequestTarget,
     headers: HeaderMap,
@@ -276,7 +276,7 @@ async fn shake_hands(
         .max_write_buffer_size(WRITE_BUFFER_BYTES);
     match client_async_with_config(request, stream, Some(config)).await {
         Ok((socket, _)) => Ok(socket),
-        Err(WireError::Http(answer)) => Err(refused_handshake(answer.status())),
+        Err(WireError::Http(answer)) => Err(handshake_error(answer.status())),
         Err(WireError::Protocol(ProtocolError::HandshakeIncomplete)) => {
             Err(refuse("the server closed during the handshake".to_owned()))
         }
@@ -284,9 +284,10 @@ async fn shake_hands(
     }
 }
 
-/// Returns the error for a response that opens no connection. A redirect is not followed: few
-/// servers send one, and the plugin could not distinguish the new target from the requested one.
-fn refused_handshake(status: StatusCode) -> Error {
+/// Returns the error for a response to the handshake that does not open the connection. A redirect
+/// is not followed: few servers send one, and the plugin would not notice that it is connected to
+/// another target.
+fn handshake_error(status: StatusCode) -> Error {
     if status.is_redirection() {
         let text = format!(
             "the server answered the handshake of the WebSocket with a redirect ({}), which is not followed; open the connection at its target",

@@ -1,7 +1,7 @@
 //! Runs the task of a WebSocket connection, which reads, answers pings and writes.
 //!
-//! Reading stops while the queue is full, so that a slow plugin costs no memory and the server is
-//! slowed down by TCP. A broken rule ends the connection, and the reason names the rule.
+//! Reading stops while the queue is full, so that a slow plugin costs no memory and TCP slows the
+//! server down. If the server breaks a rule, the connection ends, and the reason names the rule.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::error::{CapacityError, Error as WireError, ProtocolError};
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{MAX_FRAME_BYTES, SendOrder, Shared, SocketFrame};
+use super::connection::{MAX_FRAME_BYTES, MessageToSend, SharedConnection, SocketFrame};
 use super::mask::CredentialMask;
 use super::socket::Socket;
 
@@ -50,8 +50,8 @@ impl Default for ControlCount {
 }
 
 impl ControlCount {
-    /// Counts a control frame, and returns whether the current period has too many.
-    fn is_flood(&mut self, now: Instant) -> bool {
+    /// Counts a control frame. Returns true if there were too many in the current period.
+    fn count_control_frame(&mut self, now: Instant) -> bool {
         if now.saturating_duration_since(self.since) >= CONTROL_PERIOD {
             *self = Self { since: now, n: 0 };
         }
@@ -63,8 +63,8 @@ impl ControlCount {
 /// Task of a connection.
 pub(super) struct SocketTask {
     socket: Socket,
-    orders: mpsc::Receiver<SendOrder>,
-    shared: Arc<Shared>,
+    orders: mpsc::Receiver<MessageToSend>,
+    shared: Arc<SharedConnection>,
     mask: CredentialMask,
     control: ControlCount,
 }
@@ -72,8 +72,8 @@ pub(super) struct SocketTask {
 impl SocketTask {
     pub(super) fn new(
         socket: Socket,
-        orders: mpsc::Receiver<SendOrder>,
-        shared: Arc<Shared>,
+        orders: mpsc::Receiver<MessageToSend>,
+        shared: Arc<SharedConnection>,
         mask: CredentialMask,
     ) -> Self {
         Self {
@@ -92,9 +92,9 @@ impl SocketTask {
             () = closing.cancelled() => "closed by the plugin".to_owned(),
             reason = self.serve() => reason,
         };
-        // Nothing is sent or received after this, whatever frames the server still sends.
+        // From now on nothing is sent, and frames that the server still sends are not received.
         self.orders.close();
-        self.shared.end(&reason);
+        self.shared.mark_ended(&reason);
         // Errors and the timeout are ignored, because the stream is dropped in any case.
         let _ = timeout(CLOSE_TIMEOUT, self.socket.close(None)).await;
     }
@@ -105,7 +105,8 @@ impl SocketTask {
         let mut pinged = heard;
         loop {
             let has_room = self.shared.has_room();
-            // Nothing is read while the queue is full, so the server does not count as silent.
+            // The host does not read while the queue is full, so this time does not count as
+            // silence of the server.
             if !has_room {
                 heard = Instant::now();
             }
@@ -129,7 +130,7 @@ impl SocketTask {
                 }
                 message = self.socket.next(), if has_room => {
                     heard = Instant::now();
-                    if let Err(why) = self.take_in(message) {
+                    if let Err(why) = self.handle_frame(message) {
                         return why;
                     }
                 }
@@ -147,7 +148,7 @@ impl SocketTask {
     async fn write(&mut self, message: Message) -> Result<(), String> {
         match timeout(SEND_TIMEOUT, self.socket.send(message)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(end_reason(&error)),
+            Ok(Err(error)) => Err(connection_end_reason(&error)),
             Err(_) => Err(format!(
                 "the server did not accept a message within {SEND_TIMEOUT:?}"
             )),
@@ -155,10 +156,10 @@ impl SocketTask {
     }
 
     /// Handles one received frame. The error is the reason why the connection ends.
-    fn take_in(&mut self, came: Option<Result<Message, WireError>>) -> Result<(), String> {
+    fn handle_frame(&mut self, came: Option<Result<Message, WireError>>) -> Result<(), String> {
         let frame = match came {
             None => return Err("the server closed the connection".to_owned()),
-            Some(Err(error)) => return Err(end_reason(&error)),
+            Some(Err(error)) => return Err(connection_end_reason(&error)),
             Some(Ok(Message::Close(why))) => {
                 return Err(match why {
                     Some(why) => format!(
@@ -170,7 +171,7 @@ impl SocketTask {
                 });
             }
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {
-                return match self.control.is_flood(Instant::now()) {
+                return match self.control.count_control_frame(Instant::now()) {
                     true => Err(format!(
                         "the server sent more than {MAX_CONTROL_FRAMES} pings or pongs within {CONTROL_PERIOD:?}"
                     )),
@@ -184,13 +185,13 @@ impl SocketTask {
                     .unwrap_or_else(|| bytes.to_vec()),
             ),
         };
-        self.shared.arrive(frame);
+        self.shared.queue_message(frame);
         Ok(())
     }
 }
 
 /// Returns the reason why the library ended the connection.
-fn end_reason(error: &WireError) -> String {
+fn connection_end_reason(error: &WireError) -> String {
     match error {
         WireError::ConnectionClosed | WireError::AlreadyClosed => {
             "the server closed the connection".to_owned()
@@ -202,6 +203,6 @@ fn end_reason(error: &WireError) -> String {
             "the server broke the connection off".to_owned()
         }
         WireError::Io(error) => format!("the connection broke off: {error}"),
-        other => format!("the server does not keep to the protocol: {other}"),
+        other => format!("the server violated the WebSocket protocol: {other}"),
     }
 }

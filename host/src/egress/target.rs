@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use reqwest::Url;
 
-use super::address::{self, Class};
+use super::address::{self, AddressClass};
 use super::error::{Error, ErrorKind};
 use super::resolve::Resolve;
 use crate::grant::{Granted, Scheme};
@@ -33,14 +33,14 @@ pub(super) struct RequestTarget {
     pub(super) port: u16,
 }
 
-/// Classes of addresses that the grants allow for a target.
+/// Whether a plugin may connect to public and to private addresses of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AllowedAddresses {
     public: bool,
     private: bool,
 }
 
-fn bad_target(text: impl Into<String>) -> Error {
+fn target_error(text: impl Into<String>) -> Error {
     Error::new(ErrorKind::Url, text)
 }
 
@@ -48,15 +48,15 @@ impl RequestTarget {
     /// Parses a URL. Errors do not quote it, because it may contain a password.
     pub(super) fn parse_target(text: &str) -> Result<Self, Error> {
         if text.len() > MAX_URL_BYTES {
-            return Err(bad_target(format!(
+            return Err(target_error(format!(
                 "the URL has {} bytes, at most {MAX_URL_BYTES} are allowed",
                 text.len()
             )));
         }
         if text.chars().any(char::is_control) {
-            return Err(bad_target("the URL contains control characters"));
+            return Err(target_error("the URL contains control characters"));
         }
-        let url = Url::parse(text).map_err(|e| bad_target(format!("this is not a URL: {e}")))?;
+        let url = Url::parse(text).map_err(|e| target_error(format!("this is not a URL: {e}")))?;
         Self::new(url)
     }
 
@@ -68,7 +68,7 @@ impl RequestTarget {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("wss") => with("https", rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("ws") => with("http", rest),
             _ => {
-                return Err(bad_target(
+                return Err(target_error(
                     "the URL of a WebSocket begins with wss:// or ws://",
                 ));
             }
@@ -83,7 +83,7 @@ impl RequestTarget {
 
     /// Formats the target of a WebSocket for records, like [`RequestTarget::target_name`] but with
     /// the scheme `ws` or `wss`.
-    pub(super) fn socket_name(&self, verb: &str) -> String {
+    pub(super) fn socket_target_name(&self, verb: &str) -> String {
         let name = format!(
             "{}{}",
             self.origin().replacen("http", "ws", 1),
@@ -98,14 +98,14 @@ impl RequestTarget {
             "https" => Scheme::Https,
             "http" => Scheme::Http,
             other => {
-                return Err(bad_target(format!(
-                    "`{}` is not a scheme that can be requested; there are https and http",
+                return Err(target_error(format!(
+                    "the scheme `{}` is not supported; use https or http",
                     clean_line(other, 32)
                 )));
             }
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(bad_target(
+            return Err(target_error(
                 "a URL must not contain a user or a password; list a credential under [[network.credentials]]",
             ));
         }
@@ -113,16 +113,16 @@ impl RequestTarget {
         let name = url.host_str().unwrap_or_default();
         if let Some(name) = name.strip_suffix('.').map(str::to_owned) {
             url.set_host(Some(&name))
-                .map_err(|e| bad_target(format!("the host of the URL is invalid: {e}")))?;
+                .map_err(|e| target_error(format!("the host of the URL is invalid: {e}")))?;
         }
         let name = url.host_str().unwrap_or_default();
         let host = name.trim_start_matches('[').trim_end_matches(']');
         if host.parse::<IpAddr>().is_err() && host.split('.').any(str::is_empty) {
-            return Err(bad_target("the host of the URL has an empty label"));
+            return Err(target_error("the host of the URL has an empty label"));
         }
         let port = url.port_or_known_default().unwrap_or_default();
         if port == 0 {
-            return Err(bad_target("port 0 cannot be requested"));
+            return Err(target_error("port 0 cannot be requested"));
         }
         Ok(Self {
             scheme,
@@ -156,8 +156,8 @@ impl RequestTarget {
         format!("{}://{host}:{}", self.scheme.as_str(), self.port)
     }
 
-    /// Returns the classes of addresses that the grants allow for the target, or refuses the
-    /// target.
+    /// Returns the classes of addresses to which the plugin may connect for this target. Refuses
+    /// the target if it is not granted.
     ///
     /// For example, if the first pattern is granted under `hosts` and the second under `private`:
     ///
@@ -199,8 +199,8 @@ impl RequestTarget {
         Err(Error::new(ErrorKind::Host, text))
     }
 
-    /// Returns the addresses to connect to. The host is resolved once, and every address must be
-    /// allowed.
+    /// Returns the addresses to connect to. The host name is resolved once, and every address that
+    /// it has must be allowed.
     pub(super) async fn resolve_addresses(
         &self,
         allowed: AllowedAddresses,
@@ -215,7 +215,7 @@ impl RequestTarget {
         };
         if found.is_empty() || found.len() > MAX_ADDRESSES {
             let text = format!(
-                "`{}` has {} addresses, 1 to {MAX_ADDRESSES} are fine",
+                "`{}` has {} addresses, 1 to {MAX_ADDRESSES} are allowed",
                 self.host,
                 found.len()
             );
@@ -228,13 +228,13 @@ impl RequestTarget {
     }
 
     fn check_address(&self, address: IpAddr, allowed: AllowedAddresses) -> Result<(), Error> {
-        let kind = address::kind(address);
+        let kind = address::classify_address(address);
         let rule = match kind.class {
-            Class::Public if allowed.public => return Ok(()),
-            Class::Private if allowed.private => return Ok(()),
-            Class::Public => "list it under [network] hosts",
-            Class::Private => "list it under [network] private",
-            Class::Never => "no plugin may reach that",
+            AddressClass::Public if allowed.public => return Ok(()),
+            AddressClass::Private if allowed.private => return Ok(()),
+            AddressClass::Public => "list it under [network] hosts",
+            AddressClass::Private => "list it under [network] private",
+            AddressClass::Never => "no plugin may reach that",
         };
         let text = if self.host.parse::<IpAddr>().is_ok() {
             format!("`{address}` is {}; {rule}", kind.name)

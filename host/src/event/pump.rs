@@ -1,5 +1,6 @@
-//! Passes the events of a session to a watcher. Work never waits for the watcher, but the pause
-//! between two pieces of work waits until it has received all events.
+//! Passes the events of a session to a watcher. The work that emits the events never waits for the
+//! watcher, but before the next piece of work begins, the pump waits until the watcher has received
+//! all events.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -41,12 +42,12 @@ impl EventPump {
             tokio::select! {
                 biased;
                 done = &mut work => return done,
-                () = self.forward_one() => {}
+                () = self.forward_event() => {}
             }
         }
     }
 
-    /// Passes on the remaining events, but gives up [`GRACE`] after cancellation.
+    /// Passes on the remaining events. After cancellation, waits for the watcher at most [`GRACE`].
     pub(crate) async fn flush_events(&mut self, cancel: &CancellationToken) {
         let given_up = async {
             cancel.cancelled().await;
@@ -54,7 +55,7 @@ impl EventPump {
         };
         let all = async {
             while self.next.is_some() || !self.events.is_empty() {
-                self.forward_one().await;
+                self.forward_event().await;
             }
         };
         tokio::select! {
@@ -64,7 +65,7 @@ impl EventPump {
     }
 
     /// Passes one event on. Cancel-safe: no event is lost if the future is dropped.
-    async fn forward_one(&mut self) {
+    async fn forward_event(&mut self) {
         if self.next.is_none() {
             match self.events.recv().await {
                 Some(event) => self.next = Some(event),

@@ -26,8 +26,8 @@ use crate::point::trace::TraceRecord;
 /// Version of the stream, as stated in `session-opened`.
 pub const VERSION: u32 = 1;
 
-/// Fields that every event has. If an event has a field of its own with one of these names, both
-/// must have the same value, because the event's own field is not written.
+/// Names of the fields that every event has. If an event has its own field with one of these names,
+/// that field must have the same value, because only the common field is written.
 const COMMON: [&str; 6] = ["type", "at", "session", "agent", "turn", "step"];
 
 const MAIN: &str = "main";
@@ -67,7 +67,7 @@ impl Serialize for Stamped {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("type", self.event.name())?;
-        map.serialize_entry("at", &clock::to_text(self.at))?;
+        map.serialize_entry("at", &clock::format_timestamp(self.at))?;
         if let Some(session) = &self.session {
             map.serialize_entry("session", &**session)?;
         }
@@ -78,7 +78,7 @@ impl Serialize for Stamped {
             // Hook events are the most frequent, and converting one to a `Value` would take longer
             // than writing the rest of its line.
             Event::Hook { record } => serialize_record(record, &mut map)?,
-            event => serialize_own(event, &mut map)?,
+            event => serialize_fields(event, &mut map)?,
         }
         map.end()
     }
@@ -86,7 +86,7 @@ impl Serialize for Stamped {
 
 /// Writes the event's own fields without those in [`COMMON`], which are already written. A `turn`
 /// of the event, for example, equals the common one, and `#[serde(flatten)]` would write it twice.
-fn serialize_own<M: SerializeMap>(event: &Event, map: &mut M) -> Result<(), M::Error> {
+fn serialize_fields<M: SerializeMap>(event: &Event, map: &mut M) -> Result<(), M::Error> {
     let Value::Object(fields) = serde_json::to_value(event).map_err(M::Error::custom)? else {
         return Err(M::Error::custom("an event is an object"));
     };
@@ -99,7 +99,8 @@ fn serialize_own<M: SerializeMap>(event: &Event, map: &mut M) -> Result<(), M::E
     Ok(())
 }
 
-/// Writes the same as [`serialize_own`] for a hook event, but without a [`Value`].
+/// Writes the fields of a hook event as [`serialize_fields`] would, but without building a
+/// [`Value`].
 fn serialize_record<M: SerializeMap>(record: &TraceRecord, map: &mut M) -> Result<(), M::Error> {
     let TraceRecord {
         point,
@@ -158,8 +159,8 @@ pub fn schema() -> Schema {
     schema
 }
 
-/// Function that is called with every event, in the task that emits it. It must return quickly, and
-/// may be called concurrently for events of several agents.
+/// Function that is called with every event, in the task that emits the event. It must return
+/// quickly, and may be called concurrently for events of several agents.
 pub type Observer = Arc<dyn Fn(&Stamped) + Send + Sync>;
 
 /// Sender of an event stream. Cheap to clone.
@@ -169,7 +170,7 @@ pub struct Events {
     place: Arc<EventPosition>,
 }
 
-/// Listeners of the stream. The list is replaced as a whole instead of being changed, so that an
+/// Listeners of the stream. The list is never changed but replaced by a new one, so that an
 /// observer may subscribe while it is called.
 type Listeners = RwLock<Arc<[EventListener]>>;
 
@@ -181,7 +182,7 @@ enum EventListener {
 
 impl EventListener {
     /// Passes an event on. Returns whether the listener still exists.
-    fn pass_event(&self, stamped: Cow<'_, Stamped>) -> bool {
+    fn deliver_event(&self, stamped: Cow<'_, Stamped>) -> bool {
         match self {
             Self::Observer(observer) => {
                 observer(&stamped);
@@ -215,7 +216,7 @@ impl EventPosition {
     }
 
     /// Updates the position from an event.
-    fn learn_position(&self, event: &Event) {
+    fn update_position(&self, event: &Event) {
         match event {
             Event::SessionOpened { id, .. } => {
                 let _ = self.session.set(id.as_str().into());
@@ -229,10 +230,10 @@ impl EventPosition {
         }
     }
 
-    /// Returns agent, turn and step of an event. Hook and access records carry their own position:
-    /// they may arrive late, from a hook that runs in the background, and accesses of a plugin in a
-    /// subagent are reported through the handle of the session.
-    fn position_of(&self, event: &Event) -> (Arc<str>, u32, u32) {
+    /// Returns the agent, turn and step of an event. Hook and access records contain their own
+    /// position: a hook in the background may report late, and accesses of a plugin in a subagent
+    /// are reported through the handle of the session.
+    fn find_event_position(&self, event: &Event) -> (Arc<str>, u32, u32) {
         match event {
             Event::Hook { record } => (self.agent.clone(), record.turn, record.step),
             Event::Access { record } => {
@@ -262,21 +263,21 @@ impl Events {
     }
 
     /// Adds a receiver for future events. The channel is unbounded, because a slow listener must
-    /// not delay a turn, and the events of one turn are bounded by the output of a model.
+    /// not delay a turn. The output of the model limits the number of events of a turn.
     #[must_use]
     pub fn subscribe(&self) -> UnboundedReceiver<Stamped> {
         let (sender, receiver) = unbounded_channel();
-        self.set_listener(Some(EventListener::Channel(sender)));
+        self.replace_listeners(Some(EventListener::Channel(sender)));
         receiver
     }
 
     /// Registers a function that is called with every future event.
     pub fn observe(&self, observer: Observer) {
-        self.set_listener(Some(EventListener::Observer(observer)));
+        self.replace_listeners(Some(EventListener::Observer(observer)));
     }
 
     /// Adds a listener, and drops the listeners whose receivers are gone.
-    fn set_listener(&self, new: Option<EventListener>) {
+    fn replace_listeners(&self, new: Option<EventListener>) {
         let listeners = self.listeners.write();
         let mut listeners = listeners.unwrap_or_else(PoisonError::into_inner);
         let left = listeners.iter().filter(|listener| !listener.is_gone());
@@ -285,7 +286,7 @@ impl Events {
 
     /// Returns a sender for the events of a subagent.
     #[must_use]
-    pub fn of_subagent(&self, agent: &Arc<str>) -> Self {
+    pub fn sender_for_subagent(&self, agent: &Arc<str>) -> Self {
         Self {
             listeners: self.listeners.clone(),
             place: EventPosition::new(self.place.session.clone(), agent.clone()),
@@ -294,8 +295,8 @@ impl Events {
 
     /// Sends an event. Without listeners it is dropped: a closed terminal must not end a turn.
     pub fn emit(&self, event: Event) {
-        self.place.learn_position(&event);
-        let (agent, turn, step) = self.place.position_of(&event);
+        self.place.update_position(&event);
+        let (agent, turn, step) = self.place.find_event_position(&event);
         let listeners = self.listeners.read();
         let listeners = listeners.unwrap_or_else(PoisonError::into_inner).clone();
         let Some((last, others)) = listeners.split_last() else {
@@ -311,11 +312,11 @@ impl Events {
         };
         let mut is_any_gone = false;
         for listener in others {
-            is_any_gone |= !listener.pass_event(Cow::Borrowed(&stamped));
+            is_any_gone |= !listener.deliver_event(Cow::Borrowed(&stamped));
         }
-        is_any_gone |= !last.pass_event(Cow::Owned(stamped));
+        is_any_gone |= !last.deliver_event(Cow::Owned(stamped));
         if is_any_gone {
-            self.set_listener(None);
+            self.replace_listeners(None);
         }
     }
 }
@@ -329,7 +330,7 @@ impl Default for Events {
     }
 }
 
-debug_some!(Events, self, place = self.place);
+impl_partial_debug!(Events, self, place = self.place);
 
 #[cfg(test)]
 mod tests {
@@ -363,7 +364,7 @@ mod tests {
             let mut expected = Vec::new();
             let mut json = serde_json::Serializer::new(&mut expected);
             let mut map = json.serialize_map(None).unwrap();
-            serialize_own(&event, &mut map).unwrap();
+            serialize_fields(&event, &mut map).unwrap();
             SerializeMap::end(map).unwrap();
             let Event::Hook { record } = &event else {
                 unreachable!()
@@ -395,7 +396,7 @@ mod tests {
         });
         events.emit(turn_start(4));
         events.emit(Event::StepStart { step: 1 });
-        let inner = events.of_subagent(&"sub-1".into());
+        let inner = events.sender_for_subagent(&"sub-1".into());
         inner.emit(turn_start(1));
         inner.emit(Event::StepStart { step: 7 });
         inner.emit(notice());

@@ -1,4 +1,5 @@
-//! Derives the tree of a turn from its events: which part an event begins, ends, or belongs to.
+//! Derives the tree of a turn from its events: which part an event begins or ends, and which part
+//! contains it.
 //!
 //! The module must not know how a reader shows a part, for example as a span or as an indented
 //! line. Start from [`TurnPart`].
@@ -21,7 +22,8 @@ pub enum TurnPart {
 }
 
 impl TurnPart {
-    /// Returns the agent that contains the part. The part ends at the latest when this agent ends.
+    /// Returns the agent that the part belongs to. The part ends at the latest when this agent
+    /// ends.
     pub fn agent(&self) -> &Arc<str> {
         match self {
             Self::Agent(agent)
@@ -32,7 +34,7 @@ impl TurnPart {
     }
 
     /// Returns the part that begins with an event; `None` if the event begins none.
-    pub fn begun_part(stamped: &Stamped) -> Option<Self> {
+    pub fn part_begun_by_event(stamped: &Stamped) -> Option<Self> {
         let agent = stamped.agent.clone();
         match &stamped.event {
             Event::TurnStart { .. } => Some(Self::Agent(agent)),
@@ -46,7 +48,7 @@ impl TurnPart {
 
     /// Returns the part that ends with an event; `None` if the event ends none. A subagent ends
     /// with `subagent-end`, which comes after its `turn-end`.
-    pub fn ended_part(stamped: &Stamped) -> Option<Self> {
+    pub fn part_ended_by_event(stamped: &Stamped) -> Option<Self> {
         let agent = stamped.agent.clone();
         match &stamped.event {
             Event::TurnEnd { .. } if stamped.is_main() => Some(Self::Agent(agent)),

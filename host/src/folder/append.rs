@@ -1,4 +1,5 @@
-//! Appends to files, such as logs, at a cost that does not depend on the size of the file.
+//! Appends to files, such as logs, without rewriting the file, so the cost does not depend on its
+//! size.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -9,10 +10,10 @@ use super::whole::MAX_BYTES;
 use super::{FolderError, GrantedFolders, OpenOptions};
 
 impl GrantedFolders {
-    /// Whether the usage of `data` is known, so that an append need not count the directory first.
+    /// Whether the usage of the data directory is known, so that an append need not count it first.
     #[must_use]
-    pub fn is_counted(&self) -> bool {
-        self.usage.is_counted()
+    pub fn is_usage_counted(&self) -> bool {
+        self.usage.is_usage_counted()
     }
 
     /// Appends to a file, and creates it if needed; its directory must exist. Concurrent appends
@@ -24,7 +25,7 @@ impl GrantedFolders {
                 "at most {MAX_BYTES} bytes are added in one call"
             )));
         }
-        let place = self.find_place(path, true)?;
+        let place = self.resolve_path(path, true)?;
         let how = OpenOptions {
             write: true,
             create: true,
@@ -41,8 +42,8 @@ impl GrantedFolders {
         };
         // Another call that truncates or removes the file at the same time must not free quota that
         // this write still uses.
-        usage.note_opened(&file);
-        let _writing = usage.begin_writing(&file);
+        usage.register_open_file(&file);
+        let _writing = usage.register_write_in_progress(&file);
         usage.grow_usage(content.len() as u64)?;
         let mut left = content;
         let written = write_all(&file, &mut left);
@@ -51,7 +52,7 @@ impl GrantedFolders {
     }
 }
 
-/// Writes all of `left`. After an error, `left` is the unwritten rest.
+/// Writes all bytes of `left`. After an error, `left` contains the bytes that were not written.
 fn write_all(mut file: &std::fs::File, left: &mut &[u8]) -> io::Result<()> {
     while !left.is_empty() {
         match file.write(left) {

@@ -1,4 +1,4 @@
-//! Computes a number from the state of a file or directory, to detect that it has changed.
+//! Computes a number from the state of a file or directory; the number changes with the state.
 //!
 //! Only directories are opened. Of anything else, such as a pipe or a device, only the metadata is
 //! read. Start from [`GrantedFolders::state_of`].
@@ -10,25 +10,25 @@ use cap_std::fs::{Dir, Metadata, MetadataExt};
 
 use super::{FolderError, GrantedFolders, MAX_ENTRIES, OpenOptions};
 
-/// State of a path that does not exist. Every other state is odd.
+/// State number of a path that does not exist. The numbers of all other states are odd.
 const ABSENT: u64 = 0;
 
 impl GrantedFolders {
     /// Returns a number that changes when the file, or an entry of the directory, changes. Entries
-    /// of subdirectories do not count. A path that does not exist also has a state. Blocks.
+    /// of subdirectories are ignored. A path that does not exist has a state too. Blocks.
     ///
     /// # Errors
     /// The path was not granted or leads out of the granted directory, or the directory has too
     /// many entries.
     pub fn state_of(&self, path: &str) -> Result<u64, FolderError> {
-        match self.look_at(path) {
+        match self.compute_change_marker(path) {
             Err(FolderError::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(ABSENT),
             looked => looked,
         }
     }
 
-    fn look_at(&self, path: &str) -> Result<u64, FolderError> {
-        let place = self.find_place(path, true)?;
+    fn compute_change_marker(&self, path: &str) -> Result<u64, FolderError> {
+        let place = self.resolve_path(path, true)?;
         let metadata = place.metadata()?;
         let mut state = hash_entry("", &metadata);
         if metadata.is_dir() {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::beneath::ESCAPE;
+use crate::beneath::ESCAPE_ERROR;
 
 /// Error of an operation on a file or directory. The texts are for the plugin and for the trace,
 /// and contain no paths of the host.
@@ -23,8 +23,8 @@ pub enum FolderError {
     /// The directory was granted for reading only.
     #[error("the folder was granted to read, not to write")]
     ReadOnly,
-    /// The path controls which programs run: `.rind` configures Rind, and `.git` decides which
-    /// programs git runs. A file named `HEAD` would turn any directory into a repository. Plugins
+    /// The path decides which programs Rind or git runs: `.rind` configures Rind, `.git` names
+    /// programs for git, and a file named `HEAD` can turn a directory into a repository. Plugins
     /// must not write there.
     #[error(
         "`.rind`, `.git`, other repositories and files named `HEAD` control Rind and git in this project; plugins cannot \
@@ -79,7 +79,7 @@ pub enum FolderError {
 }
 
 impl FolderError {
-    /// Whether the operation was refused, as opposed to allowed but failed.
+    /// Whether the host refused the operation. If false, the operation was allowed but failed.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         match self {
@@ -101,7 +101,7 @@ impl FolderError {
 impl From<rustix::io::Errno> for FolderError {
     fn from(errno: rustix::io::Errno) -> Self {
         match errno {
-            ESCAPE => Self::Escape,
+            ESCAPE_ERROR => Self::Escape,
             rustix::io::Errno::LOOP => Self::Loop,
             errno => Self::Io(errno.into()),
         }

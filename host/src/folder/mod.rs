@@ -2,8 +2,8 @@
 //!
 //! This module resolves paths, decides whether they may be read or written, and enforces the quota
 //! of the plugin's `data` directory. Every path is resolved relative to open handles, without
-//! leaving the granted directory. It must not know the implementation of a plugin, nor which
-//! interface calls. All functions block.
+//! leaving the granted directory. The module must not know how a plugin is implemented, nor which
+//! interface the plugin calls. All functions block.
 //!
 //! Start from [`GrantedFolders`].
 
@@ -23,9 +23,9 @@ use std::sync::{Arc, OnceLock};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
-use crate::beneath::{MissingParents, real_path, walk_beneath};
-use crate::disk::private_folder;
-use crate::git::is_reserved;
+use crate::beneath::{MissingParents, real_path, walk_path_beneath};
+use crate::disk::create_private_folder;
+use crate::git::is_reserved_repository_path;
 use crate::grant::{Access, Folder, Granted, Root};
 use crate::paths::PROJECT_FOLDER;
 
@@ -33,7 +33,7 @@ pub use error::FolderError;
 pub use open::{OpenOptions, OpenedNode};
 pub use quota::{FolderQuota, FolderUsage};
 pub use resolved::ResolvedPath;
-pub use whole::{FolderEntry, FolderEntryKind, MAX_BYTES, MAX_ENTRIES, n_entries};
+pub use whole::{FolderEntry, FolderEntryKind, MAX_BYTES, MAX_ENTRIES, count_entries};
 
 /// Locations of one plugin's directories on this machine.
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ pub enum FolderBase {
         names: Vec<String>,
         folder: Arc<File>,
     },
-    /// The empty directory, for a plugin without a usable granted one.
+    /// An empty directory, for a plugin that was granted no directory or none that exists.
     Nowhere,
 }
 
@@ -108,8 +108,8 @@ impl GrantedFolders {
     #[must_use]
     pub fn new(granted: &Granted, places: FolderPlaces) -> Self {
         let folders = granted.folders();
-        // A grant inside a wider one with the same access is redundant. It would only prevent
-        // moving files from one to the other.
+        // Skip a grant inside a wider one with the same access: it permits nothing more, and would
+        // prevent moving files from one granted directory to the other.
         let is_needed = |(access, folder): &&(Access, Folder)| {
             let wider = folders
                 .iter()
@@ -140,16 +140,16 @@ impl GrantedFolders {
             .map(|grant| (grant.access, &grant.folder))
     }
 
-    /// Opens every granted directory that can be opened, so that later calls need not wait for it.
+    /// Opens all granted directories that can be opened, so that later calls need not open them.
     /// May block.
-    pub fn open_all(&self) {
+    pub fn open_all_granted_folders(&self) {
         // Errors are ignored here: opening is tried again on use, and reports its error then.
         (0..self.grants.len()).for_each(|number| drop(self.open_granted(number)));
     }
 
     /// Whether every granted directory is open.
     #[must_use]
-    pub fn are_open(&self) -> bool {
+    pub fn are_all_granted_folders_open(&self) -> bool {
         self.grants.iter().all(|grant| grant.opened.get().is_some())
     }
 
@@ -163,7 +163,7 @@ impl GrantedFolders {
         match base {
             FolderBase::Granted(number) => Ok(self.open_granted(*number)?.file.clone()),
             FolderBase::Below { folder, .. } => Ok(folder.clone()),
-            FolderBase::Nowhere => self.empty(),
+            FolderBase::Nowhere => self.open_empty_folder(),
         }
     }
 
@@ -189,7 +189,7 @@ impl GrantedFolders {
             FolderBase::Below { grant, names, .. } => (Some(*grant), names.clone()),
             FolderBase::Nowhere => (None, Vec::new()),
         };
-        let walked = walk_beneath(&*start, path, follow, MissingParents::Refused)?;
+        let walked = walk_path_beneath(&*start, path, follow, MissingParents::Refused)?;
         names.extend(walked.names);
         let grant = number.map(|number| &self.grants[number]);
         let root = grant.map(|grant| grant.folder.root);
@@ -197,11 +197,11 @@ impl GrantedFolders {
             && (names
                 .first()
                 .is_some_and(|name| name.eq_ignore_ascii_case(PROJECT_FOLDER))
-                // Git runs programs that its hooks and settings name, at the user's next command.
-                // Only a grant for a directory inside `.git` allows writing there.
+                // Git runs programs that the hooks and settings in `.git` name, when the user next
+                // calls it. Only a grant for a directory inside `.git` allows writing there.
                 || (grant.is_some_and(|grant| grant.access != Access::Read)
-                    && is_reserved(&self.places.workspace, &names, grant.map_or(0, FolderGrant::depth))));
-        let access = grant.map_or(Access::Read, |grant| self.access_below(grant, &names));
+                    && is_reserved_repository_path(&self.places.workspace, &names, grant.map_or(0, FolderGrant::depth))));
+        let access = grant.map_or(Access::Read, |grant| self.access_at_path(grant, &names));
         Ok(ResolvedPath {
             folder: walked.folder,
             name: walked.name,
@@ -217,10 +217,10 @@ impl GrantedFolders {
         })
     }
 
-    /// Whether a granted directory lies below `place`. Moving `place` away would then change which
+    /// Whether another granted directory is inside `place`. Moving `place` would then change which
     /// files the plugin may write.
     #[must_use]
-    pub fn holds_a_grant(&self, place: &ResolvedPath) -> bool {
+    pub fn contains_grant(&self, place: &ResolvedPath) -> bool {
         self.grants.iter().any(|grant| {
             Some(grant.folder.root) == place.root
                 && grant.folder.below.len() > place.names.len()
@@ -228,7 +228,7 @@ impl GrantedFolders {
         })
     }
 
-    /// Returns the index of the most specific grant for a path, by its components alone.
+    /// Returns the index of the most specific grant for a path, without resolving symlinks.
     fn find_grant(&self, root: Root, names: &[String]) -> Option<usize> {
         let holds = |grant: &FolderGrant| {
             grant.folder.root == root && names.starts_with(&grant.folder.below)
@@ -239,9 +239,9 @@ impl GrantedFolders {
             .map(|(number, _)| number)
     }
 
-    /// Returns the access to the path `names`, which was reached through `grant`: the access of the
-    /// most specific grant for that path.
-    fn access_below(&self, grant: &FolderGrant, names: &[String]) -> Access {
+    /// Returns the access to the path `names`, which was resolved through `grant`. The most
+    /// specific grant that contains the path decides.
+    fn access_at_path(&self, grant: &FolderGrant, names: &[String]) -> Access {
         self.find_grant(grant.folder.root, names)
             .map_or(grant.access, |number| self.grants[number].access)
     }
@@ -259,16 +259,16 @@ impl GrantedFolders {
     }
 
     fn open_data(&self) -> Result<OpenFolder, FolderError> {
-        private_folder(&self.places.data)?;
+        create_private_folder(&self.places.data)?;
         Ok(OpenFolder {
-            file: Arc::new(open_path(&self.places.data)?),
+            file: Arc::new(open_folder_path(&self.places.data)?),
             names: Vec::new(),
         })
     }
 
-    /// Creates a granted directory of the workspace that does not exist, with its parents. A plugin
-    /// that was granted only this directory could otherwise never write there. Returns whether it
-    /// was created. Blocks.
+    /// Creates a granted directory of the workspace that does not exist, and its parents. A plugin
+    /// that was granted only this directory could otherwise never write there. Returns whether the
+    /// directory was created. Blocks.
     ///
     /// # Errors
     /// The directory is read-only or overlaps Rind's own directories, or a symlink or file has the
@@ -287,21 +287,23 @@ impl GrantedFolders {
         }
         let root = self.places.workspace.canonicalize()?;
         let path = grant.folder.below.join("/");
-        let start = open_path(&root)?;
+        let start = open_folder_path(&root)?;
         // Check the location before creating anything.
-        let walked = walk_beneath(&start, &path, true, MissingParents::Named)?;
-        self.check_apart(&root, &walked.names, &grant.folder)?;
-        let walked = walk_beneath(&start, &path, true, MissingParents::Made)?;
+        let walked = walk_path_beneath(&start, &path, true, MissingParents::Named)?;
+        self.check_no_overlap(&root, &walked.names, &grant.folder)?;
+        let walked = walk_path_beneath(&start, &path, true, MissingParents::Made)?;
         match walked.folder.create_dir(&walked.name) {
-            // Another process created it, or a symlink has its name; opening it shows which.
+            // Another process created the directory, or a symlink has this name; opening the path
+            // below shows which.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }
         self.open_granted(*number).map(|_| true)
     }
 
-    /// Refuses a directory of the workspace that contains one of Rind's own or is inside one.
-    fn check_apart(
+    /// Refuses a directory of the workspace that contains one of Rind's own directories or is
+    /// inside one.
+    fn check_no_overlap(
         &self,
         root: &Path,
         names: &[String],
@@ -329,8 +331,13 @@ impl GrantedFolders {
             path if path.is_empty() => ".".to_owned(),
             path => path + "/",
         };
-        let walked = walk_beneath(&open_path(&root)?, &path, true, MissingParents::Refused)?;
-        self.check_apart(&root, &walked.names, folder)?;
+        let walked = walk_path_beneath(
+            &open_folder_path(&root)?,
+            &path,
+            true,
+            MissingParents::Refused,
+        )?;
+        self.check_no_overlap(&root, &walked.names, folder)?;
         let opened = walked.folder.open_dir(&walked.name);
         let folder = opened.map_err(|error| match error.kind() {
             io::ErrorKind::NotADirectory => FolderError::GrantedFile {
@@ -344,16 +351,16 @@ impl GrantedFolders {
         })
     }
 
-    fn empty(&self) -> Result<Arc<File>, FolderError> {
+    fn open_empty_folder(&self) -> Result<Arc<File>, FolderError> {
         if let Some(folder) = self.empty.get() {
             return Ok(folder.clone());
         }
-        private_folder(&self.places.empty)?;
-        let folder = Arc::new(open_path(&self.places.empty)?);
+        create_private_folder(&self.places.empty)?;
+        let folder = Arc::new(open_folder_path(&self.places.empty)?);
         Ok(self.empty.get_or_init(|| folder).clone())
     }
 }
 
-fn open_path(path: &Path) -> io::Result<File> {
+fn open_folder_path(path: &Path) -> io::Result<File> {
     Ok(Dir::open_ambient_dir(path, ambient_authority())?.into_std_file())
 }

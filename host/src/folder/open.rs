@@ -34,14 +34,15 @@ pub struct OpenOptions {
 /// An open file or directory.
 #[derive(Debug)]
 pub struct OpenedNode {
-    /// Handle of the file. If it is kept for writing, report it to
-    /// [`super::FolderUsage::note_opened`].
+    /// Handle of the file. If it stays open for writing, report it to
+    /// [`super::FolderUsage::register_open_file`].
     pub file: File,
     /// Whether it is a directory.
     pub is_folder: bool,
 }
 
-/// Number of attempts to create a file that something else creates between the check and the open.
+/// Maximum number of attempts to create a file. An attempt fails if another process creates the
+/// file between the check and the open.
 const TRIES: usize = 3;
 
 impl ResolvedPath {
@@ -66,7 +67,7 @@ impl ResolvedPath {
 
     fn try_open(&self, how: OpenOptions) -> Result<OpenedNode, FolderError> {
         let before = match self.metadata() {
-            Ok(metadata) => Some(check_kind(&metadata, self, how).map(|()| metadata)?),
+            Ok(metadata) => Some(check_file_type(&metadata, self, how).map(|()| metadata)?),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(error.into()),
         };
@@ -102,14 +103,14 @@ impl ResolvedPath {
             return Err(FolderError::Special);
         }
         if let Some(usage) = usage.filter(|_| metadata.is_file()) {
-            // Counts the directory on first use. Here on a blocking thread, so that later writes
-            // need not count it.
+            // Count the usage of the directory now, on a blocking thread, so that later writes need
+            // not.
             usage.charge_quota(0, 0)?;
         }
         if how.truncate && metadata.is_file() && metadata.len() > 0 {
             file.set_len(0)?;
             if let Some(usage) = usage {
-                usage.note_shrunk(&file, metadata.len());
+                usage.credit_truncation(&file, metadata.len());
             }
         }
         Ok(OpenedNode {
@@ -121,7 +122,7 @@ impl ResolvedPath {
 
 /// Checks the type of a file before it is opened: opening a pipe waits for its other end, and
 /// opening a device can have side effects.
-fn check_kind(
+fn check_file_type(
     metadata: &Metadata,
     place: &ResolvedPath,
     how: OpenOptions,
@@ -149,8 +150,9 @@ fn check_kind(
     Ok(())
 }
 
-/// Returns the flags for `open`. `O_TRUNC` is left out, because the file is truncated only once its
-/// type is known. `O_NONBLOCK` protects against a pipe that is swapped in.
+/// Returns the flags for `open`. `O_TRUNC` is left out, because the type of the file must be
+/// checked before it is truncated. With `O_NONBLOCK`, the call does not wait if a pipe has replaced
+/// the file.
 fn open_flags(how: OpenOptions, before: Option<&Metadata>) -> OFlags {
     let common = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let is_written = how.write || how.truncate || how.create;

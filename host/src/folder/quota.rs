@@ -1,9 +1,9 @@
-//! Enforces the quota of a plugin's `data` directory, which is counted once and then updated by
+//! Enforces the quota of a plugin's `data` directory. Its usage is counted once and then updated by
 //! every write.
 //!
-//! The `files` import, WASI, and all instances of a plugin in the process share one count. It
-//! counts file lengths, not blocks, so that a sparse file costs as much as it could grow to. A
-//! hard-linked file counts once in bytes, and once per name in files.
+//! The `files` import, WASI, and all instances of a plugin in the process share one count. File
+//! lengths are counted, not blocks, so that a sparse file counts with the size to which it could
+//! grow. A file with several hard links counts once in bytes, and once per name in files.
 //!
 //! Start from [`FolderUsage`].
 
@@ -43,7 +43,7 @@ impl FolderQuota {
 
     /// Returns the quota for a manifest's `[limits]`.
     #[must_use]
-    pub fn quota_of(bytes: Option<u64>, files: Option<u64>) -> Self {
+    pub fn quota_from_limits(bytes: Option<u64>, files: Option<u64>) -> Self {
         Self {
             bytes: bytes.unwrap_or(Self::DEFAULT_BYTES).min(Self::MAX_BYTES),
             files: files.unwrap_or(Self::DEFAULT_FILES).min(Self::MAX_FILES),
@@ -51,17 +51,17 @@ impl FolderQuota {
     }
 }
 
-/// Minimum time between two counts of a full directory. It is counted again because files may have
-/// been removed without the host.
+/// Minimum time between two counts of a full directory. It is counted again because other programs
+/// may have removed files.
 const RECOUNT_AFTER: Duration = Duration::from_millis(250);
 
 /// Maximum depth of counted directories. A deeper directory exceeds any quota.
 const MAX_DEPTH: usize = 128;
 
 /// Device and inode, which identify a file under all of its names.
-type Identity = (u64, u64);
+type FileIdentity = (u64, u64);
 
-fn file_identity(file: &File) -> io::Result<Identity> {
+fn file_identity(file: &File) -> io::Result<FileIdentity> {
     let metadata = file.metadata()?;
     Ok((metadata.dev(), metadata.ino()))
 }
@@ -83,14 +83,15 @@ struct UsageState {
     /// removed while open or truncated during a write.
     is_stale: bool,
     /// Open files. Removing one frees nothing until its last handle is closed.
-    open: Vec<(Identity, Weak<File>)>,
+    open: Vec<(FileIdentity, Weak<File>)>,
     /// Files with a write in progress. Truncating such a file is not credited, because the write
     /// may land before or after.
-    writing: Vec<(Identity, Weak<()>)>,
+    writing: Vec<(FileIdentity, Weak<()>)>,
 }
 
 impl FolderUsage {
-    /// Returns the shared count of `folder` in this process. The quota is that of the first caller.
+    /// Returns the usage of `folder`, which all callers in this process share. The quota of the
+    /// first caller applies.
     #[must_use]
     pub fn shared_usage(folder: PathBuf, quota: FolderQuota) -> Arc<Self> {
         static COUNTS: Mutex<Option<HashMap<PathBuf, Weak<FolderUsage>>>> = Mutex::new(None);
@@ -109,40 +110,41 @@ impl FolderUsage {
         usage
     }
 
-    /// Charges the quota, completely or not at all. May walk the directory, so it must not run on
-    /// an async thread. [`Self::grow_usage`] never walks the directory.
+    /// Adds to the usage if the quota allows all of it; otherwise changes nothing. May read the
+    /// directory tree, so it must not run on an async thread; [`Self::grow_usage`] never does that.
     pub fn charge_quota(&self, bytes: u64, files: u64) -> Result<(), FolderError> {
         let mut state = lock(&self.state);
         let is_due =
             |state: &UsageState| state.counted.is_none_or(|at| at.elapsed() > RECOUNT_AFTER);
         if state.counted.is_none() || state.is_stale && is_due(&state) {
-            self.count_space(&mut state);
+            self.recount_usage(&mut state);
         }
-        if self.take_space(&mut state, bytes, files) {
+        if self.reserve_space(&mut state, bytes, files) {
             return Ok(());
         }
         if is_due(&state) {
-            self.count_space(&mut state);
-            if self.take_space(&mut state, bytes, files) {
+            self.recount_usage(&mut state);
+            if self.reserve_space(&mut state, bytes, files) {
                 return Ok(());
             }
         }
-        Err(self.full())
+        Err(self.quota_error())
     }
 
     /// Whether the directory was counted, and the count is still valid.
     #[must_use]
-    pub fn is_counted(&self) -> bool {
+    pub fn is_usage_counted(&self) -> bool {
         let state = lock(&self.state);
         state.counted.is_some() && !state.is_stale
     }
 
-    /// Charges the growth of a file that is already open, completely or not at all.
+    /// Adds the growth of a file that is already open to the usage if the quota allows all of it;
+    /// otherwise changes nothing.
     pub fn grow_usage(&self, bytes: u64) -> Result<(), FolderError> {
-        if self.take_space(&mut lock(&self.state), bytes, 0) {
+        if self.reserve_space(&mut lock(&self.state), bytes, 0) {
             Ok(())
         } else {
-            Err(self.full())
+            Err(self.quota_error())
         }
     }
 
@@ -154,7 +156,7 @@ impl FolderUsage {
     }
 
     /// Registers an open file, so that removing it frees nothing before it is closed.
-    pub fn note_opened(&self, file: &Arc<File>) {
+    pub fn register_open_file(&self, file: &Arc<File>) {
         let Ok(identity) = file_identity(file) else {
             return;
         };
@@ -166,7 +168,7 @@ impl FolderUsage {
     /// Registers a write in progress, until the returned value is dropped. Call it before charging
     /// the write.
     #[must_use]
-    pub fn begin_writing(&self, file: &File) -> Option<Arc<()>> {
+    pub fn register_write_in_progress(&self, file: &File) -> Option<Arc<()>> {
         let identity = file_identity(file).ok()?;
         let mark = Arc::new(());
         let mut state = lock(&self.state);
@@ -175,12 +177,12 @@ impl FolderUsage {
         Some(mark)
     }
 
-    /// Credits the quota after an open file was truncated. During a write to the file nothing is
-    /// credited, and the directory is counted again later.
-    pub fn note_shrunk(&self, file: &File, bytes: u64) {
+    /// Subtracts `bytes` from the usage after an open file was truncated. If a write to the file is
+    /// in progress, nothing is subtracted, and the directory is counted again later.
+    pub fn credit_truncation(&self, file: &File, bytes: u64) {
         let identity = file_identity(file);
         let mut state = lock(&self.state);
-        let is_it = |(written, mark): &(Identity, Weak<()>)| {
+        let is_it = |(written, mark): &(FileIdentity, Weak<()>)| {
             mark.strong_count() > 0 && identity.as_ref().is_ok_and(|own| own == written)
         };
         if identity.is_err() || state.writing.iter().any(is_it) {
@@ -190,13 +192,14 @@ impl FolderUsage {
         }
     }
 
-    /// Returns the number of bytes that removing a name of a file frees: 0 while the file is open
-    /// or has other names.
+    /// Returns the number of bytes that are freed when one name of a file is removed: 0 while the
+    /// file is open or has other names.
     pub(super) fn freed_bytes(&self, metadata: &cap_std::fs::Metadata) -> u64 {
         let identity = (metadata.dev(), metadata.ino());
         let mut state = lock(&self.state);
-        let is_it =
-            |(open, file): &(Identity, Weak<File>)| *open == identity && file.strong_count() > 0;
+        let is_it = |(open, file): &(FileIdentity, Weak<File>)| {
+            *open == identity && file.strong_count() > 0
+        };
         let is_open = state.open.iter().any(is_it);
         state.is_stale |= is_open;
         if is_open || metadata.nlink() > 1 || !metadata.is_file() {
@@ -206,14 +209,14 @@ impl FolderUsage {
         }
     }
 
-    fn full(&self) -> FolderError {
+    fn quota_error(&self) -> FolderError {
         FolderError::Full {
             bytes: self.quota.bytes,
             files: self.quota.files,
         }
     }
 
-    fn take_space(&self, state: &mut UsageState, bytes: u64, files: u64) -> bool {
+    fn reserve_space(&self, state: &mut UsageState, bytes: u64, files: u64) -> bool {
         let total = (
             state.bytes.saturating_add(bytes),
             state.files.saturating_add(files),
@@ -229,11 +232,11 @@ impl FolderUsage {
         is_fine
     }
 
-    fn count_space(&self, state: &mut UsageState) {
+    fn recount_usage(&self, state: &mut UsageState) {
         let mut seen = HashSet::new();
         let mut total = (0, 0);
         if let Ok(folder) = Dir::open_ambient_dir(&self.folder, ambient_authority()) {
-            self.add_folder(&folder, MAX_DEPTH, &mut seen, &mut total);
+            self.add_folder_usage(&folder, MAX_DEPTH, &mut seen, &mut total);
         }
         for (identity, file) in &state.open {
             if let Some(metadata) = file.upgrade().and_then(|file| file.metadata().ok())
@@ -248,11 +251,11 @@ impl FolderUsage {
         state.is_stale = false;
     }
 
-    fn add_folder(
+    fn add_folder_usage(
         &self,
         folder: &Dir,
         depth: usize,
-        seen: &mut HashSet<Identity>,
+        seen: &mut HashSet<FileIdentity>,
         total: &mut (u64, u64),
     ) {
         let Ok(entries) = folder.entries() else {
@@ -270,7 +273,7 @@ impl FolderUsage {
             if metadata.is_dir() {
                 match entry.open_dir() {
                     Ok(_) if depth == 0 => total.0 = u64::MAX / 2,
-                    Ok(folder) => self.add_folder(&folder, depth - 1, seen, total),
+                    Ok(folder) => self.add_folder_usage(&folder, depth - 1, seen, total),
                     Err(_) => {}
                 }
             } else if metadata.is_file()
@@ -297,14 +300,14 @@ mod tests {
         let file = File::create(folder.path().join("a")).unwrap();
         usage.charge_quota(0, 1).unwrap();
         usage.grow_usage(60).unwrap();
-        let mark = usage.begin_writing(&file);
-        usage.note_shrunk(&file, 60);
+        let mark = usage.register_write_in_progress(&file);
+        usage.credit_truncation(&file, 60);
         // The pending write lands now.
         file.set_len(60).unwrap();
         assert!(usage.grow_usage(60).is_err());
         drop(mark);
         file.set_len(0).unwrap();
-        usage.note_shrunk(&file, 60);
+        usage.credit_truncation(&file, 60);
         assert!(usage.grow_usage(60).is_ok());
     }
 

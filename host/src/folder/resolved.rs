@@ -1,7 +1,7 @@
 //! Defines a resolved path: one name in one open directory, with the access that is allowed there.
 //!
-//! Operations use the directory handle and follow no symlink, so a path that was checked cannot
-//! lead elsewhere later. Start from [`ResolvedPath`].
+//! Operations use the directory handle and follow no symlink, so no operation can reach another
+//! path than the one that was checked. Start from [`ResolvedPath`].
 
 use std::io;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use rustix::io::Errno;
 use super::{FolderError, FolderUsage};
 use crate::grant::{Access, Root};
 
-/// Maximum number of path components from the root to a path that may be written. Counting and
-/// removing directories recurse once per level.
+/// Maximum number of path components from the root to a path that may be written, because the
+/// functions that count and remove directories recurse once per level.
 const MAX_DEPTH: usize = 64;
 
 /// A resolved path: one name in one open directory. Operations on the name follow no symlink, so
@@ -123,7 +123,7 @@ impl ResolvedPath {
 
     /// Refuses to create a symlink to `target` at this path if it would lead out of the granted
     /// directory. Only the components of `target` are checked, not the symlinks in it.
-    pub fn check_link(&self, target: &str) -> Result<(), FolderError> {
+    pub fn check_symlink_target(&self, target: &str) -> Result<(), FolderError> {
         if target.starts_with('/') {
             return Err(FolderError::Escape);
         }
@@ -138,8 +138,8 @@ impl ResolvedPath {
         Ok(())
     }
 
-    /// Credits the quota for a file that was removed or replaced.
-    pub fn note_removed(&self, before: Option<&Metadata>) {
+    /// Subtracts a file that was removed or replaced from the usage.
+    pub fn credit_removed_file(&self, before: Option<&Metadata>) {
         if let (Some(usage), Some(before)) = (&self.usage, before) {
             usage.credit_quota(usage.freed_bytes(before), 1);
         }
@@ -154,8 +154,8 @@ impl ResolvedPath {
         }
     }
 
-    /// Checks that this path may be renamed to `new`. Returns the metadata of the file that would
-    /// be replaced. [`Self::refresh_metadata`] must have been called on both.
+    /// Checks that this path may be renamed to `new`. Returns the metadata of the file that the
+    /// rename replaces. Call [`Self::refresh_metadata`] on both paths first.
     pub fn check_rename<'a>(&self, new: &'a Self) -> Result<Option<&'a Metadata>, FolderError> {
         self.check_same_grant(new)?;
         let old = self.before().ok_or(Errno::NOENT)?;

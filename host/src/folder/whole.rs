@@ -59,7 +59,7 @@ impl GrantedFolders {
         let OpenedNode {
             mut file,
             is_folder,
-        } = self.find_place(path, true)?.open_node(how)?;
+        } = self.resolve_path(path, true)?.open_node(how)?;
         if is_folder {
             return Err(Errno::ISDIR.into());
         }
@@ -77,7 +77,7 @@ impl GrantedFolders {
                 "at most {MAX_BYTES} bytes are written in one call"
             )));
         }
-        let place = self.find_place(path, true)?;
+        let place = self.resolve_path(path, true)?;
         place.check_write()?;
         if place.is_folder_wanted {
             return Err(Errno::ISDIR.into());
@@ -97,7 +97,7 @@ impl GrantedFolders {
         let permissions = old.map(|old| old.permissions());
         let (folder, name, id) = (place.folder(), place.name(), new_id());
         let put = replace_file(folder, name, content, permissions, false, &id);
-        charge.settle_charge(put.is_ok());
+        charge.apply_charge(put.is_ok());
         Ok(put?)
     }
 
@@ -108,7 +108,7 @@ impl GrantedFolders {
             folder: true,
             ..OpenOptions::default()
         };
-        let opened = self.find_place(path, true)?.open_node(how)?;
+        let opened = self.resolve_path(path, true)?.open_node(how)?;
         let folder = cap_std::fs::Dir::from_std_file(opened.file.try_clone()?);
         let mut entries = Vec::new();
         for entry in folder.entries()? {
@@ -147,7 +147,7 @@ impl GrantedFolders {
         self.make_folder(&base)?;
         let above = self.grants[number].folder.below.len();
         for n in above + 1..=names.len() {
-            let place = self.place_of(root, &names[..n], true)?;
+            let place = self.resolve_entry(root, &names[..n], true)?;
             match place.metadata() {
                 Ok(metadata) if metadata.is_dir() => continue,
                 Ok(_) => return Err(Errno::NOTDIR.into()),
@@ -173,10 +173,10 @@ impl GrantedFolders {
 
     /// Removes a file, a symlink or an empty directory.
     pub fn remove(&self, path: &str) -> Result<(), FolderError> {
-        let place = self.find_place(path, false)?;
+        let place = self.resolve_path(path, false)?;
         place.check_write()?;
         place.check_folder()?;
-        if self.holds_a_grant(&place) {
+        if self.contains_grant(&place) {
             return Err(FolderError::ReadOnly);
         }
         if place.name() == "." {
@@ -190,20 +190,20 @@ impl GrantedFolders {
         } else {
             place.folder().remove_file(place.name())?;
         }
-        place.note_removed(Some(&before));
+        place.credit_removed_file(Some(&before));
         Ok(())
     }
 
     /// Whether the plugin may change anything in the workspace.
     #[must_use]
-    pub fn changes_workspace(&self) -> bool {
+    pub fn can_change_workspace(&self) -> bool {
         let mut grants = self.grants.iter();
         grants.any(|grant| grant.folder.root == Root::Workspace && grant.access != Access::Read)
     }
 
-    /// Returns the path in the workspace that a change of `path` affects, with symlinks resolved;
-    /// `None` if it is outside the workspace or must not be written. With `makes_parents`, a path
-    /// that cannot be resolved, such as one in a missing directory, is returned as it is.
+    /// Returns the path in the workspace that a write to `path` changes, with symlinks resolved;
+    /// `None` if that path is outside the workspace or must not be written. With `makes_parents`, a
+    /// path that cannot be resolved, such as one in a missing directory, is returned unchanged.
     #[must_use]
     pub fn workspace_path(&self, path: &str, follow: bool, makes_parents: bool) -> Option<String> {
         let (root, names) = parse_path(path).ok()?;
@@ -211,21 +211,25 @@ impl GrantedFolders {
         if root != Root::Workspace || self.grants[number].access == Access::Read {
             return None;
         }
-        let names = match self.find_place(path, follow) {
+        let names = match self.resolve_path(path, follow) {
             Ok(place) => place.check_write().is_ok().then_some(place.names)?,
             Err(_) => makes_parents.then_some(names)?,
         };
         (!names.is_empty()).then(|| names.join("/"))
     }
 
-    pub(super) fn find_place(&self, path: &str, follow: bool) -> Result<ResolvedPath, FolderError> {
+    pub(super) fn resolve_path(
+        &self,
+        path: &str,
+        follow: bool,
+    ) -> Result<ResolvedPath, FolderError> {
         let (root, names) = parse_path(path)?;
-        let mut place = self.place_of(root, &names, follow || path.ends_with('/'))?;
+        let mut place = self.resolve_entry(root, &names, follow || path.ends_with('/'))?;
         place.is_folder_wanted |= path.ends_with('/');
         Ok(place)
     }
 
-    fn place_of(
+    fn resolve_entry(
         &self,
         root: Root,
         names: &[String],
@@ -244,7 +248,7 @@ impl GrantedFolders {
 }
 
 /// Counts the entries of an open directory; fails if there are more than `limit`.
-pub fn n_entries(folder: &std::fs::File, limit: usize) -> Result<usize, FolderError> {
+pub fn count_entries(folder: &std::fs::File, limit: usize) -> Result<usize, FolderError> {
     let folder = cap_std::fs::Dir::from_std_file(folder.try_clone()?);
     let n_entries = folder.entries()?.take(limit.saturating_add(1)).count();
     if n_entries > limit {
@@ -294,8 +298,8 @@ fn parse_path(path: &str) -> Result<(Root, Vec<String>), FolderError> {
     Ok((root, names))
 }
 
-/// Quota charge for replacing a file. Only the final size is charged, although both versions exist
-/// for a moment.
+/// Change of the usage when a file is replaced. Only the difference of the sizes counts, although
+/// both versions exist for a moment.
 struct QuotaCharge<'a> {
     usage: Option<&'a FolderUsage>,
     grows: u64,
@@ -326,7 +330,7 @@ impl<'a> QuotaCharge<'a> {
         Ok(charge)
     }
 
-    fn settle_charge(self, is_done: bool) {
+    fn apply_charge(self, is_done: bool) {
         match self.usage {
             Some(usage) if is_done => usage.credit_quota(self.shrinks, 0),
             Some(usage) => usage.credit_quota(self.grows, self.files),

@@ -1,15 +1,15 @@
-//! Stores the operator's answers to grant questions in one file, which no plugin and no tool can be
-//! granted.
+//! Stores the operator's answers to grant questions in one file, to which neither a plugin nor a
+//! tool can get access.
 //!
-//! An answer is tied to the pin of the request, so it ends when the plugin or its request changes.
-//! Writes happen under a lock and atomically. Start from [`Answers`].
+//! An answer is tied to the pin of the request, so it no longer applies when the plugin or its
+//! request changes. Writes happen under a lock and atomically. Start from [`Answers`].
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{Capability, Request, Trust};
-use crate::disk::{lock_beside, read_if_present, replace_private};
+use crate::disk::{lock_for_file, read_if_present, replace_private_file};
 
 /// Lifetime of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,8 +43,8 @@ pub struct GrantAnswer {
     pub pin: String,
     /// Capabilities that were granted, in their text form.
     pub capabilities: Vec<String>,
-    /// Whether a hook of the plugin blocks when it fails. If such a plugin is missing, that must
-    /// not go unnoticed.
+    /// Whether the plugin has a hook that blocks when it fails. If such a plugin is missing later,
+    /// the operator must be notified.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_guard: bool,
     /// Time of the answer, RFC 3339.
@@ -54,7 +54,7 @@ pub struct GrantAnswer {
 }
 
 impl GrantAnswer {
-    fn holds(&self, session: Option<&str>) -> bool {
+    fn is_valid_in_session(&self, session: Option<&str>) -> bool {
         match &self.lasting {
             AnswerLifetime::Always => true,
             AnswerLifetime::Session(id) => session == Some(id.as_str()),
@@ -63,7 +63,7 @@ impl GrantAnswer {
 
     /// Whether the answer grants this capability.
     #[must_use]
-    pub fn is_for(&self, capability: &Capability) -> bool {
+    pub fn grants_capability(&self, capability: &Capability) -> bool {
         let text = capability.to_string();
         self.capabilities.contains(&text)
     }
@@ -91,7 +91,8 @@ const VERSION: u32 = 1;
 /// ten projects.
 const MAX_ANSWERS: usize = 10_000;
 
-/// Maximum size of the file of answers, in bytes, enough for ten thousand with long manifests.
+/// Maximum size of the file of answers, in bytes; enough for [`MAX_ANSWERS`] answers about plugins
+/// with long manifests.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// File of remembered answers.
@@ -102,8 +103,9 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Reads the answers in `path`; none if the file does not exist. Any other content is an error:
-    /// ignoring it would ask for everything again, and overwriting it would lose the answers.
+    /// Reads the answers in `path`; there are none if the file does not exist. A file with other
+    /// content is an error: if it were ignored, the operator would be asked everything again, and
+    /// the next write would lose the answers.
     ///
     /// # Errors
     /// The file cannot be read or is not a file of answers.
@@ -143,12 +145,14 @@ impl Answers {
     #[must_use]
     pub fn find(&self, request: &Request, session: Option<&str>) -> Option<&GrantAnswer> {
         let pin = request.pin();
-        let holds = |answer: &&GrantAnswer| answer.pin == pin.as_str() && answer.holds(session);
+        let holds = |answer: &&GrantAnswer| {
+            answer.pin == pin.as_str() && answer.is_valid_in_session(session)
+        };
         self.answers.iter().find(holds)
     }
 
-    /// Returns the latest answer for a plugin of this name, trust and directory, even for other
-    /// bytes or another request, so that the question can name the changes.
+    /// Returns the latest answer for a plugin of this name, trust and directory, even if it was for
+    /// other content or another request, so that the question can name the changes.
     #[must_use]
     pub fn earlier(&self, request: &Request) -> Option<&GrantAnswer> {
         let is_it = |answer: &&GrantAnswer| {
@@ -159,22 +163,27 @@ impl Answers {
         self.answers.iter().rev().find(is_it)
     }
 
-    /// Whether the operator answered before, for any content, about a plugin in the directory
-    /// `source`, or, if `source` is empty, about a plugin of this name. Answers for a session count
-    /// only in that session.
+    /// Whether the operator has answered before about a plugin in the directory `source`, or, if
+    /// `source` is empty, about a plugin of this name. The content of the plugin does not matter.
+    /// An answer for one session counts only in that session.
     #[must_use]
     pub fn is_known(&self, plugin: &str, source: &str, session: Option<&str>) -> bool {
         let is_it = |answer: &GrantAnswer| {
             let is_from = answer.source == source;
-            answer.holds(session) && is_from && (!source.is_empty() || answer.plugin == plugin)
+            answer.is_valid_in_session(session)
+                && is_from
+                && (!source.is_empty() || answer.plugin == plugin)
         };
         self.answers.iter().any(is_it)
     }
 
-    /// Returns the answers in force for plugins with a hook that blocks when it fails.
-    pub fn guards<'a>(&'a self, session: Option<&'a str>) -> impl Iterator<Item = &'a GrantAnswer> {
+    /// Returns the valid answers for plugins that have a hook which blocks when it fails.
+    pub fn guard_answers<'a>(
+        &'a self,
+        session: Option<&'a str>,
+    ) -> impl Iterator<Item = &'a GrantAnswer> {
         let answers = self.answers.iter();
-        answers.filter(move |answer| answer.is_guard && answer.holds(session))
+        answers.filter(move |answer| answer.is_guard && answer.is_valid_in_session(session))
     }
 
     /// Stores answers. Answers that other processes stored meanwhile are kept.
@@ -206,7 +215,8 @@ impl Answers {
         Ok(n_revoked)
     }
 
-    /// Reads, changes and writes the file under a lock, so that concurrent hosts lose no answers.
+    /// Reads, changes and writes the file under a lock, so that no answer of a concurrent process
+    /// is lost.
     fn change_answers(
         &mut self,
         change: impl FnOnce(&mut Vec<GrantAnswer>),
@@ -216,7 +226,7 @@ impl Answers {
             path: path.clone(),
             message: format!("cannot be written: {e}"),
         };
-        let _lock = lock_beside(&path, || {}).map_err(refuse)?;
+        let _lock = lock_for_file(&path, || {}).map_err(refuse)?;
         let mut answers = Self::read(&path)?.answers;
         change(&mut answers);
         let content = AnswersContent {
@@ -225,7 +235,7 @@ impl Answers {
         };
         let bytes =
             serde_json::to_vec_pretty(&content).map_err(|e| refuse(std::io::Error::other(e)))?;
-        replace_private(&path, &bytes).map_err(refuse)?;
+        replace_private_file(&path, &bytes).map_err(refuse)?;
         self.answers = content.answers;
         Ok(())
     }
@@ -237,7 +247,7 @@ mod tests {
 
     use super::*;
     use crate::grant::SideEffect;
-    use crate::grant::ask::{Given, Yes};
+    use crate::grant::ask::{GrantApproval, Yes};
 
     fn request(digest: &str) -> Request {
         Request {
@@ -256,7 +266,7 @@ mod tests {
     }
 
     fn answer(request: &Request, yes: Yes) -> GrantAnswer {
-        let given = Given {
+        let given = GrantApproval {
             request: request.clone(),
             capabilities: Vec::new(),
             yes,

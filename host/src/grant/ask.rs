@@ -1,26 +1,26 @@
 //! Asks the operator about the permissions of a plugin.
 //!
-//! An [`Ask`] implementation decides how to ask; this module must not know terminals. No function
-//! that a plugin or the model can call leads here. Start from [`GrantOptions::settle`].
+//! An implementation of [`Ask`] decides how the operator is asked; this module must not know
+//! terminals. No function that a plugin or the model can call uses this module. Start from
+//! [`GrantOptions::settle`].
 
 use std::collections::BTreeMap;
 
 use futures_util::future::BoxFuture;
 
 use super::answers::{AnswerLifetime, Answers, GrantAnswer};
-use super::decide::{Decision, GrantFlag, Known, Standing};
+use super::decide::{Decision, DecisionInputs, GrantFlag, GrantStatus};
 use super::policy::Policy;
 use super::{Capability, Request};
 
-/// A plugin that waits for an answer.
+/// A question to the operator about the permissions of one plugin.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Request of the plugin.
     pub request: Request,
     /// Decision so far, with undecided permissions to ask about.
     pub decision: Decision,
-    /// Latest answer for a plugin of this name, trust and directory, if it was for other bytes or
-    /// another request.
+    /// Latest answer for a plugin of this name, trust and directory; `None` if there is none.
     pub earlier: Option<GrantAnswer>,
 }
 
@@ -40,13 +40,13 @@ pub enum Yes {
 /// The terminal implements it. Without an implementation, undecided permissions stay pending and
 /// the plugin does not run.
 pub trait Ask: Send + Sync {
-    /// Asks and waits for the answer, without a timeout. `None` means no.
+    /// Asks and waits for the answer, without a timeout. `None` means that the operator refused.
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<Yes>>;
 }
 
 /// Approval of permissions by the operator, which may have to be stored.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct GrantApproval {
     /// Request that was answered.
     pub request: Request,
     /// Capabilities in the question.
@@ -57,7 +57,7 @@ pub struct Given {
     pub is_guard: bool,
 }
 
-impl Given {
+impl GrantApproval {
     /// Returns the answer to store; `None` if the approval is only for this run. `session` is the
     /// id of the session that the plugin runs in.
     #[must_use]
@@ -84,8 +84,8 @@ impl Given {
     }
 }
 
-/// Inputs of grant decisions, other than the plugins. The default has no policy, no answers and no
-/// operator to ask, so that permissions which the table does not allow stay pending.
+/// Inputs of grant decisions, apart from the plugins. By default there is no policy, no answer and
+/// no operator to ask, so that permissions which the default table does not allow stay pending.
 #[derive(Clone, Default)]
 pub struct GrantOptions {
     /// Policy of the operator.
@@ -103,17 +103,21 @@ pub struct GrantOptions {
     pub ask: Option<std::sync::Arc<dyn Ask>>,
 }
 
-debug_some!(GrantOptions, self);
+impl_partial_debug!(GrantOptions, self);
 
 impl GrantOptions {
-    /// Decides a request, and asks the operator if permissions are pending and asking is possible.
-    /// The second value is the approval, if one was given.
+    /// Decides on a request. If permissions are pending and there is an operator, asks the
+    /// operator. The second value is the operator's approval; `None` if there is none.
     ///
     /// `policy` is the policy for this plugin, usually [`GrantOptions::policy`].
-    pub async fn settle(&self, request: &Request, policy: &Policy) -> (Decision, Option<Given>) {
+    pub async fn settle(
+        &self,
+        request: &Request,
+        policy: &Policy,
+    ) -> (Decision, Option<GrantApproval>) {
         let decision = super::decide::decide(
             request,
-            Known {
+            DecisionInputs {
                 policy,
                 answers: self.answers.as_ref(),
                 session: self.session.as_deref(),
@@ -121,7 +125,7 @@ impl GrantOptions {
             },
         );
         if let Some(granted) = self.exact.get(&request.plugin) {
-            return (decision.exactly(granted), None);
+            return (decision.restrict_to_capabilities(granted), None);
         }
         let (true, Some(ask)) = (decision.is_waiting(), &self.ask) else {
             return (decision, None);
@@ -140,18 +144,18 @@ impl GrantOptions {
         let Some(yes) = yes else {
             return (decision, None);
         };
-        let capabilities = decision.of(Standing::Waiting).cloned().collect();
+        let capabilities = decision.of(GrantStatus::Waiting).cloned().collect();
         let why = match yes {
             Yes::Once => "granted for this run",
             Yes::Session => "granted for this session",
             Yes::Always => "granted just now",
         };
-        let given = Given {
+        let given = GrantApproval {
             request: request.clone(),
             capabilities,
             yes,
             is_guard: false,
         };
-        (decision.with_yes(why), Some(given))
+        (decision.grant_pending(why), Some(given))
     }
 }

@@ -38,7 +38,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Whether `other` is this directory or inside it.
+    /// Whether `other` is this directory or a directory inside it.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
         self.root == other.root && other.below.starts_with(&self.below)
@@ -101,7 +101,8 @@ impl std::fmt::Display for Folder {
 
 serde_as_text!(Folder);
 
-/// A header that the host adds to outgoing requests. The plugin never sees its value.
+/// A header with a secret that the host adds to requests of a plugin. The plugin never sees its
+/// value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Credential {
@@ -137,7 +138,8 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// Whether this capability includes `other`. Only directories can include one another.
+    /// Whether a grant of this capability also grants `other`. Apart from equal capabilities, only
+    /// directories can include one another.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {

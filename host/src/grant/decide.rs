@@ -1,5 +1,5 @@
-//! Decides on the permissions of a plugin. Inputs are request, trust, policy, flags and answers;
-//! the output is a row per capability with the decision and its reason. A pure function.
+//! Decides on the permissions of a plugin. From the request, trust, policy, flags and answers it
+//! computes a row for each capability, with the decision and its reason. It is a pure function.
 //!
 //! A denial by policy is final. Flags and answers can only grant permissions for which the ruling
 //! is "ask". Start from [`decide`].
@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use super::answers::Answers;
 use super::pattern::CapabilityPattern;
-use super::policy::{Asker, Policy};
-use super::table::{CapabilityRuling, ceiling};
+use super::policy::{Policy, RequestingPlugin};
+use super::table::{CapabilityRuling, default_ruling};
 use super::{Capability, Granted, Request};
 
 /// Status of one capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum GrantStatus {
     /// The plugin has the capability.
     Granted,
     /// The operator must be asked; until then the plugin does not run.
@@ -26,13 +26,13 @@ pub enum Standing {
 
 /// Decision on one capability.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct CapabilityDecision {
     /// Requested capability.
     pub capability: Capability,
     /// Ruling of the default table for the plugin's trust, before policy, flags and answers.
     pub ceiling: CapabilityRuling,
     /// Status of the capability.
-    pub standing: Standing,
+    pub standing: GrantStatus,
     /// Reason, for display.
     pub why: String,
 }
@@ -41,9 +41,9 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Decision {
     /// One row for each requested capability, in order.
-    pub rows: Vec<Row>,
-    /// Reason why the policy's lists for this name do not apply to this plugin, if a permission is
-    /// pending because of that.
+    pub rows: Vec<CapabilityDecision>,
+    /// Reason why the policy's lists for the name of this plugin do not apply to it; `None` if no
+    /// permission is pending because of that.
     pub passed_over: Option<String>,
 }
 
@@ -83,26 +83,26 @@ impl GrantFlag {
         &self.plugin
     }
 
-    /// Returns the first pattern of the flag that grants nothing, because the plugin does not
-    /// request such a capability or a policy denies it.
+    /// Returns the first pattern of the flag that has no effect, because the plugin does not
+    /// request such a capability or it is denied.
     #[must_use]
-    pub fn idle(&self, decision: &Decision) -> Option<&CapabilityPattern> {
+    pub fn first_unused_pattern(&self, decision: &Decision) -> Option<&CapabilityPattern> {
         let rows = &decision.rows;
         let gives = |pattern: &CapabilityPattern| {
             rows.iter()
-                .any(|row| row.standing != Standing::Denied && pattern.covers(&row.capability))
+                .any(|row| row.standing != GrantStatus::Denied && pattern.covers(&row.capability))
         };
         self.capabilities.iter().find(|pattern| !gives(pattern))
     }
 
-    /// Returns the named capabilities in their original spelling.
+    /// Returns the capabilities that the flag names, as the operator wrote them.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.capabilities.iter().map(CapabilityPattern::text)
     }
 
     /// Whether the flag names no capabilities and therefore grants all.
     #[must_use]
-    pub fn is_for_all(&self) -> bool {
+    pub fn grants_all_capabilities(&self) -> bool {
         self.capabilities.is_empty()
     }
 
@@ -117,7 +117,7 @@ impl GrantFlag {
 
 /// Inputs of a decision, other than the request.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
+pub struct DecisionInputs<'a> {
     /// Policy of the operator.
     pub policy: &'a Policy,
     /// Earlier answers of the operator.
@@ -128,24 +128,24 @@ pub struct Known<'a> {
     pub flags: &'a [GrantFlag],
 }
 
-/// Decides on a request. The ruling comes from the policy, or from the default table for the trust
-/// if the policy does not mention the capability. If the ruling is "ask", a flag or a remembered
-/// answer grants the capability; otherwise it stays pending. A denial by policy cannot be
-/// overridden.
+/// Decides on a request. The ruling on each capability comes from the policy, or from the default
+/// table for the plugin's trust if the policy does not mention the capability. If the ruling is
+/// "ask", a flag or a stored answer grants the capability; otherwise it stays pending. A denial by
+/// policy cannot be overridden.
 #[must_use]
-pub fn decide(request: &Request, known: Known<'_>) -> Decision {
+pub fn decide(request: &Request, known: DecisionInputs<'_>) -> Decision {
     let answer = known
         .answers
         .and_then(|answers| answers.find(request, known.session));
     let content = request.content();
-    let asker = Asker {
+    let asker = RequestingPlugin {
         plugin: &request.plugin,
         trust: request.trust,
         content: &content,
     };
-    let passed_over = known.policy.passed_over(asker);
+    let passed_over = known.policy.unapplied_lists_reason(asker);
     let rows = request.capabilities.iter().map(|capability| {
-        let ceiling = ceiling(request.trust, capability);
+        let ceiling = default_ruling(request.trust, capability);
         let (ruling, place) = known.policy.ruling(asker, capability).unwrap_or_else(|| {
             (
                 ceiling,
@@ -158,39 +158,39 @@ pub fn decide(request: &Request, known: Known<'_>) -> Decision {
                 .iter()
                 .any(|f| f.gives(&request.plugin, capability))
         };
-        let (standing, why) = match (ruling, answer.filter(|a| a.is_for(capability))) {
-            (CapabilityRuling::Deny, _) => (Standing::Denied, format!("denied: {place}")),
-            (CapabilityRuling::Allow, _) => (Standing::Granted, format!("allowed: {place}")),
+        let (standing, why) = match (ruling, answer.filter(|a| a.grants_capability(capability))) {
+            (CapabilityRuling::Deny, _) => (GrantStatus::Denied, format!("denied: {place}")),
+            (CapabilityRuling::Allow, _) => (GrantStatus::Granted, format!("allowed: {place}")),
             (CapabilityRuling::Ask, _) if is_flagged() => {
                 let why = "given with --grant for this run".to_owned();
-                (Standing::Granted, why)
+                (GrantStatus::Granted, why)
             }
             (CapabilityRuling::Ask, Some(answer)) => {
-                let why = format!("granted on {}", day_of(&answer.given));
-                (Standing::Granted, why)
+                let why = format!("granted on {}", date_part(&answer.given));
+                (GrantStatus::Granted, why)
             }
             (CapabilityRuling::Ask, None) => {
                 let but = passed_over.iter().map(|text| format!("; {text}"));
                 let but: String = but.collect();
-                (Standing::Waiting, format!("not granted: {place}{but}"))
+                (GrantStatus::Waiting, format!("not granted: {place}{but}"))
             }
         };
-        Row {
+        CapabilityDecision {
             capability: capability.clone(),
             ceiling,
             standing,
             why,
         }
     });
-    let rows: Vec<Row> = rows.collect();
-    let is_waiting = rows.iter().any(|row| row.standing == Standing::Waiting);
+    let rows: Vec<CapabilityDecision> = rows.collect();
+    let is_waiting = rows.iter().any(|row| row.standing == GrantStatus::Waiting);
     Decision {
         rows,
         passed_over: passed_over.filter(|_| is_waiting),
     }
 }
 
-fn day_of(time: &str) -> &str {
+fn date_part(time: &str) -> &str {
     time.split('T').next().unwrap_or(time)
 }
 
@@ -198,11 +198,11 @@ impl Decision {
     /// Returns the granted permissions.
     #[must_use]
     pub fn granted(&self) -> Granted {
-        Granted::new(self.of(Standing::Granted).cloned().collect())
+        Granted::new(self.of(GrantStatus::Granted).cloned().collect())
     }
 
     /// Returns the capabilities with this status.
-    pub fn of(&self, standing: Standing) -> impl Iterator<Item = &Capability> {
+    pub fn of(&self, standing: GrantStatus) -> impl Iterator<Item = &Capability> {
         self.rows
             .iter()
             .filter(move |row| row.standing == standing)
@@ -212,7 +212,7 @@ impl Decision {
     /// Whether the operator must be asked.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        self.of(Standing::Waiting).next().is_some()
+        self.of(GrantStatus::Waiting).next().is_some()
     }
 
     /// Returns the permissions that are granted, plus the pending ones, as if the operator had
@@ -220,27 +220,27 @@ impl Decision {
     #[must_use]
     pub fn expected(&self) -> Granted {
         let rows = self.rows.iter();
-        let expected = rows.filter(|row| row.standing != Standing::Denied);
+        let expected = rows.filter(|row| row.standing != GrantStatus::Denied);
         Granted::new(expected.map(|row| row.capability.clone()).collect())
     }
 
-    /// Reduces the grants to the capabilities in `granted`, in their text form. A pending
-    /// capability in `granted` is granted, one that a policy denies stays denied, and any other is
-    /// denied.
+    /// Restricts the decision to the capabilities in `granted`, in their text form. A pending
+    /// capability that is in `granted` becomes granted; a denied one stays denied; a capability
+    /// that is not in `granted` becomes denied.
     #[must_use]
-    pub fn exactly(mut self, granted: &[String]) -> Self {
+    pub fn restrict_to_capabilities(mut self, granted: &[String]) -> Self {
         for row in &mut self.rows {
             let is_among = granted.contains(&row.capability.to_string());
             match (row.standing, is_among) {
-                (Standing::Waiting, true) => {
-                    row.standing = Standing::Granted;
+                (GrantStatus::Waiting, true) => {
+                    row.standing = GrantStatus::Granted;
                     "granted by the signed set of plugins".clone_into(&mut row.why);
                 }
-                (Standing::Waiting | Standing::Granted, false) => {
-                    row.standing = Standing::Denied;
+                (GrantStatus::Waiting | GrantStatus::Granted, false) => {
+                    row.standing = GrantStatus::Denied;
                     "the signed set of plugins does not grant it".clone_into(&mut row.why);
                 }
-                (Standing::Denied, _) | (Standing::Granted, true) => {}
+                (GrantStatus::Denied, _) | (GrantStatus::Granted, true) => {}
             }
         }
         self
@@ -248,10 +248,10 @@ impl Decision {
 
     /// Grants all pending capabilities, with this reason.
     #[must_use]
-    pub fn with_yes(mut self, why: &str) -> Self {
+    pub fn grant_pending(mut self, why: &str) -> Self {
         for row in &mut self.rows {
-            if row.standing == Standing::Waiting {
-                row.standing = Standing::Granted;
+            if row.standing == GrantStatus::Waiting {
+                row.standing = GrantStatus::Granted;
                 why.clone_into(&mut row.why);
             }
         }

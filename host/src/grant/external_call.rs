@@ -1,9 +1,10 @@
-//! Lists the capabilities without parameters: calls that the host makes for a plugin during a turn.
+//! Lists the capabilities to have the host make a call for a plugin during a turn. They have no
+//! parameters.
 
 /// Calls `$m!` with one row per call: `Variant, key, "words";`.
 ///
 /// The key is the name in policy and flags, and in `plugin.toml` as `key = true` under
-/// `[external]`. The words complete a sentence after "may".
+/// `[external]`. The words complete a sentence that begins with "the plugin may".
 macro_rules! for_each_external_call {
     ($m:ident) => {
         $m! {
@@ -29,7 +30,7 @@ macro_rules! table {
         }
 
         impl ExternalCall {
-            /// All calls.
+            /// All kinds of calls.
             pub const ALL: &'static [Self] = &[$(Self::$call),*];
 
             /// Returns the name in policy, flags and `plugin.toml`.
@@ -40,7 +41,8 @@ macro_rules! table {
                 }
             }
 
-            /// Returns the description, which completes a sentence after "may".
+            /// Returns the description, which completes a sentence that begins with "the plugin
+            /// may".
             #[must_use]
             pub fn words(self) -> &'static str {
                 match self {

@@ -2,7 +2,7 @@
 
 use super::{Access, Capability, Credential, ExternalCall, Folder, HostPattern};
 
-/// Capabilities of one plugin. Anything else is forbidden.
+/// Capabilities that were granted to one plugin, which may do nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Granted {
     capabilities: Vec<Capability>,
@@ -23,7 +23,7 @@ impl Granted {
         &self.capabilities
     }
 
-    /// Whether a capability was granted, directly or as part of another one.
+    /// Whether a capability was granted, itself or by another capability that includes it.
     #[must_use]
     pub fn has(&self, wanted: &Capability) -> bool {
         self.capabilities.iter().any(|own| own.covers(wanted))
@@ -77,8 +77,8 @@ impl Granted {
         })
     }
 
-    /// Whether hooks of the plugin may wait for a model. `turns` does not count, because hooks
-    /// cannot run turns.
+    /// Whether a call of the plugin's hooks may take as long as an answer of a model. The
+    /// capability `turns` does not matter, because hooks cannot run turns.
     #[must_use]
     pub fn has_external_call(&self) -> bool {
         let is_call = |own: &Capability| {
@@ -92,7 +92,7 @@ impl Granted {
 
     /// Whether the plugin has no capability other than [`Capability::Session`].
     #[must_use]
-    pub fn is_session_only(&self) -> bool {
+    pub fn has_only_session_capability(&self) -> bool {
         self.capabilities
             .iter()
             .all(|own| *own == Capability::Session)

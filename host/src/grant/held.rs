@@ -1,12 +1,12 @@
-//! Holds the content of a directory in memory. The directory is read once, and its content is then
-//! shown, digested and loaded from memory, never read again by path. Files embedded in the program
-//! can be held, too.
+//! Keeps the content of a directory in memory. The directory is read once; its content is then
+//! shown, digested and loaded from memory, and never read again from disk. Files that are embedded
+//! in the program are kept in the same form.
 //!
-//! A process that can write to the directory may swap a file at any moment, even between an
-//! approval question and its answer. Holding the content ensures that the operator approves exactly
-//! the bytes that are used.
+//! A process that can write to the directory may replace a file at any moment, even between an
+//! approval question and its answer. Because the content is in memory, the operator approves
+//! exactly the bytes that are used.
 //!
-//! Start from [`HeldFolder::read`].
+//! Start from [`InMemoryFolder::read`].
 
 mod walk;
 
@@ -20,22 +20,22 @@ use std::sync::{Arc, OnceLock};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::project::{ProjectError, refuse_project};
-use walk::{HeldWalk, ProjectLinks, other_kind, unreadable_project};
+use super::project::{ProjectError, project_error};
+use walk::{FolderReader, ProjectLinks, read_error, unsupported_kind_error};
 
 /// Limits on the files that are read from a directory.
 #[derive(Clone, Copy, Debug)]
-pub struct FolderBounds {
+pub struct FolderReadLimits {
     /// Maximum number of files.
     pub files: usize,
     /// Maximum total size of the files, in bytes.
     pub bytes: u64,
-    /// Returns whether a file or directory of this name is skipped.
+    /// Returns true for the name of a file or directory that is to be skipped.
     pub leaves_out: fn(&str) -> bool,
 }
 
-impl Default for FolderBounds {
-    /// Skips nothing, and has room for ten Python components.
+impl Default for FolderReadLimits {
+    /// Skips nothing. The limits suffice for ten components that are built with Python.
     fn default() -> Self {
         Self {
             files: 10_000,
@@ -47,31 +47,31 @@ impl Default for FolderBounds {
 
 /// Content of a directory at the time it was read, or embedded content.
 ///
-/// Load files through [`HeldFolder::file`] for every path that [`HeldFolder::covers`]; reading such
-/// a path from disk instead would defeat the purpose. Two held directories are equal if their roots
-/// and digests are.
+/// Load files with [`InMemoryFolder::file`] for every path that [`InMemoryFolder::covers`], because
+/// a file on disk may have changed since. Two values are equal if their roots and digests are.
 #[derive(Clone)]
-pub struct HeldFolder {
+pub struct InMemoryFolder {
     root: PathBuf,
-    files: HeldContent,
-    /// Digest, computed on first use, because the digest of embedded files is never needed.
+    files: FolderContent,
+    /// Digest, computed on first use, because the digest of embedded files is rarely needed.
     digest: OnceLock<String>,
-    /// Next directory in a chain of held directories with different roots.
-    beside: Option<Arc<HeldFolder>>,
+    /// Next directory in a chain of directories with different roots.
+    beside: Option<Arc<InMemoryFolder>>,
 }
 
 /// Content of files by path components.
-pub type HeldFiles = BTreeMap<Vec<String>, Cow<'static, [u8]>>;
+pub type InMemoryFiles = BTreeMap<Vec<String>, Cow<'static, [u8]>>;
 
 #[derive(Clone)]
-enum HeldContent {
-    Read(HeldFiles),
-    /// Function that returns embedded files, which are unpacked when a file is first needed.
-    Embedded(fn() -> &'static HeldFiles),
+enum FolderContent {
+    Read(InMemoryFiles),
+    /// Function that returns embedded files. They are unpacked at its first call, when a file is
+    /// needed.
+    Embedded(fn() -> &'static InMemoryFiles),
 }
 
-impl HeldContent {
-    fn files(&self) -> &HeldFiles {
+impl FolderContent {
+    fn files(&self) -> &InMemoryFiles {
         match self {
             Self::Read(files) => files,
             Self::Embedded(files) => files(),
@@ -79,59 +79,64 @@ impl HeldContent {
     }
 }
 
-impl PartialEq for HeldFolder {
+impl PartialEq for InMemoryFolder {
     fn eq(&self, other: &Self) -> bool {
         (&self.root, self.digest()) == (&other.root, other.digest())
     }
 }
 
-debug_some!(HeldFolder, self, root = self.root, digest = self.digest());
+impl_partial_debug!(
+    InMemoryFolder,
+    self,
+    root = self.root,
+    digest = self.digest()
+);
 
-impl HeldFolder {
+impl InMemoryFolder {
     /// Reads a directory recursively. Refuses symlinks and anything else that is neither a file nor
     /// a directory, even if it replaces a file during the read.
     ///
     /// # Errors
     /// The directory cannot be read, contains a symlink, or is too large.
     pub fn read(root: &Path) -> Result<Self, ProjectError> {
-        Self::read_within(root, FolderBounds::default())
+        Self::read_folder_within(root, FolderReadLimits::default())
     }
 
     /// Reads a directory like [`read`](Self::read), within these bounds.
     ///
     /// # Errors
     /// Same as [`read`](Self::read).
-    pub fn read_within(root: &Path, bounds: FolderBounds) -> Result<Self, ProjectError> {
+    pub fn read_folder_within(root: &Path, bounds: FolderReadLimits) -> Result<Self, ProjectError> {
         let own = rustix::fs::open(
             root,
             OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
             Mode::empty(),
         );
         let own = own.map_err(|errno| match errno {
-            // Opening a symlink fails with one of these errors; which one depends on the system.
-            Errno::LOOP | Errno::NOTDIR | Errno::MLINK => refuse_project(
+            // Opening a symlink fails with one of these errors, depending on the operating system.
+            Errno::LOOP | Errno::NOTDIR | Errno::MLINK => project_error(
                 root,
                 "is a link or not a folder; files outside the project cannot be trusted",
             ),
-            other => unreadable_project(root, other),
+            other => read_error(root, other),
         })?;
-        let mut walk = HeldWalk::new(root, None, bounds);
+        let mut walk = FolderReader::new(root, None, bounds);
         walk.walk_folder(own.as_fd(), &mut Vec::new())?;
-        Ok(walk.into_held())
+        Ok(walk.into_folder())
     }
 
     /// Reads a directory of a project like [`read`](Self::read), but follows symlinks within the
-    /// project; the content of their targets is stored under the name of the symlink. Any other
-    /// entry that cannot be read is stored as an empty file, so that it does not look absent, and
-    /// is returned with the reason.
+    /// project and stores the content of the target under the name of the symlink. An entry that
+    /// cannot be read is stored as an empty file, so that it does not look absent, and is returned
+    /// with the reason.
     ///
     /// # Errors
     /// The directory itself cannot be read, is outside the project, or is too large.
-    pub fn read_linked(
+    pub fn read_folder_following_symlinks(
         root: &Path,
         project: &Path,
     ) -> Result<(Self, Vec<ProjectError>), ProjectError> {
-        let failed = |errno| unreadable_project(root, errno);
+        let failed = |errno| read_error(root, errno);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let project_fd = rustix::fs::open(project, flags, Mode::empty()).map_err(failed)?;
         let links = ProjectLinks {
@@ -141,70 +146,70 @@ impl HeldFolder {
             is_inside: false,
         };
         let own = links.open_path(root)?;
-        let mut walk = HeldWalk::new(root, Some(links), FolderBounds::default());
+        let mut walk = FolderReader::new(root, Some(links), FolderReadLimits::default());
         walk.walk_folder(own.as_fd(), &mut Vec::new())?;
         let refused = walk.links.take().map(|links| links.refused);
-        Ok((walk.into_held(), refused.unwrap_or_default()))
+        Ok((walk.into_folder(), refused.unwrap_or_default()))
     }
 
-    /// Reads one file of a project like [`read_linked`](Self::read_linked). The root of the result
-    /// is the path of the file.
+    /// Reads one file of a project like [`Self::read_folder_following_symlinks`]. The root of the
+    /// result is the path of the file.
     ///
     /// # Errors
     /// The file cannot be read, is outside the project, or is not a regular file.
-    pub fn read_linked_file(path: &Path, project: &Path) -> Result<Self, ProjectError> {
+    pub fn read_file_following_symlinks(path: &Path, project: &Path) -> Result<Self, ProjectError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let project_fd = rustix::fs::open(project, flags, Mode::empty());
         let links = ProjectLinks {
             project,
-            project_fd: project_fd.map_err(|errno| unreadable_project(path, errno))?,
+            project_fd: project_fd.map_err(|errno| read_error(path, errno))?,
             refused: Vec::new(),
             is_inside: false,
         };
         let opened = links.open_path(path)?;
-        let about = rustix::fs::fstat(&opened).map_err(|errno| unreadable_project(path, errno))?;
+        let about = rustix::fs::fstat(&opened).map_err(|errno| read_error(path, errno))?;
         if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
-            return Err(other_kind(path));
+            return Err(unsupported_kind_error(path));
         }
-        let mut walk = HeldWalk::new(path, None, FolderBounds::default());
+        let mut walk = FolderReader::new(path, None, FolderReadLimits::default());
         walk.walk_file(opened, path, &[])?;
-        Ok(walk.into_held())
+        Ok(walk.into_folder())
     }
 
-    /// Creates a held directory without files.
+    /// Creates the content of a directory without files.
     #[must_use]
     pub fn empty(root: PathBuf) -> Self {
         Self {
             root,
             digest: OnceLock::new(),
-            files: HeldContent::Read(HeldFiles::new()),
+            files: FolderContent::Read(InMemoryFiles::new()),
             beside: None,
         }
     }
 
-    /// Creates a held directory of embedded files, at a path that does not exist on disk. `files`
-    /// is called when a file is first needed.
+    /// Creates a directory of embedded files, at a path that does not exist on disk. `files` is
+    /// called when a file is first needed.
     #[must_use]
-    pub fn from_embedded(root: PathBuf, files: fn() -> &'static HeldFiles) -> Self {
+    pub fn from_embedded(root: PathBuf, files: fn() -> &'static InMemoryFiles) -> Self {
         Self {
             root,
             digest: OnceLock::new(),
-            files: HeldContent::Embedded(files),
+            files: FolderContent::Embedded(files),
             beside: None,
         }
     }
 
-    /// Sets the next directory of the chain, in which paths outside this one are searched. The
-    /// digest does not include it.
+    /// Sets the next directory of the chain, which is searched for paths outside this directory.
+    /// The digest does not include it.
     #[must_use]
-    pub fn with_other(mut self, other: Option<Arc<Self>>) -> Self {
+    pub fn with_next_folder(mut self, other: Option<Arc<Self>>) -> Self {
         self.beside = other;
         self
     }
 
     /// Adds other directories to the chain, and includes them in the digest.
     #[must_use]
-    pub fn with_others(mut self, others: Vec<Self>) -> Self {
+    pub fn with_digested_folders(mut self, others: Vec<Self>) -> Self {
         if others.is_empty() {
             return self;
         }
@@ -219,7 +224,7 @@ impl HeldFolder {
         self.digest = format!("blake3:{}", hasher.finalize().to_hex()).into();
         let mut beside = self.beside.take();
         for other in others.into_iter().rev() {
-            beside = Some(Arc::new(other.with_other(beside)));
+            beside = Some(Arc::new(other.with_next_folder(beside)));
         }
         self.beside = beside;
         self
@@ -234,8 +239,8 @@ impl HeldFolder {
     /// Returns the content of the files by path components.
     pub fn into_files(self) -> BTreeMap<Vec<String>, Vec<u8>> {
         let files = match self.files {
-            HeldContent::Read(files) => files,
-            HeldContent::Embedded(files) => files().clone(),
+            FolderContent::Read(files) => files,
+            FolderContent::Embedded(files) => files().clone(),
         };
         files
             .into_iter()
@@ -243,27 +248,28 @@ impl HeldFolder {
             .collect()
     }
 
-    /// Whether a path is inside the held directories, so that it must not be read from disk.
+    /// Whether a path is inside one of the directories of the chain, so that it must not be read
+    /// from disk.
     #[must_use]
     pub fn covers(&self, path: &Path) -> bool {
         path.starts_with(&self.root) || self.beside.as_ref().is_some_and(|other| other.covers(path))
     }
 
-    /// Returns the content of a file by its absolute path; `None` if the file is not held.
+    /// Returns the content of a file by its absolute path; `None` if the chain has no such file.
     #[must_use]
     pub fn file(&self, path: &Path) -> Option<&[u8]> {
-        let (holder, names) = self.names_of(path)?;
+        let (holder, names) = self.locate_in_chain(path)?;
         holder.files.files().get(&names).map(|content| &**content)
     }
 
     /// Returns the paths of the direct subdirectories of this directory.
     #[must_use]
     pub fn folders_in(&self, path: &Path) -> Vec<PathBuf> {
-        let Some((holder, above)) = self.names_of(path) else {
+        let Some((holder, above)) = self.locate_in_chain(path) else {
             return Vec::new();
         };
         let mut names: Vec<&String> = holder
-            .names_below(&above)
+            .file_names_below(&above)
             .filter(|rest| rest.len() > 1)
             .filter_map(<[String]>::first)
             .collect();
@@ -274,18 +280,21 @@ impl HeldFolder {
     /// Returns the names of the files directly in this directory.
     #[must_use]
     pub fn file_names_in(&self, path: &Path) -> Vec<String> {
-        let Some((holder, above)) = self.names_of(path) else {
+        let Some((holder, above)) = self.locate_in_chain(path) else {
             return Vec::new();
         };
-        let own = holder.names_below(&above).filter_map(|rest| match rest {
-            [name] => Some(name.clone()),
-            _ => None,
-        });
+        let own = holder
+            .file_names_below(&above)
+            .filter_map(|rest| match rest {
+                [name] => Some(name.clone()),
+                _ => None,
+            });
         own.collect()
     }
 
-    /// Returns the remaining path components of each file below a directory, sorted.
-    fn names_below<'a>(&'a self, above: &'a [String]) -> impl Iterator<Item = &'a [String]> {
+    /// Returns the path of each file below the directory `above`, relative to that directory,
+    /// sorted.
+    fn file_names_below<'a>(&'a self, above: &'a [String]) -> impl Iterator<Item = &'a [String]> {
         // Paths with the same prefix are adjacent in the map.
         let from = (Bound::Included(above), Bound::Unbounded);
         let files = self.files.files().range::<[String], _>(from);
@@ -293,9 +302,9 @@ impl HeldFolder {
     }
 
     /// Returns the directory in the chain that contains a path, and the path components below it.
-    fn names_of(&self, path: &Path) -> Option<(&Self, Vec<String>)> {
+    fn locate_in_chain(&self, path: &Path) -> Option<(&Self, Vec<String>)> {
         let Ok(rest) = path.strip_prefix(&self.root) else {
-            return self.beside.as_ref()?.names_of(path);
+            return self.beside.as_ref()?.locate_in_chain(path);
         };
         let names = rest.iter().map(|name| name.to_str().map(str::to_owned));
         Some((self, names.collect::<Option<_>>()?))
@@ -330,7 +339,7 @@ mod tests {
     }
 
     fn digest(root: &Path) -> String {
-        HeldFolder::read(root).unwrap().digest().to_owned()
+        InMemoryFolder::read(root).unwrap().digest().to_owned()
     }
 
     #[test]
@@ -359,7 +368,7 @@ mod tests {
     fn what_is_held_stays_whatever_becomes_of_the_folder() {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), "plugins/a/plugin.toml", "one");
-        let held = HeldFolder::read(root.path()).unwrap();
+        let held = InMemoryFolder::read(root.path()).unwrap();
         write(root.path(), "plugins/a/plugin.toml", "two");
         write(root.path(), "plugins/b/plugin.toml", "two");
         let plugins = root.path().join("plugins");
@@ -375,9 +384,9 @@ mod tests {
     fn of_two_folders_each_answers_for_its_own_paths() {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), "a/plugin.toml", "read");
-        let read = HeldFolder::read(root.path()).unwrap();
+        let read = InMemoryFolder::read(root.path()).unwrap();
         let digest = read.digest().to_owned();
-        static CARRIED: LazyLock<HeldFiles> = LazyLock::new(|| {
+        static CARRIED: LazyLock<InMemoryFiles> = LazyLock::new(|| {
             let file = |name: &str| vec![name.to_owned(), "plugin.toml".to_owned()];
             let carried = [(file("a"), &b"carried"[..]), (file("b"), b"too")];
             carried
@@ -385,8 +394,8 @@ mod tests {
                 .into()
         });
         let program = PathBuf::from("/usr/bin/rind/plugins");
-        let both = HeldFolder::from_embedded(program.clone(), || &CARRIED)
-            .with_other(Some(Arc::new(read)));
+        let both = InMemoryFolder::from_embedded(program.clone(), || &CARRIED)
+            .with_next_folder(Some(Arc::new(read)));
         assert_eq!(
             both.file(&program.join("a/plugin.toml")),
             Some(&b"carried"[..])
@@ -409,10 +418,10 @@ mod tests {
     #[test]
     fn links_pipes_and_sockets_are_refused_and_not_opened() {
         let root = tempfile::tempdir().unwrap();
-        let refusal = || HeldFolder::read(root.path()).unwrap_err().to_string();
+        let refusal = || InMemoryFolder::read(root.path()).unwrap_err().to_string();
         std::os::unix::fs::symlink("/etc", root.path().join("plugins")).unwrap();
         assert!(refusal().contains("neither a file nor a folder"));
-        let error = HeldFolder::read(&root.path().join("plugins"));
+        let error = InMemoryFolder::read(&root.path().join("plugins"));
         let error = error.unwrap_err().to_string();
         assert!(error.contains("files outside the project"), "{error}");
         fs::remove_file(root.path().join("plugins")).unwrap();

@@ -71,8 +71,8 @@ pub struct HostPattern {
 }
 
 impl HostPattern {
-    /// Whether the pattern matches a request to this host. `host` is a name in any case or an
-    /// address; an IPv6 address may have brackets.
+    /// Whether the pattern matches a request to this host. `host` is a name in upper or lower case,
+    /// or an address; an IPv6 address may have brackets.
     #[must_use]
     pub fn matches(&self, scheme: Scheme, host: &str, port: u16) -> bool {
         let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -108,7 +108,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether the pattern would match this request with the other scheme.
+    /// Whether the pattern would match a request that differs only in the scheme.
     #[must_use]
     pub fn matches_but_for_scheme(&self, scheme: Scheme, host: &str, port: u16) -> bool {
         let mut other = self.clone();
@@ -131,7 +131,7 @@ impl HostPattern {
         self.port
     }
 
-    /// Returns the address, if the pattern is one.
+    /// Returns the address if the pattern is for a single address.
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
         match self.name {
@@ -226,8 +226,8 @@ fn parse_name(host: &str) -> Result<HostName, &'static str> {
             "a name has labels of letters, digits and `-` (international names as `xn--`), `*.` in front is all below it",
         );
     }
-    // Refuse other spellings of an address that URL parsers accept (`0x7f.1`, `2130706433`), which
-    // are never names.
+    // Refuse spellings of an address that only URL parsers accept (`0x7f.1`, `2130706433`). They
+    // are never names of hosts.
     let last = host.rsplit('.').next().unwrap_or_default();
     if last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x") {
         return Err("an IPv4 address is written as four numbers");

@@ -1,9 +1,9 @@
 //! Decides on permissions of plugins: turns declared side effects, requests and trust into grants.
 //!
-//! This module defines side effects, trust and capabilities, the operator's policy, the remembered
-//! answers, and the decision. The decision is pure; no code here links, opens or asks, and none
-//! depends on the implementation of a plugin. Only text that the operator wrote, typed or answered
-//! can widen a grant.
+//! This module defines side effects, trust and capabilities, the operator's policy, the stored
+//! answers, and the decision. The decision is a pure function. The module neither links components,
+//! opens files of plugins nor implements questions, and it does not depend on how a plugin is
+//! implemented. Only text that the operator wrote, typed or answered can widen a grant.
 //!
 //! Start from [`decide::decide`].
 
@@ -56,4 +56,4 @@ pub use host::{HostPattern, Scheme};
 pub use request::{OfferedTool, Pin, Request};
 pub use side_effect::SideEffect;
 pub use trust::Trust;
-pub use words::{combined, in_words};
+pub use words::{combined_risk, describe_capability};

@@ -4,7 +4,7 @@
 //! For example:
 //!
 //! ```text
-//! pattern            capability           allow covers it   deny touches it
+//! pattern            capability           allowed by it     denied by it
 //! read               write:workspace/a    no                yes
 //! write              read:workspace/a     yes               no
 //! write:workspace    write:workspace/a    yes               yes
@@ -40,7 +40,7 @@ enum PatternScope {
 }
 
 impl CapabilityPattern {
-    /// Whether allowing this pattern allows all of `wanted`.
+    /// Whether a rule that allows this pattern allows the complete capability `wanted`.
     #[must_use]
     pub fn covers(&self, wanted: &Capability) -> bool {
         match (&self.what, wanted) {
@@ -63,12 +63,12 @@ impl CapabilityPattern {
         }
     }
 
-    /// Whether denying this pattern denies a part of `wanted`. A grant cannot be split, so this
-    /// denies all of it.
+    /// Whether a rule that denies this pattern denies at least a part of `wanted`. A grant cannot
+    /// be split, so `wanted` is then denied completely.
     #[must_use]
-    pub fn touches(&self, wanted: &Capability) -> bool {
+    pub fn denies_part_of(&self, wanted: &Capability) -> bool {
         match (&self.what, wanted) {
-            // Denying to read a directory also denies to write it.
+            // A rule that denies reading a directory also denies writing it.
             (PatternScope::Files(denied, own), Capability::Files(access, wanted)) => {
                 access >= denied
                     && own
@@ -175,7 +175,7 @@ mod tests {
         for (pattern, wanted, covers, touches) in table {
             let pattern: CapabilityPattern = pattern.parse().unwrap();
             let wanted = Capability::from(wanted);
-            let found = (pattern.covers(&wanted), pattern.touches(&wanted));
+            let found = (pattern.covers(&wanted), pattern.denies_part_of(&wanted));
             assert_eq!(found, (covers, touches), "{pattern} {wanted}");
         }
     }

@@ -1,11 +1,11 @@
 //! Reads `policy.toml`: permissions that the operator allows, asks about or denies, by plugin and
 //! by trust.
 //!
-//! There are two files; the administrator's wins over the user's for every capability it mentions.
-//! Within a file, `deny` always wins. After that, lists for a plugin win over lists for a trust,
-//! and `ask` wins over `allow`. Allowing a plugin by name alone works only for managed, installed
-//! and user plugins. The name of a project or local plugin is not verified, so such an entry needs
-//! its digest.
+//! There are two files. For every capability that the administrator's file mentions, it takes
+//! precedence over the user's file. Within a file, `deny` takes precedence over everything else,
+//! then lists for a plugin over lists for a trust, and then `ask` over `allow`. An entry that
+//! allows a plugin by its name alone applies only to managed, installed and user plugins. The name
+//! of a project or local plugin is not verified, so an entry for such a plugin needs its digest.
 //!
 //! Start from [`Policy::ruling`].
 //!
@@ -30,14 +30,13 @@ use super::pattern::CapabilityPattern;
 use super::table::CapabilityRuling;
 use super::{Capability, Trust};
 use crate::disk::read_if_present;
-use crate::near::nearest;
+use crate::near::nearest_name;
 use crate::paths::ADMIN_POLICY;
 
 /// Maximum size of a policy file, in bytes. Enough for a line for each of a thousand plugins.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Error in a policy. Rind does not start then: a policy that cannot be read must not count as
-/// permission.
+/// Error in a policy. Rind then does not start, because it cannot know what the policy denies.
 #[derive(Debug, thiserror::Error)]
 #[error("the policy {}: {message}", path.display())]
 pub struct PolicyError {
@@ -47,7 +46,7 @@ pub struct PolicyError {
     pub message: String,
 }
 
-/// Lists of capabilities for a trust level.
+/// Lists of capabilities for one trust level.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct CapabilityLists {
@@ -93,7 +92,7 @@ struct PolicyFile {
 /// Policy of the operator, merged from both files.
 ///
 /// [`Policy::ruling`] returns the ruling on a capability. `None` means that the policy does not
-/// mention the capability, so that the [table](super::table::ceiling) decides.
+/// mention the capability, so that the [table](super::table::default_ruling) decides.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Policy files with their display names, in descending order of precedence.
@@ -102,7 +101,7 @@ pub struct Policy {
 
 /// A plugin that must run in every session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Required {
+pub struct RequiredPlugin {
     /// Name of the plugin.
     pub plugin: String,
     /// Digest of the plugin's [content](super::Request::content), if the policy pins it.
@@ -111,18 +110,18 @@ pub struct Required {
     pub place: String,
 }
 
-impl Required {
+impl RequiredPlugin {
     /// Whether `plugin` is the required one: the name is equal, and the content has the pinned
     /// digest or, without one, the name is verified.
     #[must_use]
-    pub fn is(&self, plugin: Asker<'_>) -> bool {
-        plugin.plugin == self.plugin && plugin.is_named_by(self.digest.as_deref())
+    pub fn matches_plugin(&self, plugin: RequestingPlugin<'_>) -> bool {
+        plugin.plugin == self.plugin && plugin.is_identified_by_policy(self.digest.as_deref())
     }
 }
 
 /// Plugin that requests a capability.
 #[derive(Clone, Copy, Debug)]
-pub struct Asker<'a> {
+pub struct RequestingPlugin<'a> {
     /// Name of the plugin.
     pub plugin: &'a str,
     /// Trust of the plugin, possibly lowered by its manifest.
@@ -131,10 +130,10 @@ pub struct Asker<'a> {
     pub content: &'a str,
 }
 
-impl Asker<'_> {
-    /// Whether the policy's lists for the plugin's name apply to the plugin: `digest` is that of
-    /// its content, or there is no `digest` and the name is verified.
-    fn is_named_by(self, digest: Option<&str>) -> bool {
+impl RequestingPlugin<'_> {
+    /// Whether the policy's lists for the plugin's name apply to this plugin: `digest` is the
+    /// digest of its content, or there is no `digest` and the name of the plugin is verified.
+    fn is_identified_by_policy(self, digest: Option<&str>) -> bool {
         match digest {
             Some(digest) => digest == self.content,
             None => self.trust <= Trust::User,
@@ -143,7 +142,7 @@ impl Asker<'_> {
 }
 
 impl Policy {
-    /// Reads those of the files that exist. `paths` is in descending order of precedence.
+    /// Reads the policy files in `paths`, in descending order of precedence. Skips missing files.
     ///
     /// # Errors
     /// A file cannot be read or is not a policy.
@@ -169,22 +168,22 @@ impl Policy {
         Ok(Self { files: files? })
     }
 
-    /// Returns the administrator's part of the policy.
+    /// Returns a policy with only the file of the administrator.
     #[must_use]
-    pub fn of_admin(&self) -> Self {
+    pub fn admin_policy(&self) -> Self {
         let files = self.files.iter().filter(|(name, _)| name == ADMIN_POLICY);
         Self {
             files: files.cloned().collect(),
         }
     }
 
-    /// Returns the reason why the lists under the plugin's name do not apply to this plugin, if the
-    /// policy has such lists.
+    /// Returns the reason why the lists under the plugin's name do not apply to this plugin; `None`
+    /// if they apply, or if they allow nothing.
     #[must_use]
-    pub fn passed_over(&self, asker: Asker<'_>) -> Option<String> {
+    pub fn unapplied_lists_reason(&self, asker: RequestingPlugin<'_>) -> Option<String> {
         let passed_over = |(name, file): &(String, PolicyFile)| {
             let lists = file.plugins.get(asker.plugin)?;
-            if asker.is_named_by(lists.digest.as_deref()) || lists.allow.is_empty() {
+            if asker.is_identified_by_policy(lists.digest.as_deref()) || lists.allow.is_empty() {
                 return None;
             }
             let place = format!("[plugins.{}] in {name}", asker.plugin);
@@ -195,7 +194,7 @@ impl Policy {
                     short_digest(asker.content)
                 ),
                 None => format!(
-                    "{place} does not count for {} plugins without a digest",
+                    "{place} has no digest, so it does not apply to {} plugins",
                     asker.trust
                 ),
             })
@@ -203,18 +202,18 @@ impl Policy {
         self.files.iter().find_map(passed_over)
     }
 
-    /// Reports names in the policy that are probably misspelled, with their positions: no known
-    /// plugin has the name, but one has a similar name. Other unknown names are fine, because an
-    /// administrator may deny plugins before they are installed.
+    /// Returns a warning for each name in the policy that is probably misspelled, with its
+    /// position: no known plugin has the name, but one has a similar name. Other unknown names are
+    /// not reported, because an administrator may deny plugins before they are installed.
     #[must_use]
-    pub fn misspelt(&self, known: &[&str]) -> Vec<String> {
+    pub fn misspelled_names(&self, known: &[&str]) -> Vec<String> {
         let names = self.files.iter().flat_map(|(file, lists)| {
             let names = lists.plugins.keys();
             names.map(move |name| (name, file))
         });
         let misspelt = names.filter_map(|(name, file)| {
             let is_unknown = !known.contains(&name.as_str());
-            let nearest = is_unknown.then(|| nearest(name, known.iter().copied()))??;
+            let nearest = is_unknown.then(|| nearest_name(name, known.iter().copied()))??;
             Some(format!(
                 "[plugins.{name}] in {file}: there is no plugin `{name}`; did you mean `{nearest}`?"
             ))
@@ -222,19 +221,21 @@ impl Policy {
         misspelt.collect()
     }
 
-    /// Returns the position where the policy disables a plugin, if the policy does so.
+    /// Returns the position in the policy that disables a plugin; `None` if the plugin is not
+    /// disabled.
     #[must_use]
-    pub fn disables(&self, plugin: &str) -> Option<String> {
+    pub fn find_disabling_entry(&self, plugin: &str) -> Option<String> {
         let disables =
             |file: &PolicyFile| file.plugins.get(plugin).is_some_and(|lists| lists.disable);
         let (name, _) = self.files.iter().find(|(_, file)| disables(file))?;
         Some(format!("[plugins.{plugin}] in {name}"))
     }
 
-    /// Returns the position where the policy mutes a plugin, if the policy does so. Questions of a
-    /// muted plugin get their default answer. A file of lower precedence cannot undo this.
+    /// Returns the position in the policy that mutes a plugin; `None` if the plugin is not muted.
+    /// Questions of a muted plugin get their default answer. A file of lower precedence cannot undo
+    /// this.
     #[must_use]
-    pub fn mutes(&self, plugin: &str, trust: Trust) -> Option<String> {
+    pub fn find_muting_entry(&self, plugin: &str, trust: Trust) -> Option<String> {
         self.files.iter().find_map(|(name, file)| {
             if file.plugins.get(plugin).is_some_and(|lists| lists.mute) {
                 return Some(format!("[plugins.{plugin}] in {name}"));
@@ -244,22 +245,22 @@ impl Policy {
         })
     }
 
-    /// Returns the position where the policy disables a script, by name or together with all
-    /// others, if it does.
+    /// Returns the position in the policy that disables a script, by name or together with all
+    /// others; `None` if the script is not disabled.
     #[must_use]
-    pub fn disables_script(&self, name: &str) -> Option<String> {
+    pub fn find_script_disabling_entry(&self, name: &str) -> Option<String> {
         let all = self.files.iter().find(|(_, file)| file.scripts.disable);
         let all = all.map(|(file, _)| format!("[scripts] in {file}"));
-        all.or_else(|| self.disables(name))
+        all.or_else(|| self.find_disabling_entry(name))
     }
 
     /// Returns the plugins that must run in every session.
     #[must_use]
-    pub fn required(&self) -> Vec<Required> {
-        let of_file = |(file, lists): (&String, &PolicyFile)| -> Vec<Required> {
+    pub fn required(&self) -> Vec<RequiredPlugin> {
+        let of_file = |(file, lists): (&String, &PolicyFile)| -> Vec<RequiredPlugin> {
             let required = lists.plugins.iter().filter(|(_, lists)| lists.require);
             required
-                .map(|(plugin, lists)| Required {
+                .map(|(plugin, lists)| RequiredPlugin {
                     plugin: plugin.clone(),
                     digest: lists.digest.clone(),
                     place: format!("[plugins.{plugin}] in {file}"),
@@ -275,7 +276,7 @@ impl Policy {
     #[must_use]
     pub fn ruling(
         &self,
-        asker: Asker<'_>,
+        asker: RequestingPlugin<'_>,
         wanted: &Capability,
     ) -> Option<(CapabilityRuling, String)> {
         self.files
@@ -296,14 +297,14 @@ impl PolicyFile {
     fn find_ruling(
         &self,
         name: &str,
-        asker: Asker<'_>,
+        asker: RequestingPlugin<'_>,
         wanted: &Capability,
     ) -> Option<(CapabilityRuling, String)> {
         let plugin = self.plugins.get(asker.plugin);
         let trust = self.trust.get(&asker.trust);
         let of_plugin = || format!("[plugins.{}] in {name}", asker.plugin);
         let of_trust = || format!("[trust.{}] in {name}", asker.trust);
-        let touched = |list: &[CapabilityPattern]| list.iter().any(|p| p.touches(wanted));
+        let touched = |list: &[CapabilityPattern]| list.iter().any(|p| p.denies_part_of(wanted));
         let covered = |list: &[CapabilityPattern]| list.iter().any(|p| p.covers(wanted));
         if plugin.is_some_and(|lists| touched(&lists.deny)) {
             return Some((CapabilityRuling::Deny, of_plugin()));
@@ -315,7 +316,7 @@ impl PolicyFile {
             if touched(&lists.ask) {
                 return Some((CapabilityRuling::Ask, of_plugin()));
             }
-            if asker.is_named_by(lists.digest.as_deref()) && covered(&lists.allow) {
+            if asker.is_identified_by_policy(lists.digest.as_deref()) && covered(&lists.allow) {
                 return Some((CapabilityRuling::Allow, of_plugin()));
             }
         }
@@ -338,8 +339,8 @@ fn read_policy_text(path: &Path) -> Result<Option<String>, PolicyError> {
 const DIGEST_PREFIX: &str = "blake3:";
 const DIGEST_DIGITS: usize = 64;
 
-/// Parses a content digest. A malformed one is an error, because a rule with it would silently
-/// never match.
+/// Parses a content digest. A malformed digest is an error, because a rule with it would never
+/// match, without any notice.
 fn content_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let digest = String::deserialize(deserializer)?;
     let digits = digest.strip_prefix(DIGEST_PREFIX).unwrap_or_default();
@@ -374,7 +375,7 @@ mod tests {
     fn ruling(texts: &[&str], trust: Trust, wanted: &str) -> String {
         let paths = ["admin", "user"].map(Path::new);
         let texts: Vec<_> = texts.iter().copied().zip(paths).collect();
-        let asker = Asker {
+        let asker = RequestingPlugin {
             plugin: "p",
             trust,
             content: CONTENT,
@@ -438,7 +439,7 @@ mod tests {
             ("q", Trust::Local, Some("[trust.local] in admin")),
             ("q", Trust::User, None),
         ] {
-            assert_eq!(policy.mutes(plugin, trust).as_deref(), expected);
+            assert_eq!(policy.find_muting_entry(plugin, trust).as_deref(), expected);
         }
     }
 

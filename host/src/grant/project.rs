@@ -1,20 +1,20 @@
-//! Stores the trust in projects: the content of `.rind` is used only in the version that the
-//! operator trusted.
+//! Stores which projects the operator trusts: the content of `.rind` is used only in the version
+//! that the operator trusted.
 //!
 //! `.rind` is in the workspace, where plugins and commands may write. It is read once (see
-//! [`HeldFolder`]), and its digest is stored with the approval in the user's own directory. A later
-//! change therefore has no effect until the operator agrees again.
+//! [`InMemoryFolder`]), and its digest is stored with the approval in the user's own directory. A
+//! later change therefore has no effect until the operator agrees again.
 //!
 //! Start from [`Projects`].
 //!
-//! [`HeldFolder`]: super::held::HeldFolder
+//! [`InMemoryFolder`]: super::held::InMemoryFolder
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{lock_beside, read_if_present, replace_private};
+use crate::disk::{lock_for_file, read_if_present, replace_private_file};
 
 /// Error while trusting a project or storing that trust.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ pub struct ProjectError {
     pub message: String,
 }
 
-pub(super) fn refuse_project(path: &Path, message: impl Into<String>) -> ProjectError {
+pub(super) fn project_error(path: &Path, message: impl Into<String>) -> ProjectError {
     ProjectError {
         path: path.to_owned(),
         message: message.into(),
@@ -73,9 +73,9 @@ impl Projects {
     pub fn read(path: &Path) -> Result<Self, ProjectError> {
         let projects = match read_if_present(path, MAX_BYTES) {
             Ok(None) => BTreeMap::new(),
-            Err(e) => return Err(refuse_project(path, format!("cannot be read: {e}"))),
+            Err(e) => return Err(project_error(path, format!("cannot be read: {e}"))),
             Ok(Some(text)) => serde_json::from_str(&text).map_err(|e| {
-                refuse_project(
+                project_error(
                     path,
                     format!(
                         "is corrupt ({e}); move it away, and every project is asked about again"
@@ -95,9 +95,9 @@ impl Projects {
         &self.projects
     }
 
-    /// Returns the trust in a project whose `.rind` has this digest.
+    /// Returns whether a project is trusted whose `.rind` has this digest.
     #[must_use]
-    pub fn of(&self, workspace: &Path, digest: &str) -> ProjectTrust {
+    pub fn trust_in_workspace(&self, workspace: &Path, digest: &str) -> ProjectTrust {
         match self.projects.get(workspace) {
             None => ProjectTrust::New,
             Some(known) if known.digest == digest => ProjectTrust::Trusted,
@@ -137,13 +137,13 @@ impl Projects {
         change: impl FnOnce(&mut BTreeMap<PathBuf, TrustedProject>),
     ) -> Result<(), ProjectError> {
         let path = self.path.clone();
-        let write = |e: std::io::Error| refuse_project(&path, format!("cannot be written: {e}"));
-        let _lock = lock_beside(&path, || {}).map_err(write)?;
+        let write = |e: std::io::Error| project_error(&path, format!("cannot be written: {e}"));
+        let _lock = lock_for_file(&path, || {}).map_err(write)?;
         let mut projects = Self::read(&path)?.projects;
         change(&mut projects);
         let bytes =
             serde_json::to_vec_pretty(&projects).map_err(|e| write(std::io::Error::other(e)))?;
-        replace_private(&path, &bytes).map_err(write)?;
+        replace_private_file(&path, &bytes).map_err(write)?;
         self.projects = projects;
         Ok(())
     }
@@ -160,14 +160,17 @@ mod tests {
         let path = root.path().join("data/projects.json");
         let mut projects = Projects::read(&path).unwrap();
         let project = Path::new("/p");
-        assert_eq!(projects.of(project, "1"), ProjectTrust::New);
+        assert_eq!(projects.trust_in_workspace(project, "1"), ProjectTrust::New);
         projects.trust(project, "1".into(), "then".into()).unwrap();
         let mut again = Projects::read(&path).unwrap();
-        assert_eq!(again.of(project, "1"), ProjectTrust::Trusted);
+        assert_eq!(
+            again.trust_in_workspace(project, "1"),
+            ProjectTrust::Trusted
+        );
         let changed = ProjectTrust::Changed {
             since: "then".into(),
         };
-        assert_eq!(again.of(project, "2"), changed);
+        assert_eq!(again.trust_in_workspace(project, "2"), changed);
         assert!(again.forget(project).unwrap());
         assert!(!again.forget(project).unwrap());
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Capability, SideEffect, Trust};
 
-/// A tool that a plugin offers, with the texts that reach the model and the user.
+/// A tool that a plugin offers, with the texts that the model and the user see.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OfferedTool {
     /// Name of the tool.
@@ -62,10 +62,10 @@ impl Pin {
 }
 
 impl Request {
-    /// Computes the pin of this request.
+    /// Computes the pin that ties answers to this request.
     #[must_use]
     pub fn pin(&self) -> Pin {
-        let capabilities: Vec<Value> = self.capabilities.iter().map(whole_capability).collect();
+        let capabilities: Vec<Value> = self.capabilities.iter().map(full_capability_json).collect();
         // Hash the JSON form, so that two different requests never produce the same bytes.
         let json = json!([
             "rind grant 1",
@@ -85,8 +85,8 @@ impl Request {
 }
 
 impl Request {
-    /// Computes the digest of everything that decides the plugin's behavior, independent of its
-    /// location: component, manifest, tool descriptions. `policy.toml` identifies a plugin by this
+    /// Computes the digest of everything that decides the plugin's behavior: component, manifest
+    /// and tool descriptions, but not its location. `policy.toml` identifies a plugin by this
     /// digest.
     #[must_use]
     pub fn content(&self) -> String {
@@ -98,8 +98,9 @@ impl Request {
     }
 }
 
-/// Returns the complete form of a capability. The text form omits the value of a credential.
-fn whole_capability(capability: &Capability) -> Value {
+/// Returns the complete form of a capability as JSON. Unlike the text form, it contains the value
+/// of a credential.
+fn full_capability_json(capability: &Capability) -> Value {
     match capability {
         Capability::Credential(credential) => {
             json!([capability.to_string(), credential.value])

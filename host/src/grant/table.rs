@@ -16,9 +16,10 @@ pub enum CapabilityRuling {
 
 display_as_in_json!(CapabilityRuling);
 
-/// Returns the ruling of the default table. More trust never allows less; a test checks that.
+/// Returns the ruling of the default table. A higher trust never has a stricter ruling; a test
+/// checks that.
 #[must_use]
-pub fn ceiling(trust: Trust, capability: &Capability) -> CapabilityRuling {
+pub fn default_ruling(trust: Trust, capability: &Capability) -> CapabilityRuling {
     let allowed_to = |least: Trust| {
         if trust <= least {
             CapabilityRuling::Allow

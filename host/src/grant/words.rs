@@ -8,12 +8,13 @@ use crate::text::clean_line;
 /// Maximum length of a displayed name from a manifest, in bytes.
 const MAX_NAME_BYTES: usize = 300;
 
-/// Cleans a name from a manifest, because a line break in the name could imitate text of the host.
-fn name_text_of_manifest(text: &str) -> String {
+/// Cleans a name from a manifest: a line break in it could imitate a line of the host.
+fn clean_manifest_name(text: &str) -> String {
     clean_line(text, MAX_NAME_BYTES)
 }
 
-/// Describes a capability, as a phrase after "may": "read files in workspace/docs".
+/// Describes a capability as a phrase that follows "the plugin may", such as "read files in
+/// workspace/docs".
 ///
 /// For example:
 ///
@@ -24,7 +25,7 @@ fn name_text_of_manifest(text: &str) -> String {
 /// tool:read_file            call the tool read_file
 /// ```
 #[must_use]
-pub fn in_words(capability: &Capability) -> String {
+pub fn describe_capability(capability: &Capability) -> String {
     match capability {
         Capability::Session => {
             "read the conversation and change prompts, messages, tool calls and the model"
@@ -39,10 +40,7 @@ pub fn in_words(capability: &Capability) -> String {
         Capability::Credential(credential) => {
             let secrets = secret_names(&credential.value);
             let what = match &secrets[..] {
-                [] => format!(
-                    "a fixed header {}",
-                    name_text_of_manifest(&credential.header)
-                ),
+                [] => format!("a fixed header {}", clean_manifest_name(&credential.header)),
                 [one] => format!("the secret {one}"),
                 more => format!("the secrets {}", more.join(" and ")),
             };
@@ -50,7 +48,7 @@ pub fn in_words(capability: &Capability) -> String {
             format!("send {what} to {host}, without seeing it")
         }
         Capability::ExternalCall(call) => call.words().to_owned(),
-        Capability::Tool(name) => format!("call the tool {}", name_text_of_manifest(name)),
+        Capability::Tool(name) => format!("call the tool {}", clean_manifest_name(name)),
     }
 }
 
@@ -72,28 +70,28 @@ fn folder_text(access: Access, folder: &Folder) -> String {
         Root::Data => format!("{verb} files in its own folder"),
         Root::Workspace => format!(
             "{verb} files in {}",
-            name_text_of_manifest(&folder.to_string())
+            clean_manifest_name(&folder.to_string())
         ),
     }
 }
 
-/// Returns the names of secrets between braces.
+/// Returns the names of the secrets in a credential's value, which are written between braces.
 fn secret_names(value: &str) -> Vec<String> {
     let mut names: Vec<String> = value
         .split('{')
         .skip(1)
-        .filter_map(|rest| Some(name_text_of_manifest(rest.split_once('}')?.0)))
+        .filter_map(|rest| Some(clean_manifest_name(rest.split_once('}')?.0)))
         .collect();
     names.dedup();
     names
 }
 
-/// Describes the combined risk of capabilities that are harmless alone: a plugin that sees the
-/// conversation or the workspace and has network access can send what it sees to a host. `None` if
-/// there is no such combination. `has_hooks` says whether the plugin's hooks see parts of the
+/// Describes the risk of capabilities that are harmless alone but not together: a plugin that sees
+/// the conversation or the workspace and has network access can send it to a host. Returns `None`
+/// if there is no such combination. `has_hooks` tells whether hooks of the plugin see parts of the
 /// conversation, which needs no capability.
 #[must_use]
-pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
+pub fn combined_risk(granted: &Granted, has_hooks: bool) -> Option<String> {
     let mut seen = Vec::new();
     if has_hooks || granted.has(&Capability::Session) {
         seen.push("in the conversation".to_owned());
@@ -102,13 +100,13 @@ pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
     let mut names: Vec<String> = folders
         .iter()
         .filter(|(_, folder)| folder.root == Root::Workspace)
-        .map(|(_, folder)| name_text_of_manifest(&folder.to_string()))
+        .map(|(_, folder)| clean_manifest_name(&folder.to_string()))
         .collect();
     names.dedup();
     if !names.is_empty() {
         seen.push(format!("in {}", names.join(", ")));
     }
-    // These calls, like tools, let the plugin read everything that the agent can read.
+    // With these calls, as with tools, the plugin can read everything that the agent can read.
     let through_agent = [
         ExternalCall::Agents,
         ExternalCall::Turns,
@@ -140,7 +138,7 @@ mod tests {
     use crate::table::rows;
 
     #[test]
-    fn every_capability_is_said_in_words() {
+    fn every_capability_has_a_description() {
         let table = "
 session => read the conversation and change prompts, messages, tool calls and the model
 read:workspace/docs => read files in workspace/docs
@@ -156,7 +154,7 @@ tool:read\u{1b}_file => call the tool read\\u{1b}_file
 tool:a⏎  it may nothing => call the tool a   it may nothing
 ";
         for [capability, expected] in rows(table) {
-            assert_eq!(in_words(&capability.as_str().into()), expected);
+            assert_eq!(describe_capability(&capability.as_str().into()), expected);
         }
         for (value, what) in [
             ("Bearer {GITHUB_TOKEN}", "the secret GITHUB_TOKEN"),
@@ -170,7 +168,7 @@ tool:a⏎  it may nothing => call the tool a   it may nothing
                 value: value.into(),
             });
             let expected = format!("send {what} to https://api.github.com, without seeing it");
-            assert_eq!(in_words(&credential), expected);
+            assert_eq!(describe_capability(&credential), expected);
         }
     }
 
@@ -189,7 +187,7 @@ turns network:a.b => through tools of the agent to https://a.b
         for [capabilities, expected] in rows(table) {
             let all = capabilities.split(' ').filter(|word| *word != "(hooks)");
             let granted = Granted::new(all.map(Capability::from).collect());
-            let said = combined(&granted, capabilities.ends_with("(hooks)"));
+            let said = combined_risk(&granted, capabilities.ends_with("(hooks)"));
             let is_any = !expected.is_empty();
             let expected = is_any.then(|| format!("could send what it reads {expected}"));
             assert_eq!(said, expected, "{capabilities}");

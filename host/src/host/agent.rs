@@ -3,33 +3,41 @@
 use std::sync::Arc;
 
 use super::material::{OpenMaterial, OpenMaterials};
-use super::offers::SessionOffers;
+use super::offers::SessionCommandsAndLoops;
 use super::session::SessionBuilder;
 use super::source::SourceSession;
 use super::{Error, PluginReplacer, SharedParts};
-use crate::agent::{AgentSpec, KeepInStore, LiveAgent, SessionHandle};
+use crate::agent::{AgentSpec, LiveAgent, SessionHandle, StoreWriter};
 use crate::event::{Event, Events};
 use crate::plugin::load::{LeftOut, Why};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
 use crate::script::{OpenScript, ScriptProgram};
 use crate::session::Session;
-use crate::skill::LeftOutSkill;
-use crate::tool::background::{BackgroundCommand, BackgroundCommands, BackgroundEnd};
+use crate::skill::OmittedSkill;
+use crate::tool::background::{BackgroundCommand, BackgroundCommands, BackgroundOutcome};
 use crate::tool::live::LiveOutputs;
 
 /// Builds the agent of an open session.
 pub(super) fn build_agent(
     builder: SessionBuilder,
     session: Arc<Session>,
-) -> Result<(LiveAgent, PluginReplacer, SessionOffers, OpenMaterials), Error> {
+) -> Result<
+    (
+        LiveAgent,
+        PluginReplacer,
+        SessionCommandsAndLoops,
+        OpenMaterials,
+    ),
+    Error,
+> {
     let parts = builder.parts;
-    parts.keep_answers(session.id())?;
+    parts.store_answers(session.id())?;
     let events = Events::default();
     for observer in builder.observers {
         events.observe(observer);
     }
-    let keep = keep_in_store(&parts);
+    let keep = build_store_writer(&parts);
     let handle = SessionHandle::new(session.clone(), events.clone(), keep.clone());
     let handle = Arc::new(handle);
     let plugin_handle: Arc<dyn AgentHandle> = handle.clone();
@@ -40,10 +48,21 @@ pub(super) fn build_agent(
     for script in &parts.scripts {
         let program = ScriptProgram::new(script, &parts.paths, parts.commands.clone());
         let script = OpenScript::new(script.clone(), program, plugin_handle.clone());
-        script.bind_hooks(&mut open.registry);
+        script.register_hooks(&mut open.registry);
     }
-    let mut opening: Vec<Event> = parts.plugins.left_out.iter().map(left_out).collect();
-    opening.extend(parts.skills.left_out().into_iter().map(skill_left_out));
+    let mut opening: Vec<Event> = parts
+        .plugins
+        .left_out
+        .iter()
+        .map(plugin_left_out_event)
+        .collect();
+    opening.extend(
+        parts
+            .skills
+            .omitted_skills()
+            .into_iter()
+            .map(skill_left_out_event),
+    );
     if parts.config.subagents.enabled {
         let findings = parts.presets.left_out().iter();
         opening.extend(findings.map(|text| Event::notice(Level::Warn, text)));
@@ -116,13 +135,13 @@ pub(super) fn build_agent(
             handle: plugin_handle.clone(),
         }));
     }
-    let refused = agent.add_outer_tools(outer).into_iter();
+    let refused = agent.add_external_tools(outer).into_iter();
     opening.extend(refused.map(|text| Event::notice(Level::Warn, text)));
-    agent.notify_at_opening(opening);
+    agent.queue_opening_events(opening);
     handle.set_agent(&agent, open.points);
     let replacements = agent.replacements();
     let events = agent.spec().events.clone();
-    let offers = SessionOffers::new(open.commands, open.loops, open.limits);
+    let offers = SessionCommandsAndLoops::new(open.commands, open.loops, open.limits);
     let plugins = parts.plugins.shared().clone();
     let ordering = parts.config.agent_loop.clone();
     let (queues, handle) = ((replacements, offers.clone()), plugin_handle);
@@ -130,10 +149,10 @@ pub(super) fn build_agent(
     Ok((agent, replacer, offers, Arc::new(materials)))
 }
 
-/// Emits a notice whenever a background command ends.
+/// Emits a notice to the user whenever a background command ends.
 fn report_background_ends(agent: &LiveAgent) {
     let events = agent.spec().events.clone();
-    let tell = move |command: &BackgroundCommand, end: &BackgroundEnd| {
+    let tell = move |command: &BackgroundCommand, end: &BackgroundOutcome| {
         let text = format!(
             "{} ended after {} s: {}",
             command.id(),
@@ -146,11 +165,11 @@ fn report_background_ends(agent: &LiveAgent) {
             events.emit(Event::notice(Level::Warn, text));
         }
     };
-    agent.spec().background.notify_ends(Arc::new(tell));
+    agent.spec().background.set_end_callback(Arc::new(tell));
 }
 
 /// Returns the event for a plugin that does not run.
-fn left_out(left: &LeftOut) -> Event {
+fn plugin_left_out_event(left: &LeftOut) -> Event {
     let cause = match &left.why {
         Why::Failed(_) => "failed",
         Why::Held(_) => "held",
@@ -167,7 +186,7 @@ fn left_out(left: &LeftOut) -> Event {
 }
 
 /// Returns the event for a skill that is unavailable or limited.
-fn skill_left_out(left: LeftOutSkill) -> Event {
+fn skill_left_out_event(left: OmittedSkill) -> Event {
     Event::SkillLeftOut {
         skill: left.id,
         trust: left.trust.to_string(),
@@ -177,9 +196,9 @@ fn skill_left_out(left: LeftOutSkill) -> Event {
     }
 }
 
-/// Returns the callback that stores values in the plugins' stores, and passes every value to the
-/// host's own callback.
-fn keep_in_store(parts: &SharedParts) -> KeepInStore {
+/// Returns the callback that saves a value in the store of a plugin, and passes it to the callback
+/// of the embedder.
+fn build_store_writer(parts: &SharedParts) -> StoreWriter {
     let (stores, native) = (parts.plugins.stores(), parts.keep.clone());
     Arc::new(move |name, key, value| {
         if let Some(keep) = &native {

@@ -8,11 +8,11 @@ use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
 
-use super::error::check_apart;
+use super::error::check_workspace_apart;
 use super::folders::Plugins;
-use super::native::{NativeBinding, NativeFunction};
+use super::native::{NativeBinding, NativeFunctionHook};
 use super::{Error, Host, SharedParts, ToolSource};
-use crate::agent::{AgentConfig, KeepInStore, SubagentPresets};
+use crate::agent::{AgentConfig, StoreWriter, SubagentPresets};
 use crate::event::{Observer, Stamped};
 use crate::paths::Paths;
 use crate::plugin::load::PluginSet;
@@ -56,7 +56,7 @@ pub struct HostBuilder {
     approver: Option<Arc<dyn Approver>>,
     observers: Vec<Observer>,
     config: AgentConfig,
-    keep: Option<KeepInStore>,
+    keep: Option<StoreWriter>,
 }
 
 /// Selection of the built-in tools.
@@ -179,7 +179,7 @@ impl HostBuilder {
         name: &str,
         hook: impl Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync + 'static,
     ) -> Self {
-        let hook = NativeFunction::<P, _>::new(hook);
+        let hook = NativeFunctionHook::<P, _>::new(hook);
         self.hook::<P>(HookSpec::of::<P>(name), Arc::new(hook))
     }
 
@@ -236,18 +236,18 @@ impl HostBuilder {
     ///
     /// # Errors
     /// There is no provider, a folder cannot be used, a name is taken, or a plugin that is required
-    /// or relied on cannot run. [`PluginFolders::without`](super::PluginFolders::without) skips
+    /// or configured cannot run. [`PluginFolders::without`](super::PluginFolders::without) skips
     /// such a plugin. Any other plugin that cannot run is in [`Host::left_out`] and in the events
     /// of each session.
     pub async fn build(self) -> Result<Host, Error> {
         let (provider, model) = self.provider.ok_or(Error::NoProvider)?;
         let (paths, temporary) = match self.paths {
             Some(paths) => (paths, None),
-            None => base_folders(self.home, self.workspace)?,
+            None => resolve_base_folders(self.home, self.workspace)?,
         };
-        check_apart(&paths)?;
+        check_workspace_apart(&paths)?;
         let workspace = Workspace::open(&paths.workspace)
-            .and_then(|workspace| workspace.hiding(&paths.own_folders()))
+            .and_then(|workspace| workspace.hide_folders(&paths.own_folders()))
             .map_err(|source| Error::Folder {
                 path: paths.workspace.clone(),
                 source,
@@ -290,7 +290,7 @@ impl HostBuilder {
             tools,
             sources: self.sources,
             skills: self.skills,
-            presets: Arc::new(SubagentPresets::with_files(&self.presets)),
+            presets: Arc::new(SubagentPresets::with_preset_files(&self.presets)),
             hooks: self.hooks,
             scripts,
             commands,
@@ -310,7 +310,8 @@ impl HostBuilder {
     }
 }
 
-/// Checks that the plugin named `wanted` may order the turns, if one is named.
+/// Checks that the loop of the plugin `wanted` may run the turns. Without `wanted`, there is
+/// nothing to check.
 fn check_agent_loop(plugins: &PluginSet, wanted: Option<&str>) -> Result<(), Error> {
     let Some(wanted) = wanted else {
         return Ok(());
@@ -318,7 +319,7 @@ fn check_agent_loop(plugins: &PluginSet, wanted: Option<&str>) -> Result<(), Err
     let mut running = plugins.plugins.iter();
     let mut left_out = plugins.left_out.iter();
     let why = match running.find(|plugin| plugin.manifest.name == wanted) {
-        Some(plugin) if plugin.may_order_turns() => return Ok(()),
+        Some(plugin) if plugin.may_run_agent_loop() => return Ok(()),
         Some(plugin) if plugin.has_agent_loop() => {
             "the plugin was not granted `agent_loop` (`rind plugin grants` shows what it was granted)".to_owned()
         }
@@ -353,9 +354,9 @@ fn check_scripts<'a>(scripts: &'a [Arc<Script>], mut taken: HashSet<&'a str>) ->
     Ok(())
 }
 
-/// Returns the folders of a host, and the temporary folder that contains those which were not
-/// named.
-fn base_folders(
+/// Returns the folders of a host. For those that are not named, creates a temporary folder, which
+/// is returned too.
+fn resolve_base_folders(
     home: Option<PathBuf>,
     workspace: Option<PathBuf>,
 ) -> Result<(Paths, Option<TempDir>), Error> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
-use crate::agent::{self, SpentUses};
+use crate::agent::{self, CountedCalls};
 use crate::event::{CommandResult, Event};
 use crate::plugin::commands::{CommandReply, PluginCommand};
 use crate::session::Body;
@@ -38,7 +38,7 @@ pub enum CommandError {
 }
 
 impl Session {
-    /// Returns the slash commands of the plugins. Only a person calls them, never a model.
+    /// Returns the slash commands of the plugins. Only users run them, never a model.
     #[must_use]
     pub fn commands(&self) -> Arc<[Arc<PluginCommand>]> {
         self.offers.commands()
@@ -67,7 +67,10 @@ impl Session {
                 command: command.to_owned(),
             });
         };
-        let caller = self.agent.begin_call(SpentUses::default(), cancel).await?;
+        let caller = self
+            .agent
+            .begin_call(CountedCalls::default(), cancel)
+            .await?;
         let call = own.run(&caller, arguments);
         let ended = self.agent.end_call(call, cancel).await;
         let (outcome, text) = match &ended.result {
@@ -93,7 +96,7 @@ impl Session {
             text: text.cloned(),
             duration_ms: ended.duration_ms,
         };
-        self.agent.keep_call(body, event).await?;
+        self.agent.record_call(body, event).await?;
         ended.result.map_err(|why| CommandError::Failed {
             plugin: plugin.to_owned(),
             command: command.to_owned(),

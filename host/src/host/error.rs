@@ -48,7 +48,7 @@ pub enum Error {
         /// Name of the hook and of the plugin.
         name: String,
     },
-    /// The plugin whose loop is to order the turns cannot do so.
+    /// The loop of this plugin cannot run the turns, although the settings say so.
     #[error(
         "`loop = \"{plugin}\"` under [agent] in the settings: {why}. Rind does not fall back to another order; remove the line to use the built-in order"
     )]
@@ -99,13 +99,14 @@ impl Error {
     }
 }
 
-/// Checks that the workspace is not one of the host's own folders and not inside one: a tool that
-/// may read or write the workspace would reach sessions, keys and grants. One of the host's own
-/// folders that is inside the workspace is hidden from tools, commands and plugins.
+/// Checks that the workspace is not one of the host's own folders and not inside one, because a
+/// tool that may read or write the workspace would reach sessions, keys and grants. If one of the
+/// host's own folders is inside the workspace, it is hidden from tools, commands and plugins
+/// instead.
 ///
 /// # Errors
-/// [`Error::Overlap`] names both.
-pub fn check_apart(paths: &Paths) -> Result<(), Error> {
+/// [`Error::Overlap`] names both folders.
+pub fn check_workspace_apart(paths: &Paths) -> Result<(), Error> {
     let workspace = real_path(&paths.workspace);
     // The managed folder is exempt: a developer who builds Rind in a checkout and works there has
     // the program itself in the workspace.

@@ -32,9 +32,9 @@ impl PluginFolders {
     }
 
     /// Adds the plugins in this folder. `trust` states the origin of these plugins and so decides
-    /// which permissions they get without asking, such as [`Trust::Managed`] for those that belong
-    /// to the program. A missing folder has no plugins. A folder of [`Trust::Local`] may itself be
-    /// a plugin.
+    /// which permissions they get without a question, such as [`Trust::Managed`] for those that
+    /// belong to the program. A missing folder has no plugins. A folder of [`Trust::Local`] may
+    /// itself be a plugin.
     #[must_use]
     pub fn and(mut self, trust: Trust, folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
@@ -53,8 +53,8 @@ impl PluginFolders {
         self
     }
 
-    /// Uses the sections `[plugins.NAME]` of these settings. A plugin that they configure is relied
-    /// on: if it cannot run, the host is not built.
+    /// Uses the sections `[plugins.NAME]` of these settings. If a plugin that they configure cannot
+    /// run, the host is not built.
     ///
     /// # Errors
     /// A section is malformed; the error names its line.
@@ -101,7 +101,8 @@ enum PluginsOrigin {
 }
 
 impl Plugins {
-    /// Loads the plugins and checks that the guards run, unless this was already done.
+    /// Loads the plugins, and checks that all plugins with blocking hooks run, unless this was
+    /// already done.
     pub(super) async fn load_plugins(self, paths: &Paths) -> Result<StartableSet, plugin::Error> {
         match self.0 {
             PluginsOrigin::Checked(set) => Ok(set),

@@ -1,5 +1,5 @@
-//! Fetches prompts and resources of sources such as MCP servers, which an outer layer provides, for
-//! a person.
+//! Fetches prompts and resources for a person from sources such as MCP servers, which an outer
+//! layer provides.
 //!
 //! Only a front end fetches them, for text that a person typed; no model and no plugin can. The
 //! fetched content becomes a part of the input of a turn. Secrets in it are masked, as in results
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::message::Attachment;
 use crate::point::handle::AgentHandle;
 use crate::point::trace::{AccessOutcome, AccessRecord, Origin, Reached};
-use crate::secret::{Scanner, run_aside};
+use crate::secret::{SecretScanner, run_blocking_scan};
 
 /// Prompts and resources of a [source](super::ToolSource) in one session.
 ///
@@ -34,8 +34,8 @@ pub trait SourceMaterial: Send + Sync {
     /// Reads a resource. The implementation refuses an address that it does not list.
     fn read_resource<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<FetchedMaterial, String>>;
 
-    /// Completes the value of an argument, or an address, that the person has begun to type. Called
-    /// when the person asks for a completion.
+    /// Returns completions of a text that the person has begun to type: the value of an argument,
+    /// or an address. Called when the person asks for completions.
     fn complete_text<'a>(
         &'a self,
         begun: &'a PartialText,
@@ -84,7 +84,7 @@ pub struct ListedResource {
     pub media_type: Option<String>,
 }
 
-/// Prompts and resources of the sources of an open session. Dropped with the session.
+/// Prompts and resources of all sources of an open session. Dropped with the session.
 pub(super) type OpenMaterials = Arc<Vec<OpenMaterial>>;
 
 /// Prompts and resources of one source.
@@ -102,7 +102,7 @@ pub struct SessionMaterials {
     all: Weak<Vec<OpenMaterial>>,
 }
 
-debug_some!(SessionMaterials, self, origins = self.origins());
+impl_partial_debug!(SessionMaterials, self, origins = self.origins());
 
 impl SessionMaterials {
     pub(super) fn new(all: &OpenMaterials) -> Self {
@@ -121,14 +121,14 @@ impl SessionMaterials {
     /// Fetches a prompt of a source, with secrets in it masked.
     ///
     /// # Errors
-    /// Reason, phrased to follow "it".
+    /// The reason, as the rest of a sentence that begins with "it".
     pub async fn fetch_prompt(
         &self,
         origin: &str,
         name: &str,
         arguments: Map<String, Value>,
     ) -> Result<FetchedMaterial, String> {
-        let (all, at) = self.find_source(origin)?;
+        let (all, at) = self.find_material_source(origin)?;
         let own = all.get(at).ok_or_else(missing_source)?;
         let fetched = own.material.fetch_prompt(name, arguments).await?;
         Ok(own.mask_secrets(fetched, "prompt"))
@@ -137,9 +137,9 @@ impl SessionMaterials {
     /// Lists the resources of a source.
     ///
     /// # Errors
-    /// Reason, phrased to follow "it".
+    /// The reason, as the rest of a sentence that begins with "it".
     pub async fn list_resources(&self, origin: &str) -> Result<Vec<ListedResource>, String> {
-        let (all, at) = self.find_source(origin)?;
+        let (all, at) = self.find_material_source(origin)?;
         let own = all.get(at).ok_or_else(missing_source)?;
         own.material.list_resources().await
     }
@@ -147,9 +147,9 @@ impl SessionMaterials {
     /// Reads a resource of a source, with secrets in it masked.
     ///
     /// # Errors
-    /// Reason, phrased to follow "it".
+    /// The reason, as the rest of a sentence that begins with "it".
     pub async fn read_resource(&self, origin: &str, uri: &str) -> Result<FetchedMaterial, String> {
-        let (all, at) = self.find_source(origin)?;
+        let (all, at) = self.find_material_source(origin)?;
         let own = all.get(at).ok_or_else(missing_source)?;
         let fetched = own.material.read_resource(uri).await?;
         Ok(own.mask_secrets(fetched, "resource"))
@@ -158,18 +158,18 @@ impl SessionMaterials {
     /// Asks a source to complete a typed text.
     ///
     /// # Errors
-    /// Reason, phrased to follow "it".
+    /// The reason, as the rest of a sentence that begins with "it".
     pub async fn complete_text(
         &self,
         origin: &str,
         begun: &PartialText,
     ) -> Result<Vec<String>, String> {
-        let (all, at) = self.find_source(origin)?;
+        let (all, at) = self.find_material_source(origin)?;
         let own = all.get(at).ok_or_else(missing_source)?;
         own.material.complete_text(begun).await
     }
 
-    fn find_source(&self, origin: &str) -> Result<(OpenMaterials, usize), String> {
+    fn find_material_source(&self, origin: &str) -> Result<(OpenMaterials, usize), String> {
         let all = self.all.upgrade().ok_or("ended with the session")?;
         let at = all.iter().position(|own| own.origin == origin);
         Ok((all, at.ok_or_else(missing_source)?))
@@ -181,9 +181,11 @@ fn missing_source() -> String {
 }
 
 impl OpenMaterial {
-    /// Masks secrets in a fetched text, and records an access if there are any.
+    /// Masks secrets in a fetched text. If there are any, records an access.
     fn mask_secrets(&self, mut fetched: FetchedMaterial, what: &str) -> FetchedMaterial {
-        let masked = run_aside(fetched.text.len(), || Scanner::shared().mask(&fetched.text));
+        let masked = run_blocking_scan(fetched.text.len(), || {
+            SecretScanner::shared().mask(&fetched.text)
+        });
         let Some(masked) = masked else {
             return fetched;
         };

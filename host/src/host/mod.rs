@@ -26,7 +26,7 @@ use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
 
-use crate::agent::{AgentConfig, KeepInStore, SubagentPresets};
+use crate::agent::{AgentConfig, StoreWriter, SubagentPresets};
 use crate::event::Observer;
 use crate::grant::answers::{Answers, AnswersError};
 use crate::paths::Paths;
@@ -41,14 +41,18 @@ use crate::tool::builtin::Commands;
 use crate::tool::policy::Policy;
 use crate::tool::registry::ToolRegistry;
 
-pub use crate::agent::{ForeignAct, ForeignChange, ForeignRequest, ForeignVerdict};
-pub use crate::agent::{OutsideCall, OutsideCalls, OutsideClient, OutsideResult, OutsideTools};
+pub use crate::agent::{
+    ClientCallReceiver, ClientCallResult, ClientCallSender, ClientToolCall, ToolsOfferedToClients,
+};
+pub use crate::agent::{
+    ExternalAgentAction, ExternalAgentChange, ExternalAgentVerdict, ForeignRequest,
+};
 pub use builder::HostBuilder;
 pub use command::CommandError;
-pub use error::{Error, check_apart};
+pub use error::{Error, check_workspace_apart};
 pub use folders::{PluginFolders, Plugins};
-pub(crate) use loops::{DeskParts, LoopDesk};
 pub use loops::{LoopError, LoopTurn, TurnRunner, loop_of_session};
+pub(crate) use loops::{LoopService, LoopServiceParts};
 pub use material::{
     FetchedMaterial, ListedResource, PartialText, SessionMaterials, SourceMaterial,
 };
@@ -83,9 +87,10 @@ struct SharedParts {
     approver: Arc<dyn Approver>,
     observers: Vec<Observer>,
     config: AgentConfig,
-    /// Callback that persists the values which native hooks put into their store.
-    keep: Option<KeepInStore>,
-    /// Whether the answers that were given while plugins were loaded are stored, or being stored.
+    /// Callback that saves the values which native hooks put into their stores.
+    keep: Option<StoreWriter>,
+    /// Whether a session has stored, or is storing, the answers that the operator gave while
+    /// plugins were loaded.
     has_kept_answers: AtomicBool,
     /// Temporary folders that are deleted with the host.
     _temporary: Option<TempDir>,
@@ -152,17 +157,17 @@ impl Host {
 }
 
 impl SharedParts {
-    /// Stores the answers that the operator gave while plugins were loaded. Done once, with the id
-    /// of the first session, for which answers for a session then hold.
-    fn keep_answers(&self, session: &str) -> Result<(), AnswersError> {
+    /// Stores the answers that the operator gave while plugins were loaded. This is done once, with
+    /// the id of the first session: answers for one session apply to that session.
+    fn store_answers(&self, session: &str) -> Result<(), AnswersError> {
         use std::sync::atomic::Ordering::Relaxed;
 
         let given = self.plugins.given.iter();
         let answers: Vec<_> = given
-            .filter_map(|given| given.answer(session, crate::clock::now_text()))
+            .filter_map(|given| given.answer(session, crate::clock::current_time_text()))
             .collect();
-        // Claim the write first: of two sessions that open at once, only one gets the answers for a
-        // session. A write that failed is tried again by the next session.
+        // Set the flag before the write: of two sessions that open at once, only one may store
+        // answers for itself. If the write fails, the next session tries it again.
         if answers.is_empty() || self.has_kept_answers.swap(true, Relaxed) {
             return Ok(());
         }
@@ -172,7 +177,7 @@ impl SharedParts {
     }
 }
 
-debug_some!(
+impl_partial_debug!(
     Host,
     self,
     model = self.0.model,

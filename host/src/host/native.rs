@@ -1,5 +1,5 @@
-//! Adapts hooks of native code, which are bound to the same points and called by the same
-//! dispatcher as hooks of plugins.
+//! Adapts hooks that the embedder implements in native code. They are bound to the same points and
+//! called by the same dispatcher as hooks of plugins.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -31,15 +31,15 @@ impl NativeBinding {
     }
 }
 
-pub(super) struct NativeFunction<P, F>(F, PhantomData<fn(P)>);
+pub(super) struct NativeFunctionHook<P, F>(F, PhantomData<fn(P)>);
 
-impl<P, F> NativeFunction<P, F> {
+impl<P, F> NativeFunctionHook<P, F> {
     pub(super) fn new(function: F) -> Self {
         Self(function, PhantomData)
     }
 }
 
-impl<P, F> Hook<P> for NativeFunction<P, F>
+impl<P, F> Hook<P> for NativeFunctionHook<P, F>
 where
     P: Point,
     F: Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync,

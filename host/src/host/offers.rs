@@ -1,5 +1,5 @@
-//! Holds the slash commands and loops that the plugins of a session offer between turns, with the
-//! counters of their limits.
+//! Stores the slash commands and loops of a session's plugins, and the counters that limit the
+//! plugins' usage.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,22 +10,22 @@ use crate::plugin::open::PluginLimits;
 
 /// Commands and loops of the plugins of a session. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct SessionOffers(Arc<Mutex<HostOffers>>);
+pub(super) struct SessionCommandsAndLoops(Arc<Mutex<CommandsAndLoops>>);
 
 /// Commands, loops and limits of the plugins at one point in time.
-struct HostOffers {
+struct CommandsAndLoops {
     commands: Arc<[Arc<PluginCommand>]>,
     loops: Arc<[Arc<PluginLoop>]>,
     limits: Arc<[Arc<PluginLimits>]>,
 }
 
-impl SessionOffers {
+impl SessionCommandsAndLoops {
     pub(super) fn new(
         commands: Vec<PluginCommand>,
         loops: Vec<PluginLoop>,
         limits: Vec<PluginLimits>,
     ) -> Self {
-        Self(Arc::new(Mutex::new(HostOffers {
+        Self(Arc::new(Mutex::new(CommandsAndLoops {
             commands: commands.into_iter().map(Arc::new).collect(),
             loops: loops.into_iter().map(Arc::new).collect(),
             limits: limits.into_iter().map(Arc::new).collect(),
@@ -41,13 +41,13 @@ impl SessionOffers {
     }
 
     /// Resets the counters of the plugins' usage in the session.
-    pub(super) fn renew_limits(&self) {
+    pub(super) fn reset_limits(&self) {
         let limits = lock(&self.0).limits.clone();
-        limits.iter().for_each(|limits| limits.renew_limits());
+        limits.iter().for_each(|limits| limits.reset_limits());
     }
 
     /// Replaces the commands, loops and limits of a plugin with those of its new version.
-    pub(super) fn replace_offers(
+    pub(super) fn replace_commands_and_loops(
         &self,
         plugin: &str,
         commands: Vec<PluginCommand>,
@@ -61,7 +61,8 @@ impl SessionOffers {
     }
 }
 
-fn replace_items<T>(all: &[Arc<T>], new: Vec<T>, is_others: impl Fn(&T) -> bool) -> Arc<[Arc<T>]> {
-    let others = all.iter().filter(|own| is_others(own)).cloned();
+/// Keeps the items of `all` that `is_kept` selects, and appends `new`.
+fn replace_items<T>(all: &[Arc<T>], new: Vec<T>, is_kept: impl Fn(&T) -> bool) -> Arc<[Arc<T>]> {
+    let others = all.iter().filter(|own| is_kept(own)).cloned();
     others.chain(new.into_iter().map(Arc::new)).collect()
 }

@@ -1,9 +1,10 @@
-//! Replaces plugins while a session is open, for authors who change a plugin and watch it work.
+//! Replaces plugins while a session is open, so that authors can test a changed plugin without
+//! restarting the session.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use super::offers::SessionOffers;
+use super::offers::SessionCommandsAndLoops;
 use crate::agent::{PluginReplacement, PluginReplacements};
 use crate::event::{Event, Events};
 use crate::grant::Granted;
@@ -22,7 +23,7 @@ pub enum ReplaceError {
         /// Name of the plugin.
         plugin: String,
     },
-    /// The new version cannot be loaded, or waits for permissions.
+    /// The new version cannot be loaded, or needs permissions that are not granted.
     #[error("{why}")]
     NotLoaded {
         /// Cause, as text.
@@ -34,15 +35,17 @@ pub enum ReplaceError {
         capabilities.join(", ")
     )]
     Wider {
-        /// Permissions beyond those of the running version.
+        /// Permissions that the new version has and the running version does not have.
         capabilities: Vec<String>,
     },
-    /// The new version defines other points, to which plugins of the session may be bound.
+    /// The new version defines other points than the running version, and plugins of the session
+    /// may have hooks on the old points.
     #[error("the points that it defines have changed; start a new session")]
     Points,
-    /// The plugin orders the turns of the session, and the new version may not do so.
+    /// The plugin runs the agent loop of the session, and the new version exports no agent loop or
+    /// lacks the permission for it.
     #[error(
-        "it orders the turns of this session (`loop` under [agent]), and the new version has no loop of the agent or was not granted \
+        "it runs the agent loop of this session (`loop` under [agent]), but the new version has no agent loop or was not granted \
          `agent_loop`; start a new session"
     )]
     AgentLoop,
@@ -55,9 +58,9 @@ pub struct PluginReplacer {
     plugins: Arc<PluginSet>,
     handle: Arc<dyn AgentHandle>,
     replacements: PluginReplacements,
-    offers: SessionOffers,
+    offers: SessionCommandsAndLoops,
     events: Events,
-    /// Name of the plugin that orders the turns, if one does.
+    /// Name of the plugin that runs the agent loop, if one does.
     ordering: Option<String>,
     /// Permissions of the latest version of each replaced plugin. The next version may not have
     /// more.
@@ -73,7 +76,7 @@ impl PluginReplacer {
     pub(super) fn new(
         plugins: Arc<PluginSet>,
         handle: Arc<dyn AgentHandle>,
-        (replacements, offers): (PluginReplacements, SessionOffers),
+        (replacements, offers): (PluginReplacements, SessionCommandsAndLoops),
         events: Events,
         ordering: Option<String>,
     ) -> Self {
@@ -100,8 +103,8 @@ impl PluginReplacer {
     ///
     /// # Errors
     /// The session or `set` has no such plugin, the new version cannot be loaded, has more
-    /// permissions or defines other points than the running version, or may not order the turns as
-    /// that one does.
+    /// permissions or defines other points than the running version, or may not run the agent loop
+    /// although the running version does.
     pub fn replace(&self, set: &PluginSet, plugin: &str) -> Result<(), ReplaceError> {
         let is_it = |loaded: &&Arc<LoadedPlugin>| loaded.manifest.name == plugin;
         let unknown = || ReplaceError::Unknown {
@@ -134,16 +137,16 @@ impl PluginReplacer {
                 capabilities: wider,
             });
         }
-        if !new.defines_points_of(running) {
+        if !new.defines_same_points_as(running) {
             return Err(ReplaceError::Points);
         }
-        if self.ordering.as_deref() == Some(plugin) && !new.may_order_turns() {
+        if self.ordering.as_deref() == Some(plugin) && !new.may_run_agent_loop() {
             return Err(ReplaceError::AgentLoop);
         }
         granted.insert(plugin.to_owned(), new.granted().clone());
-        let open = self.plugins.open_one(new, &self.handle);
+        let open = self.plugins.open_replacement(new, &self.handle);
         self.offers
-            .replace_offers(plugin, open.commands, open.loops, open.limits);
+            .replace_commands_and_loops(plugin, open.commands, open.loops, open.limits);
         let hooks = open.registry.specs().iter();
         let tools = open.tools.iter();
         self.replacements.add_replacement(PluginReplacement {
@@ -163,4 +166,4 @@ impl PluginReplacer {
     }
 }
 
-debug_some!(PluginReplacer, self, plugins = self.plugins);
+impl_partial_debug!(PluginReplacer, self, plugins = self.plugins);

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::loops::SharedLimits;
 use super::material::{OpenMaterials, SessionMaterials};
-use super::offers::SessionOffers;
+use super::offers::SessionCommandsAndLoops;
 use super::{Error, Host, PluginReplacer, SharedParts};
 use crate::agent::{self, AnswerSchema, LiveAgent, SteerHandle, TurnOutcome, TurnSpec};
 use crate::checkpoint::Checkpoints;
@@ -58,13 +58,13 @@ impl SessionBuilder {
         self
     }
 
-    /// Decides on tool calls with another policy.
+    /// Uses this policy instead of the host's to decide on tool calls.
     pub fn policy(mut self, policy: Arc<dyn Policy>) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Replaces the approver of tool calls.
+    /// Uses this approver of tool calls instead of the host's.
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = approver;
         self
@@ -77,8 +77,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Marks a new session as an internal request of the program, named `by`, so that `last` still
-    /// resolves to the last conversation.
+    /// Marks a new session as created by the program itself, for the purpose named `by`, so that
+    /// the session id `last` does not resolve to it.
     pub fn aside(mut self, by: impl Into<String>) -> Self {
         self.aside = Some(by.into());
         self
@@ -90,7 +90,7 @@ impl SessionBuilder {
     /// The session's files cannot be written.
     pub fn create(self) -> Result<Session, Error> {
         let session = self.parts.store.create(&self.spec())?;
-        self.on_created(session)
+        self.open_created_session(session)
     }
 
     /// Creates a new session with an id that the caller chooses: 1 to 96 letters, digits, `-`, `_`
@@ -100,7 +100,7 @@ impl SessionBuilder {
     /// The id is invalid, another session has it, or the session's files cannot be written.
     pub fn create_named(self, id: &str) -> Result<Session, Error> {
         let session = self.parts.store.create_named(id, &self.spec())?;
-        self.on_created(session)
+        self.open_created_session(session)
     }
 
     /// Continues the session with this full id, or creates it if it does not exist.
@@ -110,9 +110,9 @@ impl SessionBuilder {
     pub fn resume_or_create(self, id: &str) -> Result<Session, Error> {
         let session = self.parts.store.open_or_create(id, &self.spec())?;
         // The process that created the session may have been killed before it wrote the entry that
-        // sets the session aside.
+        // marks the session as an internal request.
         match session.turn() {
-            0 => self.on_created(session),
+            0 => self.open_created_session(session),
             _ => self.on(Arc::new(session)),
         }
     }
@@ -129,8 +129,9 @@ impl SessionBuilder {
         self.on(Arc::new(session))
     }
 
-    /// Continues a session that was created just now, after the entry that sets it aside.
-    fn on_created(mut self, session: session::Session) -> Result<Session, Error> {
+    /// Opens a session that was created just now, after appending the entry that marks it as an
+    /// internal request, if it is one.
+    fn open_created_session(mut self, session: session::Session) -> Result<Session, Error> {
         if let Some(by) = self.aside.take() {
             session.append(session::Body::Aside { by })?;
         }
@@ -163,17 +164,17 @@ impl SessionBuilder {
     }
 }
 
-debug_some!(SessionBuilder, self, model = self.model);
+impl_partial_debug!(SessionBuilder, self, model = self.model);
 
 /// Open session with its agent, which runs one turn at a time. Dropping the session stops
 /// everything that it runs; it can be resumed later. Only [`close`](Self::close) calls the
 /// `session-end` hooks.
 pub struct Session {
     pub(super) agent: LiveAgent,
-    pub(super) offers: SessionOffers,
+    pub(super) offers: SessionCommandsAndLoops,
     /// Prompts and resources of the tool sources.
     materials: OpenMaterials,
-    /// Counters of a turn's limits, which all runs of the session's loops share.
+    /// Counters of the limits of one turn. All runs of the session's loops share them.
     pub(super) shared: SharedLimits,
     host: Host,
     replacer: PluginReplacer,
@@ -186,14 +187,14 @@ impl Session {
         self.agent.spec().session.id()
     }
 
-    /// Returns the stored session, to read it while a turn runs.
+    /// Returns the stored session, which can be read while a turn runs.
     #[doc(hidden)]
     #[must_use]
     pub fn stored(&self) -> Arc<session::Session> {
         self.agent.spec().session.clone()
     }
 
-    /// Returns access to the prompts and resources of the session's tool sources.
+    /// Returns a handle that reads the prompts and resources of the session's tool sources.
     #[must_use]
     pub fn materials(&self) -> SessionMaterials {
         SessionMaterials::new(&self.materials)
@@ -277,12 +278,12 @@ impl Session {
         &self.agent.spec().provider
     }
 
-    /// Takes the last turn out of the conversation, so that the model no longer sees it. The turn's
+    /// Removes the last turn from the conversation, so that the model no longer sees it. The turn's
     /// effects (files, data of plugins, cost) and its lines in the session file stay. `None` if no
     /// turn is left.
     ///
     /// # Errors
-    /// The turn was replaced by a summary in part, or the session cannot be read or written.
+    /// A part of the turn was replaced by a summary, or the session cannot be read or written.
     pub async fn undo(&mut self) -> Result<Option<Undone>, Error> {
         let (entries, _) = self.host.store().read(self.id())?;
         Ok(self.agent.undo_turn(&entries).await?)
@@ -291,51 +292,51 @@ impl Session {
     /// Returns the last turn that still has messages in the conversation.
     ///
     /// # Errors
-    /// The turn was replaced by a summary in part, or the session cannot be read.
+    /// A part of the turn was replaced by a summary, or the session cannot be read.
     pub fn last_turn(&self) -> Result<Option<Undone>, Error> {
         let (entries, _) = self.host.store().read(self.id())?;
         Ok(self.agent.spec().session.last_turn(&entries)?)
     }
 
-    /// Returns the turns that [`rewind`](Self::rewind) would take out, the last turn first.
+    /// Returns the turns that [`rewind`](Self::rewind) would remove, the last turn first.
     ///
     /// # Errors
-    /// A turn was replaced by a summary in part, or the session cannot be read.
+    /// A part of a turn was replaced by a summary, or the session cannot be read.
     pub fn turns_since(&self, turn: u32) -> Result<Vec<Undone>, Error> {
         let (entries, _) = self.host.store().read(self.id())?;
         Ok(self.agent.spec().session.turns_since(&entries, turn)?)
     }
 
-    /// Takes a turn and all later ones out of the conversation, as [`undo`](Self::undo) does with
+    /// Removes a turn and all later turns from the conversation, as [`undo`](Self::undo) does with
     /// the last turn. Files are restored separately, through [`checkpoints`](Self::checkpoints).
     ///
     /// # Errors
-    /// A turn was replaced by a summary in part, or the session cannot be read or written.
+    /// A part of a turn was replaced by a summary, or the session cannot be read or written.
     pub async fn rewind(&mut self, turn: u32) -> Result<Vec<Undone>, Error> {
         let (entries, _) = self.host.store().read(self.id())?;
         Ok(self.agent.rewind_turns(&entries, turn).await?)
     }
 
-    /// Returns the number of the last turn that started; 0 before the first.
+    /// Returns the number of the last turn that started; 0 before the first turn.
     #[must_use]
     pub fn turn_number(&self) -> u32 {
         self.agent.spec().session.turn()
     }
 
-    /// Returns the session's checkpoints: the states of files from before its tool calls changed
+    /// Returns the session's checkpoints: copies of files as they were before a tool call changed
     /// them.
     #[must_use]
     pub fn checkpoints(&self) -> Arc<Checkpoints> {
         self.agent.checkpoints()
     }
 
-    /// Emits the event that the session is open, unless it was emitted already. Without this call,
-    /// the first turn emits it.
+    /// Emits the event that the session is open, unless it was already emitted. If this function is
+    /// not called, the first turn emits the event.
     pub fn emit_opening(&mut self) {
         self.agent.announce_session();
     }
 
-    /// Emits the event that a person ran a command.
+    /// Emits an event that reports a command which a person ran.
     pub fn report_command(&mut self, event: Event) {
         self.agent.emit_event_to_observers(event);
     }
@@ -394,7 +395,7 @@ impl Session {
     /// Returns a turn, which runs when awaited: from the user's text to the final output.
     pub fn turn(&mut self, text: impl Into<String>) -> Turn<'_> {
         Turn {
-            begin: Some(TurnBegin {
+            begin: Some(UnstartedTurn {
                 agent: &mut self.agent,
                 spec: TurnSpec::new(text, Source::Terminal),
                 is_compaction: false,
@@ -411,10 +412,11 @@ impl Session {
         self.agent.spec().session.interrupted()
     }
 
-    /// Returns a turn that continues the interrupted one when awaited; `None` if there is none.
-    /// Finished calls do not run again; the model is informed which calls may have run.
+    /// Returns a turn that continues the interrupted turn when it is awaited; `None` if no turn was
+    /// interrupted. Finished calls do not run again; the model is informed which unfinished calls
+    /// may have run.
     pub fn continue_turn(&mut self) -> Option<Turn<'_>> {
-        let spec = TurnSpec::of_interrupted(self.interrupted()?);
+        let spec = TurnSpec::from_interrupted(self.interrupted()?);
         let mut turn = self.turn("");
         if let Some(begin) = &mut turn.begin {
             begin.spec = spec;
@@ -422,13 +424,13 @@ impl Session {
         Some(turn)
     }
 
-    /// Begins a turn in which only hooks are called.
+    /// Begins a turn in which single hooks are called directly, without running the agent loop.
     #[doc(hidden)]
     pub fn direct_turn(&mut self) -> Result<agent::DirectTurn<'_>, agent::Error> {
         agent::DirectTurn::begin_turn(&mut self.agent)
     }
 
-    /// Returns the handle through which the session's plugins act on it.
+    /// Returns the handle through which plugins act on the session.
     #[doc(hidden)]
     pub fn handle(&self) -> std::sync::Arc<dyn crate::point::handle::AgentHandle> {
         self.replacer.handle()
@@ -440,8 +442,8 @@ impl Session {
         &self.agent.spec().tools
     }
 
-    /// Archives the turns that are due, and waits until that is done. Without this call they are
-    /// archived during the next turn.
+    /// Archives the turns that are due for archival, and returns when they are archived. Without
+    /// this call they are archived during the next turn.
     pub async fn finish_archival(&mut self) {
         self.agent.finish_archival().await;
     }
@@ -468,11 +470,11 @@ impl fmt::Debug for Session {
 /// such as an unwritable session; failures of model, hooks and tools are in the outcome.
 #[must_use = "a turn runs when it is awaited"]
 pub struct Turn<'a> {
-    begin: Option<TurnBegin<'a>>,
+    begin: Option<UnstartedTurn<'a>>,
     running: Option<BoxFuture<'a, Result<TurnOutcome, agent::Error>>>,
 }
 
-struct TurnBegin<'a> {
+struct UnstartedTurn<'a> {
     agent: &'a mut LiveAgent,
     spec: TurnSpec,
     is_compaction: bool,
@@ -480,7 +482,7 @@ struct TurnBegin<'a> {
 }
 
 impl Turn<'_> {
-    /// Sets the source of the text. The default is a person at a terminal.
+    /// Sets the source of the turn's text. The default is a person at a terminal.
     pub fn source(mut self, source: Source) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.spec.source = source;
@@ -488,7 +490,8 @@ impl Turn<'_> {
         self
     }
 
-    /// Sets the slash command that produced the text, for observers and for the session file.
+    /// Sets the slash command that produced the turn's text. Observers see the command, and the
+    /// session file records it.
     pub fn of_command(mut self, command: impl Into<String>) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.spec.command = Some(command.into());
@@ -535,10 +538,10 @@ impl Turn<'_> {
         self
     }
 
-    /// Limits the turn to those tools of the session that a preset of subagents selects.
+    /// Limits the turn to those tools of the session that the subagent preset `name` allows.
     ///
     /// # Errors
-    /// There is no preset of this name; the message lists the presets.
+    /// No preset has this name; the error message lists the presets.
     pub fn tools_of_preset(mut self, name: &str) -> Result<Self, String> {
         if let Some(begin) = &mut self.begin {
             let preset = begin.agent.spec().presets.find_preset(name)?;
@@ -563,7 +566,7 @@ impl Future for Turn<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(begin) = self.begin.take() {
             self.running = Some(Box::pin(async move {
-                let TurnBegin {
+                let UnstartedTurn {
                     agent,
                     spec,
                     is_compaction,

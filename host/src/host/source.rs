@@ -1,5 +1,5 @@
-//! Tools that an outer layer provides, such as those of MCP servers. The list of tools may change
-//! while a session is open.
+//! Tools that are provided by a crate outside this library, such as the tools of MCP servers. The
+//! list of tools may change while a session is open.
 //!
 //! A call of such a tool passes the schema check, hooks, policy, approval, masking of secrets,
 //! limits and the session file, like a call of a plugin's tool. Start from [`ToolSource`].
@@ -13,10 +13,10 @@ use crate::event::{Event, Events};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
 use crate::point::registry::Registry;
-use crate::secret::Scanner;
+use crate::secret::SecretScanner;
 use crate::text::clean_line;
 use crate::tool::SharedTool;
-use crate::tool::outer::OuterTool;
+use crate::tool::outer::OuterLayerTool;
 
 /// Source of tools, passed to [`HostBuilder::tool_source`](super::HostBuilder::tool_source).
 ///
@@ -26,8 +26,8 @@ pub trait ToolSource: Send + Sync {
     /// Returns the name of the source.
     fn name(&self) -> &str;
 
-    /// Opens the source for one session. The tools are dropped when the session ends; dropping them
-    /// must end everything that they hold, such as a connection.
+    /// Opens the source for one session. The tools are dropped when the session ends; dropping a
+    /// tool must release its resources, such as a connection.
     fn open(&self, session: SourceSession) -> OpenedSource;
 }
 
@@ -74,11 +74,10 @@ impl SourceSession {
     /// Shows a notice to the user.
     pub fn warn(&self, text: impl Into<String>) {
         self.events
-            .emit(Event::notice(Level::Warn, masked(&text.into())));
+            .emit(Event::notice(Level::Warn, mask_secrets(&text.into())));
     }
 
-    /// Returns the functions of the session, through which the source sends requests and records
-    /// them.
+    /// Returns the handle through which the source sends requests to the session and records them.
     #[must_use]
     pub fn handle(&self) -> &Arc<dyn AgentHandle> {
         &self.handle
@@ -95,37 +94,37 @@ impl SourceSession {
             hooks: Registry::default(),
             tools: self.wrap_tools(tools),
             agent_loop: None,
-            event: Event::notice(Level::Warn, masked(&reason.into())),
+            event: Event::notice(Level::Warn, mask_secrets(&reason.into())),
         });
     }
 
-    /// Shows the progress of a call in one line; an empty text removes it.
+    /// Shows the progress of a call in one line; an empty `text` removes the line.
     pub fn show_progress(&self, text: &str) {
         let had_progress = self.has_progress.swap(!text.is_empty(), Ordering::AcqRel);
         if text.is_empty() && !had_progress {
             return;
         }
-        // Mask before the line is cut, because half a secret would not be recognized. Only the
-        // beginning of the text can be shown, so only that part is masked.
+        // Mask secrets before the line is truncated, because a truncated secret would not be
+        // recognized. Only the beginning of the text can be shown, so only that part is masked.
         let text = &text[..text.floor_char_boundary(MAX_MASKED_BYTES)];
-        let line = clean_line(&masked(text), MAX_PROGRESS_BYTES);
+        let line = clean_line(&mask_secrets(text), MAX_PROGRESS_BYTES);
         self.handle.status(&self.origin, line);
     }
 
     pub(super) fn wrap_tools(&self, tools: Vec<SharedTool>) -> Vec<SharedTool> {
         let tools = tools.into_iter();
         tools
-            .map(|tool| OuterTool::wrap(tool, self.handle.clone()))
+            .map(|tool| OuterLayerTool::wrap(tool, self.handle.clone()))
             .collect()
     }
 }
 
 /// Masks secrets in a text of the source, before it is shown and recorded.
-fn masked(text: &str) -> String {
-    Scanner::shared().masked(text).into_owned()
+fn mask_secrets(text: &str) -> String {
+    SecretScanner::shared().masked(text).into_owned()
 }
 
-debug_some!(SourceSession, self, origin = self.origin);
+impl_partial_debug!(SourceSession, self, origin = self.origin);
 
 /// Maximum length of the part of a progress text that is searched for secrets, in bytes.
 const MAX_MASKED_BYTES: usize = 8 << 10;

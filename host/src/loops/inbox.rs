@@ -14,7 +14,7 @@ use crate::point::loop_handle::{LoopMessage, MAX_MESSAGE_BYTES, MAX_MESSAGES};
 #[non_exhaustive]
 pub enum InboxError {
     /// No loop of this plugin runs.
-    #[error("no plugin `{plugin}` runs a loop here")]
+    #[error("no loop of plugin `{plugin}` is running in this host")]
     Unknown {
         /// Name of the plugin.
         plugin: String,
@@ -27,7 +27,7 @@ pub enum InboxError {
         /// Name of the plugin.
         plugin: String,
     },
-    /// The message is too long.
+    /// The message is longer than a message may be.
     #[error("a message has at most {MAX_MESSAGE_BYTES} bytes, this one has {bytes}")]
     TooLong {
         /// Size of the message in bytes.
@@ -91,7 +91,10 @@ mod tests {
         let inboxes = LoopInboxes::of(["heart".to_owned()].into_iter());
         let send = |plugin: &str, text: String| inboxes.send_message(plugin, "test", text);
         let closed = send("heart", "hello".to_owned()).unwrap_err();
-        assert_eq!(closed.to_string(), "no plugin `heart` runs a loop here");
+        assert_eq!(
+            closed.to_string(),
+            "no loop of plugin `heart` is running in this host"
+        );
         let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
         inboxes.open_inbox("heart", sender);
         send("heart", "hello".to_owned()).unwrap();

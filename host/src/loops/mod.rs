@@ -4,8 +4,8 @@
 //! limit for the session's size, and the end. A single run is the session's task
 //! ([`Session::run_loop`]).
 //!
-//! The module must not know who receives the events, and never asks a user. A loop that fails must
-//! not affect the others. Start from [`Loops`].
+//! The module must not depend on the receivers of the events, and must never ask a user. A loop
+//! that fails must not affect the others. Start from [`Loops`].
 
 mod inbox;
 mod pauses;
@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::Stamped;
-use crate::host::{self, DeskParts, Host, LoopDesk, Session, TurnRunner};
+use crate::host::{self, Host, LoopService, LoopServiceParts, Session, TurnRunner};
 use crate::message::ToolSpec;
 use crate::point::failure::panic_text;
 
@@ -74,7 +74,7 @@ pub struct LoopEnd {
 pub enum EndReason {
     /// The loop reported that nothing is left to do.
     Done,
-    /// The loops were cancelled.
+    /// All loops were cancelled before this loop was done.
     Interrupted,
     /// The loop cannot be run again. The text is the reason; a notice informed the receivers of
     /// events.
@@ -83,33 +83,33 @@ pub enum EndReason {
     Broken(String),
 }
 
-/// Loops of a host, ready to run. If the future of [`run`](Self::run) is dropped, they stop
+/// Loops of a host, ready to run. If the future of [`run`](Self::run) is dropped, the loops stop
 /// immediately.
 #[must_use = "`run` runs the loops"]
 pub struct Loops {
-    loops: Vec<OneLoop>,
+    loops: Vec<LoopWithSession>,
     max_session_bytes: u64,
     inboxes: LoopInboxes,
     runner: Option<Arc<dyn TurnRunner>>,
 }
 
 /// A loop and its session.
-struct OneLoop {
+struct LoopWithSession {
     plugin: String,
     session: Session,
     watcher: Option<Sender<Stamped>>,
 }
 
 impl Loops {
-    /// Opens a session for each loop of the host. These sessions are asides: `last` still resolves
-    /// to the last conversation.
+    /// Opens a session for each loop of the host. These sessions are marked as created by the
+    /// program, so the session id `last` does not resolve to them.
     ///
     /// # Errors
     /// No plugin has a loop, or a session cannot be opened.
     pub fn open(host: &Host) -> Result<Self, Error> {
         let open = |plugin: &str| {
             let session = host.session().aside(format!("the loop of {plugin}"));
-            Ok::<_, host::Error>(OneLoop {
+            Ok::<_, host::Error>(LoopWithSession {
                 plugin: plugin.to_owned(),
                 session: session.create()?,
                 watcher: None,
@@ -128,8 +128,8 @@ impl Loops {
         })
     }
 
-    /// Runs the turns that loops order with `runner`. By default a session is opened for each turn
-    /// and closed after it, with the host's own policy and approver.
+    /// Uses `runner` to run the turns that loops request. By default a session is opened for each
+    /// turn and closed after it, with the host's own policy and approver.
     pub fn run_turns_by(mut self, runner: Arc<dyn TurnRunner>) -> Self {
         self.runner = Some(runner);
         self
@@ -142,8 +142,8 @@ impl Loops {
     }
 
     /// Sends every event through this channel. A loop starts its next run only after the events of
-    /// its last run were received, so that a talkative loop cannot fill the memory. A run that has
-    /// started does not wait for the receiver.
+    /// its last run were received, so that a loop with many events cannot fill the memory. A run
+    /// that has started does not wait for the receiver.
     pub fn watch(mut self, watcher: Sender<Stamped>) -> Self {
         for own in &mut self.loops {
             own.watcher = Some(watcher.clone());
@@ -164,7 +164,7 @@ impl Loops {
         loops.map(|own| (own.plugin.as_str(), own.session.id()))
     }
 
-    /// Returns the tools that subagents of the loops may be given.
+    /// Returns the tools that can be given to subagents of the loops.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<ToolSpec>> {
         let first = self.loops.first();
@@ -178,21 +178,22 @@ impl Loops {
         let mut tasks = JoinSet::new();
         for own in self.loops {
             let cancel = cancel.clone();
-            let parts = DeskParts {
+            let parts = LoopServiceParts {
                 runner: self.runner.clone(),
                 watcher: own.watcher.clone(),
                 max_session_bytes: self.max_session_bytes,
                 shutdown: cancel.clone(),
             };
             let max_session_bytes = self.max_session_bytes;
-            // Without a loop there is no desk; the first run reports the error.
-            let desk = LoopDesk::new(&own.session, &own.plugin, parts).map(|(desk, inbox)| {
+            // A plugin without a loop has no `LoopService`; its first run reports the error.
+            let desk = LoopService::new(&own.session, &own.plugin, parts).map(|(desk, inbox)| {
                 self.inboxes.open_inbox(&own.plugin, inbox);
                 desk
             });
             tasks.spawn(async move {
                 let (plugin, session) = (own.plugin.clone(), own.session.id().clone());
-                let ran = AssertUnwindSafe(run::until_end(own, desk, max_session_bytes, &cancel));
+                let ran =
+                    AssertUnwindSafe(run::run_until_end(own, desk, max_session_bytes, &cancel));
                 let why = ran.catch_unwind().await.unwrap_or_else(|panic| {
                     let what = panic_text(&*panic);
                     EndReason::Broken(format!("an internal error of the host occurred: {what}"))

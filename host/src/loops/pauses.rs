@@ -6,13 +6,13 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
 use super::{FIRST_FAILURE_PAUSE, MAX_FAILURE_PAUSE, MIN_PAUSE};
 
-pub(super) struct LoopPauses {
+pub(super) struct LoopBackoff {
     growing: ExponentialBackoff,
     /// Number of failures in a row.
     failures: u32,
 }
 
-impl Default for LoopPauses {
+impl Default for LoopBackoff {
     fn default() -> Self {
         let growing = ExponentialBuilder::new()
             .with_min_delay(FIRST_FAILURE_PAUSE)
@@ -26,16 +26,16 @@ impl Default for LoopPauses {
     }
 }
 
-impl LoopPauses {
-    /// Returns the pause after a successful run that asks for a pause of `after`. Resets the
-    /// backoff.
-    pub(super) fn after_success(&mut self, after: Duration) -> Duration {
+impl LoopBackoff {
+    /// Returns the pause after a successful run that requested a pause of `after`: at least
+    /// [`MIN_PAUSE`]. Resets the backoff.
+    pub(super) fn pause_after_success(&mut self, after: Duration) -> Duration {
         *self = Self::default();
         after.max(MIN_PAUSE)
     }
 
     /// Returns the pause after a failed run.
-    pub(super) fn after_failure(&mut self) -> Duration {
+    pub(super) fn pause_after_failure(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
         self.growing.next().unwrap_or(MAX_FAILURE_PAUSE)
     }
@@ -52,21 +52,21 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_five_minutes_and_start_over_after_a_good_run() {
-        let mut pauses = LoopPauses::default();
-        let seconds = |pauses: &mut LoopPauses| pauses.after_failure().as_secs();
+        let mut pauses = LoopBackoff::default();
+        let seconds = |pauses: &mut LoopBackoff| pauses.pause_after_failure().as_secs();
         let grown: Vec<u64> = (0..12).map(|_| seconds(&mut pauses)).collect();
         assert_eq!(grown, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
         assert_eq!(pauses.failures(), 12);
         let minute = Duration::from_secs(60);
-        assert_eq!(pauses.after_success(minute), minute);
+        assert_eq!(pauses.pause_after_success(minute), minute);
         assert_eq!((pauses.failures(), seconds(&mut pauses)), (0, 1));
     }
 
     #[test]
     fn a_loop_that_asks_for_no_pause_gets_the_shortest_and_one_that_asks_for_ages_gets_those() {
-        let mut pauses = LoopPauses::default();
-        assert_eq!(pauses.after_success(Duration::ZERO), MIN_PAUSE);
+        let mut pauses = LoopBackoff::default();
+        assert_eq!(pauses.pause_after_success(Duration::ZERO), MIN_PAUSE);
         let ages = Duration::from_millis(u64::MAX);
-        assert_eq!(pauses.after_success(ages), ages);
+        assert_eq!(pauses.pause_after_success(ages), ages);
     }
 }

@@ -2,38 +2,41 @@
 //!
 //! Owns the decision after each run: run again after a pause, or end, for example because the
 //! session is too large. A failed run leads to a longer pause, but a loop that does not exist ends
-//! at once. The module must not know the other loops. Start from [`until_end`].
+//! at once. The module must not depend on other loops. Start from [`run_until_end`].
 
 use std::sync::Arc;
 
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::pauses::LoopPauses;
-use super::{EndReason, LIMITS_PERIOD, OneLoop};
+use super::pauses::LoopBackoff;
+use super::{EndReason, LIMITS_PERIOD, LoopWithSession};
 use crate::event::Event;
 use crate::event::pump::EventPump;
-use crate::host::{LoopDesk, LoopError, Session};
+use crate::host::{LoopError, LoopService, Session};
 use crate::plugin::loops::LoopReply;
 use crate::point::outcome::Level;
 
 /// Runs a loop repeatedly, and closes its session at the end.
-pub(super) async fn until_end(
-    own: OneLoop,
-    desk: Option<Arc<LoopDesk>>,
+pub(super) async fn run_until_end(
+    own: LoopWithSession,
+    desk: Option<Arc<LoopService>>,
     max_session_bytes: u64,
     cancel: &CancellationToken,
 ) -> EndReason {
     let mut session = own.session;
     let mut pump = EventPump::new(session.events(), own.watcher);
-    let mut runs = LoopRuns {
+    let mut runs = LoopRunSchedule {
         plugin: &own.plugin,
         max_session_bytes,
-        pauses: LoopPauses::default(),
+        pauses: LoopBackoff::default(),
         renewed: Instant::now(),
     };
     let why = match desk {
-        Some(desk) => runs.run_all(&mut session, &desk, &mut pump, cancel).await,
+        Some(desk) => {
+            runs.run_repeatedly(&mut session, &desk, &mut pump, cancel)
+                .await
+        }
         None => EndReason::Failed(format!("plugin `{}` has no loop", own.plugin)),
     };
     if let EndReason::Failed(why) = &why {
@@ -41,7 +44,7 @@ pub(super) async fn until_end(
             "the loop of plugin `{}` is not run again: {why}",
             own.plugin
         );
-        session.send_to_loop(Event::notice(Level::Error, text));
+        session.emit_loop_event(Event::notice(Level::Error, text));
     }
     let closed = pump.pump_during(session.close()).await;
     pump.flush_events(cancel).await;
@@ -53,19 +56,19 @@ pub(super) async fn until_end(
 }
 
 /// State between the runs of one loop.
-struct LoopRuns<'a> {
+struct LoopRunSchedule<'a> {
     plugin: &'a str,
     max_session_bytes: u64,
-    pauses: LoopPauses,
+    pauses: LoopBackoff,
     /// Time of the last reset of the session's limits.
     renewed: Instant,
 }
 
-impl LoopRuns<'_> {
-    async fn run_all(
+impl LoopRunSchedule<'_> {
+    async fn run_repeatedly(
         &mut self,
         session: &mut Session,
-        desk: &Arc<LoopDesk>,
+        desk: &Arc<LoopService>,
         pump: &mut EventPump,
         cancel: &CancellationToken,
     ) -> EndReason {
@@ -81,11 +84,11 @@ impl LoopRuns<'_> {
                 ));
             }
             if self.renewed.elapsed() >= LIMITS_PERIOD {
-                session.renew_limits();
+                session.reset_limits();
                 self.renewed = Instant::now();
             }
             let ran = pump
-                .pump_during(session.run_loop_at(self.plugin, desk, cancel))
+                .pump_during(session.run_loop_with_service(self.plugin, desk, cancel))
                 .await;
             let (delay, reason) = match ran {
                 Ok(LoopReply::Done) => return EndReason::Done,
@@ -93,19 +96,19 @@ impl LoopRuns<'_> {
                     return EndReason::Interrupted;
                 }
                 Ok(LoopReply::Again { after, reason }) => {
-                    (self.pauses.after_success(after), reason)
+                    (self.pauses.pause_after_success(after), reason)
                 }
-                // Only an interruption ends the loop here; any other failure is reported, even if
-                // the loop was cancelled meanwhile.
+                // Only the error `Interrupted` ends the loop without a report; any other failure is
+                // reported, even if the loop was cancelled meanwhile.
                 Err(LoopError::Interrupted { .. }) => return EndReason::Interrupted,
                 Err(error @ LoopError::Unknown { .. }) => {
                     return EndReason::Failed(error.to_string());
                 }
-                Err(LoopError::Failed { why, .. }) => (self.pauses.after_failure(), why),
+                Err(LoopError::Failed { why, .. }) => (self.pauses.pause_after_failure(), why),
                 // Retry after errors of the host too: for example, a full disk may have room later.
-                Err(error) => (self.pauses.after_failure(), error.to_string()),
+                Err(error) => (self.pauses.pause_after_failure(), error.to_string()),
             };
-            session.send_to_loop(Event::LoopWait {
+            session.emit_loop_event(Event::LoopWait {
                 plugin: self.plugin.to_owned(),
                 delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
                 failures: self.pauses.failures(),

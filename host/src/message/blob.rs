@@ -19,15 +19,15 @@ const UNKNOWN: &str = "application/octet-stream";
 /// Maximum length of a media type, in bytes.
 const MAX_MEDIA_TYPE_BYTES: usize = 127;
 
-/// Maximum size of an image that is sent to a model, in bytes. Provider APIs accept 5 MiB of
-/// base64, which is a third longer than the encoded bytes.
+/// Maximum size of an image that is sent to a model, in bytes. Provider APIs accept 5 MiB of base64
+/// text, which is a third longer than the image's bytes.
 pub const MAX_IMAGE_BYTES: u64 = (5 << 20) / 4 * 3;
 
 /// Maximum width and height of an image that is sent to a model, in pixels. APIs reject the whole
 /// request if an image is larger.
 const MAX_IMAGE_SIDE: u32 = 8_000;
 
-/// A reference to bytes that the session keeps next to its entries.
+/// Reference to bytes that the session stores outside its message history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Blob {
     /// Hex digits of the BLAKE3 hash of the bytes.
@@ -46,12 +46,12 @@ impl Blob {
     /// content, the media type is `declared`.
     #[must_use]
     pub fn of(bytes: &[u8], declared: &str) -> Self {
-        let image = image(bytes);
+        let image = detect_image(bytes);
         let media_type = match image {
             Some(image) => image.media_type,
             // Ignore a declared image type that the bytes contradict: they must not be sent to a
             // model as an image.
-            None if is_media_type(declared) && !is_shown(declared) => declared,
+            None if is_media_type(declared) && !is_image_type(declared) => declared,
             None => UNKNOWN,
         };
         Self {
@@ -65,10 +65,10 @@ impl Blob {
     /// Whether the blob is of an image type that models accept.
     #[must_use]
     pub fn is_image(&self) -> bool {
-        is_shown(&self.media_type)
+        is_image_type(&self.media_type)
     }
 
-    /// Explains why no model accepts the blob; `None` if it is acceptable.
+    /// Returns the reason why no model accepts the blob; `None` if models accept it.
     #[must_use]
     pub fn unfit(&self) -> Option<String> {
         if !self.is_image() {
@@ -87,11 +87,11 @@ impl Blob {
 
     /// Returns a placeholder for the blob, with the reason why its content is not shown.
     #[must_use]
-    pub fn not_shown(&self, why: &str) -> String {
-        format!("[{}; not shown: {why}]", self.words())
+    pub fn unshown_blob_placeholder(&self, why: &str) -> String {
+        format!("[{}; not shown: {why}]", self.describe_blob())
     }
 
-    fn words(&self) -> String {
+    fn describe_blob(&self) -> String {
         let size = match self.size {
             n @ 0..1_000 => format!("{n} B"),
             n @ 1_000..1_000_000 => format!("{} KB", n / 1_000),
@@ -130,7 +130,7 @@ impl Attachment {
         }
     }
 
-    /// Returns the reference that the conversation keeps.
+    /// Returns the reference to the image, which the conversation stores.
     #[must_use]
     pub fn blob(&self) -> &Blob {
         &self.blob
@@ -140,11 +140,11 @@ impl Attachment {
 /// Formats the blob as a placeholder, for example `[image/png, 12 KB]`.
 impl fmt::Display for Blob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "[{}]", self.words())
+        write!(f, "[{}]", self.describe_blob())
     }
 }
 
-fn is_shown(media_type: &str) -> bool {
+fn is_image_type(media_type: &str) -> bool {
     matches!(
         media_type,
         "image/png" | "image/jpeg" | "image/gif" | "image/webp"
@@ -175,26 +175,26 @@ pub struct Image {
 
 /// Recognizes PNG, JPEG, GIF and WebP images.
 #[must_use]
-pub fn image(bytes: &[u8]) -> Option<Image> {
+pub fn detect_image(bytes: &[u8]) -> Option<Image> {
     let found = |media_type, pixels| Some(Image { media_type, pixels });
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
-        let side = |at| Some(u32::from_be_bytes(take_bytes(bytes, at)?));
+        let side = |at| Some(u32::from_be_bytes(bytes_at(bytes, at)?));
         return found("image/png", side(16).zip(side(20)));
     }
     if bytes.starts_with(b"\xff\xd8\xff") {
         return found("image/jpeg", jpeg_pixels(bytes));
     }
     if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
-        let side = |at| Some(u32::from(u16::from_le_bytes(take_bytes(bytes, at)?)));
+        let side = |at| Some(u32::from(u16::from_le_bytes(bytes_at(bytes, at)?)));
         return found("image/gif", side(6).zip(side(8)));
     }
-    if bytes.starts_with(b"RIFF") && take_bytes(bytes, 8) == Some(*b"WEBP") {
+    if bytes.starts_with(b"RIFF") && bytes_at(bytes, 8) == Some(*b"WEBP") {
         return found("image/webp", webp_pixels(bytes));
     }
     None
 }
 
-fn take_bytes<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
@@ -202,45 +202,41 @@ fn take_bytes<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 fn jpeg_pixels(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
-        let [mark, kind] = take_bytes(bytes, at)?;
+        let [mark, kind] = bytes_at(bytes, at)?;
         if mark != 0xff {
             return None;
         }
         match kind {
-            // Padding, and markers without a segment.
+            // Skip padding bytes, and markers that no segment follows.
             0xff => at += 1,
             0x01 | 0xd0..=0xd8 => at += 2,
             // Scan data begins or the file ends: the frame header is missing.
             0xd9 | 0xda => return None,
             0xc0..=0xcf if !matches!(kind, 0xc4 | 0xc8 | 0xcc) => {
-                let height = u32::from(u16::from_be_bytes(take_bytes(bytes, at + 5)?));
-                let width = u32::from(u16::from_be_bytes(take_bytes(bytes, at + 7)?));
+                let height = u32::from(u16::from_be_bytes(bytes_at(bytes, at + 5)?));
+                let width = u32::from(u16::from_be_bytes(bytes_at(bytes, at + 7)?));
                 return Some((width, height));
             }
-            _ => at += 2 + usize::from(u16::from_be_bytes(take_bytes(bytes, at + 2)?)),
+            _ => at += 2 + usize::from(u16::from_be_bytes(bytes_at(bytes, at + 2)?)),
         }
     }
 }
 
 /// Reads the size of a WebP image from its first chunk, which is one of three kinds.
 fn webp_pixels(bytes: &[u8]) -> Option<(u32, u32)> {
-    let chunk: [u8; 4] = take_bytes(bytes, 12)?;
+    let chunk: [u8; 4] = bytes_at(bytes, 12)?;
     match &chunk {
         b"VP8 " => {
-            let side = |at| {
-                Some(u32::from(
-                    u16::from_le_bytes(take_bytes(bytes, at)?) & 0x3fff,
-                ))
-            };
+            let side = |at| Some(u32::from(u16::from_le_bytes(bytes_at(bytes, at)?) & 0x3fff));
             side(26).zip(side(28))
         }
         b"VP8L" => {
-            let bits = u32::from_le_bytes(take_bytes(bytes, 21)?);
+            let bits = u32::from_le_bytes(bytes_at(bytes, 21)?);
             Some(((bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1))
         }
         b"VP8X" => {
             let side = |at| {
-                let [a, b, c] = take_bytes(bytes, at)?;
+                let [a, b, c] = bytes_at(bytes, at)?;
                 Some(u32::from_le_bytes([a, b, c, 0]) + 1)
             };
             side(24).zip(side(27))
@@ -276,15 +272,15 @@ mod tests {
             (webp(b"VP8X", b"\0\0\0\0\x3f\0\0\x2f\0\0"), "image/webp"),
         ] {
             let pixels = Some((64, 48));
-            assert_eq!(image(&bytes), Some(Image { media_type, pixels }));
+            assert_eq!(detect_image(&bytes), Some(Image { media_type, pixels }));
             // A truncated header of any length must not be recognized as anything else.
             for cut in 0..bytes.len() {
-                let found = image(&bytes[..cut]);
+                let found = detect_image(&bytes[..cut]);
                 assert!(found.is_none_or(|found| found.media_type == media_type));
             }
         }
-        assert_eq!(image(b"<svg/>"), None);
-        assert_eq!(image(b""), None);
+        assert_eq!(detect_image(b"<svg/>"), None);
+        assert_eq!(detect_image(b""), None);
     }
 
     #[test]
@@ -310,7 +306,7 @@ mod tests {
         let mut forged = Blob::of(b"x", "");
         forged.media_type = "\u{1b}[2J/\nx".to_owned();
         assert_eq!(
-            forged.not_shown("too large"),
+            forged.unshown_blob_placeholder("too large"),
             "[application/octet-stream, 1 B; not shown: too large]"
         );
     }

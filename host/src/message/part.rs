@@ -1,8 +1,8 @@
 //! Parts of a tool's answer: text, structured JSON, and content that is not text.
 //!
-//! Owns the conversion of parts to a single text, for readers that take only text, and the JSON
+//! Owns the conversion of parts to a single text, for consumers that accept only text, and the JSON
 //! form of parts: an answer with a single text is a string, any other answer is a list. The module
-//! must not know which readers accept which parts.
+//! must not know which consumers accept which parts.
 //!
 //! Start from [`Parts`].
 

@@ -1,7 +1,7 @@
 //! The built-in table of models, and the lookup by name.
 //!
-//! The values are those that the vendors published. They were compared with the table of litellm
-//! 1.110.2 in the month of [`LIST_DATE`].
+//! The values are those that the vendors published. They were compared with the model table of
+//! litellm 1.110.2 in the month of [`LIST_DATE`].
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -22,7 +22,7 @@ const LIST: &str = include_str!("list.json");
 struct ModelList {
     /// Models by name prefix.
     models: Table,
-    /// Families of models, found by a lower-case substring of the model name; the first match
+    /// Families of models, each with a lower-case substring of its models' names; the first match
     /// applies.
     families: Vec<ModelFamily>,
 }
@@ -42,8 +42,8 @@ fn model_list() -> &'static ModelList {
 
 /// Returns the profile of a model from the table; values that the table lacks are unknown.
 pub(super) fn find_profile(model: &str) -> ModelProfile {
-    let plain = plain_name(model);
-    let known = longest_prefix(&plain, &model_list().models)
+    let plain = normalize_model_name(model);
+    let known = find_longest_prefix(&plain, &model_list().models)
         .cloned()
         .unwrap_or_default();
     let lower = plain.to_ascii_lowercase();
@@ -57,7 +57,7 @@ pub(super) fn find_profile(model: &str) -> ModelProfile {
 
 /// Returns the price of a model in the table.
 pub(crate) fn find_price(model: &str) -> Option<Price> {
-    longest_prefix(&plain_name(model), &model_list().models)?.price
+    find_longest_prefix(&normalize_model_name(model), &model_list().models)?.price
 }
 
 /// Returns the names of the models in the table.
@@ -65,9 +65,9 @@ pub(crate) fn model_names() -> impl Iterator<Item = &'static String> {
     model_list().models.keys()
 }
 
-/// Returns the entry with the longest name that is a prefix of the model name and is followed only
-/// by a version. A model with another name may have another price: no price is better than a wrong
-/// one.
+/// Returns the table entry for a model: the entry with the longest name that the model name begins
+/// with, if only a version follows. A longer name without a version may be a model with another
+/// price, and an unknown price is better than a wrong one.
 ///
 /// For example:
 ///
@@ -76,20 +76,23 @@ pub(crate) fn model_names() -> impl Iterator<Item = &'static String> {
 /// gpt-5-mini              ->  the entry gpt-5-mini
 /// gpt-4o-audio-preview    ->  none: `-audio-preview` is no version
 /// ```
-pub(crate) fn longest_prefix<'a, T>(model: &str, table: &'a BTreeMap<String, T>) -> Option<&'a T> {
+pub(crate) fn find_longest_prefix<'a, T>(
+    model: &str,
+    table: &'a BTreeMap<String, T>,
+) -> Option<&'a T> {
     let fitting = table.iter().filter(|(name, _)| {
         model
             .strip_prefix(name.as_str())
-            .is_some_and(is_version_or_nothing)
+            .is_some_and(is_version_suffix)
     });
     fitting
         .max_by_key(|(name, _)| name.len())
         .map(|(_, value)| value)
 }
 
-/// Whether the rest of a name is empty, or a version after a separator: a date, `latest` or
-/// `preview`.
-fn is_version_or_nothing(rest: &str) -> bool {
+/// Whether the rest of a model name after the prefix is empty, or a separator and a version: a
+/// date, `latest` or `preview`.
+fn is_version_suffix(rest: &str) -> bool {
     let Some(version) = rest.strip_prefix(['-', '@', ':']) else {
         return rest.is_empty();
     };
@@ -99,8 +102,8 @@ fn is_version_or_nothing(rest: &str) -> bool {
     is_date || matches!(version, "latest" | "preview")
 }
 
-/// Normalizes a name: removes the vendor prefix of resellers and, in names of Anthropic, replaces
-/// `.` with `-`. Bedrock writes `us.anthropic.claude-opus-4-5-20251101-v1:0`.
+/// Normalizes a model name: removes the vendor prefix of resellers and, in names of Anthropic,
+/// replaces `.` with `-`. Bedrock writes `us.anthropic.claude-opus-4-5-20251101-v1:0`.
 ///
 /// For example:
 ///
@@ -109,7 +112,7 @@ fn is_version_or_nothing(rest: &str) -> bool {
 /// us.anthropic.claude-opus-4-5-20251101-v1:0     ->  claude-opus-4-5-20251101
 /// openai/o3-pro                                  ->  o3-pro
 /// ```
-fn plain_name(model: &str) -> String {
+fn normalize_model_name(model: &str) -> String {
     let name = model.rsplit('/').next().unwrap_or(model);
     let name = name
         .split_once("anthropic.")

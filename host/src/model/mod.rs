@@ -2,7 +2,7 @@
 //! reasoning and tools, and prices.
 //!
 //! Owns the built-in table, the profiles of the operator (section `[models]`), and the lookup by
-//! name. It must not know servers or the users of a model. Start from [`Models::of`].
+//! name. It must not depend on servers or on callers of a model. Start from [`Models::of`].
 
 mod list;
 mod price;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use list::LIST_DATE;
 pub(crate) use list::model_names;
-pub(crate) use list::{find_price, longest_prefix};
+pub(crate) use list::{find_longest_prefix, find_price};
 pub use price::Price;
 
 use crate::config::{Section, number};
@@ -51,7 +51,7 @@ pub struct ModelProfile {
 }
 
 impl ModelProfile {
-    /// Fills unknown values from a profile of lower precedence.
+    /// Replaces unknown values by those of `weaker`, a profile of lower precedence.
     #[must_use]
     pub fn or(self, weaker: Self) -> Self {
         Self {
@@ -88,10 +88,12 @@ impl Section for Models {
 
 impl Models {
     /// Returns the profile of a model. The operator's values take precedence over the values that
-    /// the server reported (`told`), and those over the built-in table.
+    /// the server `reported`, and the server's values over the built-in table.
     #[must_use]
-    pub fn of(&self, model: &str, told: ModelProfile) -> ModelProfile {
-        let own = longest_prefix(model, &self.0).cloned().unwrap_or_default();
-        own.or(told).or(list::find_profile(model))
+    pub fn of(&self, model: &str, reported: ModelProfile) -> ModelProfile {
+        let own = find_longest_prefix(model, &self.0)
+            .cloned()
+            .unwrap_or_default();
+        own.or(reported).or(list::find_profile(model))
     }
 }

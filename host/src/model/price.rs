@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::message::Usage;
 
-/// Number of tokens that a price is for.
+/// Number of tokens that one unit of a price pays for.
 const PER: f64 = 1_000_000.0;
 
 /// Prices of a model's tokens, in US dollars per million tokens.
@@ -18,10 +18,10 @@ pub struct Price {
     #[serde(deserialize_with = "deserialize_dollars")]
     pub output: f64,
     /// Price of input read from the cache; default: the price of other input.
-    #[serde(default, deserialize_with = "some_dollars")]
+    #[serde(default, deserialize_with = "deserialize_optional_dollars")]
     pub cache_read: Option<f64>,
     /// Price of input written to the cache; default: the price of other input.
-    #[serde(default, deserialize_with = "some_dollars")]
+    #[serde(default, deserialize_with = "deserialize_optional_dollars")]
     pub cache_write: Option<f64>,
 }
 
@@ -35,13 +35,15 @@ fn deserialize_dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64
     ))
 }
 
-fn some_dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+fn deserialize_optional_dollars<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<f64>, D::Error> {
     deserialize_dollars(deserializer).map(Some)
 }
 
 impl Price {
-    /// Returns the cost of one request in dollars. Cached tokens are part of the input and have
-    /// their own prices.
+    /// Returns the cost in dollars of the tokens of one request. Cached tokens are part of the
+    /// input and have their own prices.
     #[must_use]
     pub fn of(&self, usage: &Usage) -> f64 {
         let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);

@@ -1,10 +1,10 @@
 //! Records a plugin's failed and refused file accesses, up to a limit per session; the last record
-//! says that further ones are not recorded.
+//! says that further accesses are not recorded.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::host::PluginBacking;
+use super::host::SharedPluginState;
 use crate::point::trace::{AccessOutcome, AccessRecord, Origin, Reached};
 use crate::text::clean_line;
 
@@ -15,24 +15,25 @@ pub(super) const MAX_RECORDS: u32 = 200;
 /// Maximum length in bytes of the target and of the reason of a record.
 const MAX_TEXT_BYTES: usize = 256;
 
-/// Recorder of the failed and refused accesses of one plugin in one call.
+/// Recorder of the file accesses of one plugin in one call that failed or were refused.
 #[derive(Clone)]
 pub(super) struct AccessLog {
-    pub(super) backing: Arc<PluginBacking>,
+    pub(super) backing: Arc<SharedPluginState>,
     pub(super) origin: Origin,
 }
 
 impl AccessLog {
-    /// Records one failed attempt, or the notice that further ones are not recorded. `target` is a
-    /// verb and a path, for example `read notes.txt`.
-    pub(super) fn record_files(&self, target: &str, outcome: AccessOutcome, reason: &str) {
+    /// Records one failed or refused file access. If the limit is reached, records instead that
+    /// further accesses are not recorded. `target` is a verb and a path, for example `read
+    /// notes.txt`.
+    pub(super) fn record_file_access(&self, target: &str, outcome: AccessOutcome, reason: &str) {
         let left = &self.backing.file_records_left;
         let left = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
         let (target, reason) = match left {
             Ok(1) => (
                 "further files".to_owned(),
                 format!(
-                    "more than {MAX_RECORDS} attempts failed in this session; further ones are not recorded"
+                    "more than {MAX_RECORDS} file accesses failed in this session; further ones are not recorded"
                 ),
             ),
             Ok(_) => (

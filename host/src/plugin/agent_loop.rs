@@ -15,13 +15,13 @@ use crate::point::caller::Caller;
 use crate::point::deadline::with_deadline;
 use crate::point::failure::Failure;
 
-/// Name of the contract's interface.
+/// Name of the contract's interface that a component with an agent loop exports.
 pub(super) const INTERFACE: &str = "agent-loop";
 
 /// Agent loop of a plugin in a session.
 pub(super) struct PluginAgentLoop {
     pub(super) plugin: String,
-    /// Slot of an instance that only the agent loop uses.
+    /// Slot of the plugin instance that runs only the agent loop.
     pub(super) slot: Arc<InstanceSlot>,
     /// Time for which the guest may compute during one turn.
     pub(super) deadline: Duration,
@@ -53,11 +53,14 @@ async fn call_guest(
     let mut busy = slot.acquire_instance(caller).await?;
     let instance = &mut busy.instance;
     let run = instance.functions.run_agent_loop;
-    let run =
-        run.ok_or_else(|| Failure::Unavailable(format!("the instance exports no {INTERFACE}")))?;
+    let run = run.ok_or_else(|| {
+        Failure::Unavailable(format!(
+            "the plugin's instance exports no interface `{INTERFACE}`"
+        ))
+    })?;
     instance.store.data_mut().call.turn = Some(turn);
     let result = run.call_async(&mut instance.store, ()).await;
-    let (answer,) = busy.settle_call(result)?;
-    let sanitizer = CallSanitizer::new(slot.backing(), caller, INTERFACE);
-    answer.map_err(|error| Failure::Error(convert::guest_error(error, sanitizer)))
+    let (answer,) = busy.finish_guest_call(result)?;
+    let sanitizer = CallSanitizer::new(slot.shared_state(), caller, INTERFACE);
+    answer.map_err(|error| Failure::Error(convert::describe_guest_error(error, sanitizer)))
 }

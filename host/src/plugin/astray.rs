@@ -9,28 +9,28 @@ use super::discover::Source;
 use super::files;
 use super::manifest::FILE_NAME;
 use crate::grant::Trust;
-use crate::grant::held::HeldFolder;
+use crate::grant::held::InMemoryFolder;
 
-/// File that marks a directory with the sources of a plugin.
+/// File whose presence marks a directory as source code of a plugin.
 const SOURCES: &str = "Cargo.toml";
 
-/// Whether a directory without a manifest is certainly meant to be a plugin: it contains a
-/// component, or a manifest under another name.
-pub(super) fn is_plugin(folder: &Path, held: Option<&HeldFolder>) -> bool {
-    let names = files::file_names_in(folder, held);
+/// Whether a directory without a manifest is nevertheless meant as a plugin: whether it contains a
+/// component, or a file with almost the name of a manifest.
+pub(super) fn looks_like_plugin(folder: &Path, held: Option<&InMemoryFolder>) -> bool {
+    let names = files::list_regular_file_names(folder, held);
     names
         .iter()
-        .any(|name| is_misnamed(name) || is_component(name))
+        .any(|name| is_misnamed_manifest(name) || is_component_file(name))
 }
 
 /// Returns advice on what to do with a directory that has no manifest, based on its content.
-pub(super) fn misplaced_hint(folder: &Path, held: Option<&HeldFolder>) -> String {
-    let names = files::file_names_in(folder, held);
+pub(super) fn misplaced_plugin_advice(folder: &Path, held: Option<&InMemoryFolder>) -> String {
+    let names = files::list_regular_file_names(folder, held);
     let found = |is_it: fn(&str) -> bool| names.iter().find(|name| is_it(name));
-    if let Some(name) = found(is_misnamed) {
+    if let Some(name) = found(is_misnamed_manifest) {
         return format!("rename {} to it", name.escape_debug());
     }
-    if let Some(name) = found(is_component) {
+    if let Some(name) = found(is_component_file) {
         let name = name.escape_debug();
         return format!("put the manifest of {name} beside it, or move the folder away");
     }
@@ -40,41 +40,46 @@ pub(super) fn misplaced_hint(folder: &Path, held: Option<&HeldFolder>) -> String
 /// Returns complaints about plugin directories that cannot be read and about entries that have no
 /// effect: dangling symlinks, manifests and components next to the plugin directories instead of
 /// inside one, and directories of sources without a manifest, which may not be meant as plugins.
-pub(super) fn find_misplaced_files(sources: &[Source], held: Option<&HeldFolder>) -> Vec<String> {
-    let has_manifest = |folder: &Path| files::is_there(&folder.join(FILE_NAME), held);
+pub(super) fn find_misplaced_files(
+    sources: &[Source],
+    held: Option<&InMemoryFolder>,
+) -> Vec<String> {
+    let has_manifest = |folder: &Path| files::is_regular_file(&folder.join(FILE_NAME), held);
     let mut said = Vec::new();
     for source in sources {
         if source.trust == Trust::Local && has_manifest(&source.path) {
             continue;
         }
-        said.extend(files::unreadable_reason(&source.path, held).map(|error| {
+        said.extend(files::find_read_error(&source.path, held).map(|error| {
             format!(
                 "the plugins in {} are not loaded: {error}",
                 source.path.display()
             )
         }));
-        let mut names = files::file_names_in(&source.path, held);
-        names.retain(|name| name == FILE_NAME || is_misnamed(name) || is_component(name));
+        let mut names = files::list_regular_file_names(&source.path, held);
+        names.retain(|name| {
+            name == FILE_NAME || is_misnamed_manifest(name) || is_component_file(name)
+        });
         said.extend(names.into_iter().map(|name| {
             format!(
                 "{} has no effect: this is a folder of plugins; put the plugin into a subfolder of its own",
                 source.path.join(name).display()
             )
         }));
-        let dangling = files::dangling_in(&source.path, held).into_iter();
+        let dangling = files::list_dangling_symlinks(&source.path, held).into_iter();
         said.extend(dangling.map(|name| {
             format!(
                 "{} has no effect: it is a dangling symlink; restore its target or remove it",
                 source.path.join(name).display()
             )
         }));
-        let folders = files::folders_in(&source.path, held).into_iter();
+        let folders = files::list_folders(&source.path, held).into_iter();
         let is_passed_over = |folder: &PathBuf| {
-            let has_sources = files::is_there(&folder.join(SOURCES), held);
-            has_sources && !has_manifest(folder) && !is_plugin(folder, held)
+            let has_sources = files::is_regular_file(&folder.join(SOURCES), held);
+            has_sources && !has_manifest(folder) && !looks_like_plugin(folder, held)
         };
         said.extend(folders.filter(is_passed_over).map(|folder| {
-            let todo = misplaced_hint(&folder, held);
+            let todo = misplaced_plugin_advice(&folder, held);
             format!(
                 "{} is ignored: it has no {FILE_NAME}; {todo}",
                 folder.display()
@@ -87,7 +92,7 @@ pub(super) fn find_misplaced_files(sources: &[Source], held: Option<&HeldFolder>
 }
 
 /// Whether a file name is almost the name of a manifest, for example `Plugin.toml`.
-fn is_misnamed(name: &str) -> bool {
+fn is_misnamed_manifest(name: &str) -> bool {
     let lower = name.to_lowercase();
     let (stem, ending) = lower.split_once('.').unwrap_or((&lower, ""));
     let endings = ["toml", "tml", "json", "yaml", "yml"];
@@ -96,7 +101,7 @@ fn is_misnamed(name: &str) -> bool {
         && endings.iter().any(|known| ending.starts_with(known))
 }
 
-fn is_component(name: &str) -> bool {
+fn is_component_file(name: &str) -> bool {
     let name = name.to_lowercase();
     Path::new(&name)
         .extension()

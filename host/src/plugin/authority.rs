@@ -6,36 +6,36 @@
 use super::contract;
 use super::exports::OTHERS;
 use super::imports::FILES;
-pub use super::imports::{IMPORTS, ImportRow, Limit, Needs};
+pub use super::imports::{IMPORTS, ImportRequirement, ImportRow, Limit};
 use super::manifest::Manifest;
 use super::{Error, foreign};
-use crate::grant::decide::{Decision, Standing};
+use crate::grant::decide::{Decision, GrantStatus};
 use crate::grant::{Capability, Granted, SideEffect};
 use crate::point::catalog;
 use crate::point::dispatch::PointKind;
 
-/// Finds an import in the table of imports. Every import that passes [`check_import`] has a row
-/// there.
+/// Returns the row of an interface in the table of imports. Every import that passes
+/// [`check_import`] has a row.
 #[must_use]
-pub fn find(interface: &str) -> Option<&'static ImportRow> {
+pub fn find_import_row(interface: &str) -> Option<&'static ImportRow> {
     let own = contract::split_interface(interface).map(|(name, _)| name);
     IMPORTS.iter().find(|row| match own {
         Some(name) => row.name == name,
-        None => !row.is_own() && interface.starts_with(row.name),
+        None => !row.is_contract_interface() && interface.starts_with(row.name),
     })
 }
 
-/// Describes in a few words the access that an import gives.
+/// Returns a short description of the access that an import gives to a plugin.
 #[must_use]
-pub fn gives(interface: &str, has_folders: bool) -> &'static str {
-    match find(interface).map(|row| row.gives) {
+pub fn describe_import_access(interface: &str, has_folders: bool) -> &'static str {
+    match find_import_row(interface).map(|row| row.gives) {
         Some(FILES) if !has_folders => "no folder at all",
         Some(gives) => gives,
         None => "unknown to this version of Rind",
     }
 }
 
-fn refuse_interface(interface: &str, why: String) -> Result<(), Error> {
+fn refused_interface_error(interface: &str, why: String) -> Result<(), Error> {
     Err(Error::Import {
         import: interface.to_owned(),
         why,
@@ -44,11 +44,11 @@ fn refuse_interface(interface: &str, why: String) -> Result<(), Error> {
 
 /// Checks one import against the manifest.
 pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
-    if let Some(why) = foreign::foreign_wasi(interface) {
-        return refuse_interface(interface, why);
+    if let Some(why) = foreign::unsupported_wasi_reason(interface) {
+        return refused_interface_error(interface, why);
     }
     let own = contract::split_interface(interface);
-    let Some(row) = find(interface) else {
+    let Some(row) = find_import_row(interface) else {
         let why = match own {
             Some(_) => "which is not an interface of the contract",
             None if interface.starts_with("wasi:http/") => {
@@ -56,40 +56,42 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
             }
             None => "which this host does not know",
         };
-        return refuse_interface(interface, why.to_owned());
+        return refused_interface_error(interface, why.to_owned());
     };
-    match row.needs.missing(manifest) {
-        Some(why) => refuse_interface(interface, why),
+    match row.needs.describe_missing_entry(manifest) {
+        Some(why) => refused_interface_error(interface, why),
         None => Ok(()),
     }
 }
 
-/// Checks one import against the granted (or requested) permissions, after the manifest's side
-/// effects were found to cover it. An import without a matching grant is not linked; the error of
-/// this check names the import, which the linker's own error would not.
-pub fn check_granted(granted: &Granted, interface: &str) -> Result<(), Error> {
-    match find(interface).and_then(|row| row.needs.refusal(granted)) {
-        Some(why) => refuse_interface(interface, format!("but {why}")),
+/// Checks one import against the granted (or requested) permissions. The caller has already checked
+/// that the manifest's side effects cover the import. An import without a matching grant is not
+/// linked, and linking would fail; this check fails first, with an error that names the import.
+pub fn check_import_granted(granted: &Granted, interface: &str) -> Result<(), Error> {
+    match find_import_row(interface).and_then(|row| row.needs.refusal_reason(granted)) {
+        Some(why) => refused_interface_error(interface, format!("but {why}")),
         None => Ok(()),
     }
 }
 
-/// Checks one import against a decision, after the requested permissions were found to cover it. If
-/// the policy denies the permission, the error names the policy line: the manifest is correct then,
-/// and requesting the permission differently would not help.
-pub fn check_decided(decision: &Decision, interface: &str) -> Result<(), Error> {
-    check_granted(&decision.granted(), interface).or_else(|error| {
-        let needs = find(interface).map_or(Needs::Nothing, |row| row.needs);
-        match list_denials(decision, |capability| needs.is_met_by(capability)) {
+/// Checks one import against a decision about the plugin's permissions. The caller has already
+/// checked that the requested permissions cover the import. If the policy denies the permission,
+/// the error names the policy line, because changing the manifest would not help.
+pub fn check_import_decision(decision: &Decision, interface: &str) -> Result<(), Error> {
+    check_import_granted(&decision.granted(), interface).or_else(|error| {
+        let needs = find_import_row(interface).map_or(ImportRequirement::Nothing, |row| row.needs);
+        match list_denials(decision, |capability| needs.is_satisfied_by(capability)) {
             None => Err(error),
-            Some(why) => refuse_interface(interface, format!("which the policy denies: {why}")),
+            Some(why) => {
+                refused_interface_error(interface, format!("which the policy denies: {why}"))
+            }
         }
     })
 }
 
-/// Checks one export against a decision; see [`check_decided`].
-pub fn check_decided_export(decision: &Decision, export: &str) -> Result<(), Error> {
-    check_granted_export(&decision.granted(), export).map_err(|error| {
+/// Checks one export against a decision; see [`check_import_decision`].
+pub fn check_export_decision(decision: &Decision, export: &str) -> Result<(), Error> {
+    check_export_granted(&decision.granted(), export).map_err(|error| {
         match list_denials(decision, |capability| *capability == Capability::Session) {
             None => error,
             Some(why) => Error::Export {
@@ -106,17 +108,18 @@ fn list_denials(decision: &Decision, is_needed: impl Fn(&Capability) -> bool) ->
     let denied = decision
         .rows
         .iter()
-        .filter(|row| row.standing == Standing::Denied && is_needed(&row.capability));
+        .filter(|row| row.standing == GrantStatus::Denied && is_needed(&row.capability));
     let said: Vec<String> = denied
         .map(|row| format!("`{}` is {}", row.capability, row.why))
         .collect();
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// Checks one export against the granted permissions, after the manifest was found to cover it.
-fn check_granted_export(granted: &Granted, export: &str) -> Result<(), Error> {
+/// Checks one export against the granted permissions. The caller has already checked that the
+/// manifest covers the export.
+fn check_export_granted(granted: &Granted, export: &str) -> Result<(), Error> {
     let mut rows = catalog::CATALOG.iter();
-    let changes = rows.any(|row| row.name == export && changes_session(row));
+    let changes = rows.any(|row| row.name == export && can_change_conversation(row));
     if changes && !granted.has(&Capability::Session) {
         return Err(Error::Export {
             export: export.to_owned(),
@@ -127,13 +130,13 @@ fn check_granted_export(granted: &Granted, export: &str) -> Result<(), Error> {
 }
 
 /// Whether hooks of a point can change the conversation.
-fn changes_session(row: &catalog::PointRow) -> bool {
+fn can_change_conversation(row: &catalog::PointRow) -> bool {
     matches!(row.kind, PointKind::Mutate | PointKind::Collect)
 }
 
-/// Whether a hook on this point sees parts of the conversation. A hook that only observes needs no
-/// capability for it.
-pub fn shows_session(export: &str) -> bool {
+/// Whether hooks of the point `export` see parts of the conversation. Hooks that only observe need
+/// no capability for that.
+pub fn shows_conversation(export: &str) -> bool {
     !matches!(export, "session-start" | "session-end")
         && catalog::CATALOG.iter().any(|row| row.name == export)
 }
@@ -164,11 +167,11 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
     if let Some((other, _)) = OTHERS.iter().find(|(other, _)| *other == name) {
         return Ok(Export::Other(other));
     }
-    let point = contract::find_binding(name, version).map_or(name, |(point, _)| point);
+    let point = contract::find_point_binding(name, version).map_or(name, |(point, _)| point);
     let Some(row) = catalog::CATALOG.iter().find(|row| row.name == point) else {
         return refuse("which is not an interface of the contract".to_owned());
     };
-    if changes_session(row) && !manifest.has(SideEffect::Session) {
+    if can_change_conversation(row) && !manifest.has(SideEffect::Session) {
         return refuse(format!(
             "a {} point, which needs `side_effects = [\"session\"]` in plugin.toml",
             row.kind
@@ -179,7 +182,7 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
 
 /// Refuses an export that has the name of a contract interface but is not an interface: it would be
 /// a hook that is never called.
-pub fn check_shape(export: &str) -> Result<(), Error> {
+pub fn check_export_shape(export: &str) -> Result<(), Error> {
     if contract::split_interface(export).is_none() {
         return Ok(());
     }
@@ -206,7 +209,7 @@ mod tests {
             Path::new("plugin.toml"),
         )
         .unwrap();
-        let own = IMPORTS.iter().filter(|row| row.is_own());
+        let own = IMPORTS.iter().filter(|row| row.is_contract_interface());
         let own = own.map(|row| format!("rind:plugin/{}@{}", row.name, contract::CURRENT));
         let wasi = "io/poll io/streams cli/environment cli/exit cli/stdin cli/stderr cli/terminal-output \
                     clocks/monotonic-clock random/random filesystem/types filesystem/preopens http/types \
@@ -215,21 +218,21 @@ mod tests {
         let all = own.chain(wasi.map(|name| format!("wasi:{name}@0.2.6")));
         for import in all {
             assert!(check_import(&manifest, &import).is_ok(), "{import}");
-            let gives = gives(&import, true);
+            let gives = describe_import_access(&import, true);
             assert!(!gives.contains("unknown"), "{import}: {gives}");
         }
         assert_eq!(
-            gives("rind:plugin/tools-host@0.1.0", true),
+            describe_import_access("rind:plugin/tools-host@0.1.0", true),
             "calling the tools that it was granted"
         );
         assert_eq!(
-            gives("wasi:filesystem/types@0.2.6", false),
+            describe_import_access("wasi:filesystem/types@0.2.6", false),
             "no folder at all"
         );
         // A refused import is described as unknown, so that no access is claimed for it.
         for import in ["wasi:tls/client@0.2.0", "rind:plugin/elsewhere@0.1.0"] {
             assert!(check_import(&manifest, import).is_err());
-            assert!(gives(import, true).contains("unknown"));
+            assert!(describe_import_access(import, true).contains("unknown"));
         }
     }
 }

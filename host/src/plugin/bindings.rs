@@ -1,5 +1,5 @@
 //! Bindings that wasmtime generates from `wit/`. Types that [`point`](crate::point) uses unchanged
-//! are taken from there instead of being generated a second time.
+//! are imported from `point` instead of being generated a second time.
 
 mod generated {
     wasmtime::component::bindgen!({
@@ -28,9 +28,9 @@ mod generated {
 
 pub(super) use generated::exports;
 
-/// Interfaces that the host offers.
+/// Interfaces that the host implements for plugins.
 pub(super) mod rind {
-    /// Interfaces of the contract.
+    /// Interfaces of the WIT package `rind:plugin`.
     pub(crate) mod plugin {
         pub(crate) use super::super::generated::rind::plugin::*;
         pub(crate) use crate::point::contract::{outcomes, payloads, types};

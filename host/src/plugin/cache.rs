@@ -1,6 +1,6 @@
 //! Cache of native code of compiled components, kept in a private directory.
 //!
-//! Entries are machine code, so an attacker who can write an entry can run anything. The directory
+//! Entries are machine code, so an attacker who can write an entry can run any code. The directory
 //! is readable by its owner only, and an entry is used only if it carries a keyed hash; the key is
 //! kept in another directory. Entries are named by the component's digest and the engine's
 //! settings, so a lookup never hits a stale entry. The digest omits sections of the component that
@@ -17,12 +17,12 @@ use std::time::{Duration, SystemTime};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use super::code_digest::code_digest;
+use super::code_digest::native_code_digest;
 use super::compile::{Compiler, FOLDER_PREFIX};
 use super::function_store::MAX_STORE_BYTES;
 use super::{Error, files, foreign};
-use crate::disk::{private_folder, replace_private};
-use crate::grant::held::HeldFolder;
+use crate::disk::{create_private_folder, replace_private_file};
+use crate::grant::held::InMemoryFolder;
 
 /// Maximum size of a component. CPython with its standard library has about 20 MiB.
 pub(crate) const MAX_COMPONENT_BYTES: u64 = 64 << 20;
@@ -30,17 +30,18 @@ pub(crate) const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 /// Time after which an unused entry is removed.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Interval between sweeps, and the precision of an entry's last use.
+/// Interval between removals of unused entries, and the precision of the time of an entry's last
+/// use.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Extension of the marker file next to the directory; its modification time is the time of the
-/// last sweep.
+/// Extension of the marker file next to the cache directory. The file's modification time is the
+/// time when unused entries were last removed.
 const SWEPT: &str = "swept";
 
 /// Suffix of the names of entries.
 const ENTRY_SUFFIX: &str = ".cwasm";
 
-/// Length of the keyed hash at the beginning of an entry.
+/// Length of the keyed hash at the beginning of an entry, in bytes.
 const MAC_BYTES: usize = 32;
 
 #[derive(Clone, Debug)]
@@ -64,7 +65,7 @@ impl ComponentBytes {
     /// Reads a component of at most [`MAX_COMPONENT_BYTES`], from memory if `held` covers the path.
     /// The file is read only once: the digest that the operator is asked about and the code that
     /// runs come from the same bytes.
-    pub fn read_component(path: &Path, held: Option<&HeldFolder>) -> Result<Self, Error> {
+    pub fn read_component(path: &Path, held: Option<&InMemoryFolder>) -> Result<Self, Error> {
         let bytes = files::read_plugin_file(path, held, MAX_COMPONENT_BYTES)
             .map_err(Error::io("read", path))?;
         if bytes.len() as u64 > MAX_COMPONENT_BYTES {
@@ -73,7 +74,7 @@ impl ComponentBytes {
                 limit: MAX_COMPONENT_BYTES,
             });
         }
-        let digest = hex_digest(&<sha2::Sha256 as sha2::Digest>::digest(&bytes));
+        let digest = sha256_digest(&<sha2::Sha256 as sha2::Digest>::digest(&bytes));
         Ok(Self {
             path: path.to_owned(),
             bytes,
@@ -81,16 +82,16 @@ impl ComponentBytes {
         })
     }
 
-    /// Returns the error that the component was built for another host.
-    pub fn foreign_error(&self, message: String) -> Error {
+    /// Returns the error for a component that needs a host other than Rind.
+    pub fn other_host_error(&self, message: String) -> Error {
         Error::Foreign {
             path: self.path.clone(),
             message,
         }
     }
 
-    /// Returns the error that the bytes are not a valid component.
-    pub(super) fn refused_error(&self, message: String) -> Error {
+    /// Returns the error for bytes that are not a valid component.
+    pub(super) fn invalid_component_error(&self, message: String) -> Error {
         Error::Compile {
             path: self.path.clone(),
             message,
@@ -98,7 +99,7 @@ impl ComponentBytes {
     }
 }
 
-fn hex_digest(bytes: &[u8]) -> String {
+fn sha256_digest(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -106,13 +107,14 @@ impl CompileCache {
     /// Opens the cache in `folder` with the key in `key_file`, creating both if they are missing.
     pub(crate) fn open_cache(folder: &Path, key_file: &Path) -> Result<Self, Error> {
         for folder in [Some(folder), key_file.parent()].into_iter().flatten() {
-            private_folder(folder).map_err(Error::io("make private", folder))?;
+            create_private_folder(folder).map_err(Error::io("make private", folder))?;
         }
         let key = match read_key(key_file)? {
             Some(key) => key,
             None => {
-                make_key(key_file)?;
-                // Two first starts may race: only one key was stored, and both processes use it.
+                create_key(key_file)?;
+                // Two processes may create the key at the same time: only one key is stored, and
+                // both processes use it.
                 read_key(key_file)?.unwrap_or_default()
             }
         };
@@ -120,24 +122,24 @@ impl CompileCache {
             folder: folder.to_owned(),
             key,
         };
-        if age_of(&folder.with_extension(SWEPT)).is_none_or(|age| age > DAY) {
-            cache.sweep_entries();
+        if file_age(&folder.with_extension(SWEPT)).is_none_or(|age| age > DAY) {
+            cache.remove_old_cache_entries();
         }
         Ok(cache)
     }
 
     /// Removes entries that were not used for a long time, and directories of compilations whose
-    /// host process died. Errors are ignored until the next sweep; files that the cache did not
-    /// create are not touched.
-    fn sweep_entries(&self) {
+    /// host process died. Errors are ignored, because the next call tries again; files that the
+    /// cache did not create are not touched.
+    fn remove_old_cache_entries(&self) {
         let _ = fs::write(self.folder.with_extension(SWEPT), "");
         for found in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let Some(name) = found.file_name().to_str().map(str::to_owned) else {
                 continue;
             };
             let (path, is_folder) = (found.path(), found.file_type().is_ok_and(|t| t.is_dir()));
-            let is_older = |than| age_of(&path).is_some_and(|age| age > than);
-            if !is_folder && is_entry(&name) && is_older(KEPT) {
+            let is_older = |than| file_age(&path).is_some_and(|age| age > than);
+            if !is_folder && is_entry_name(&name) && is_older(KEPT) {
                 let _ = fs::remove_file(&path);
             } else if is_folder && name.starts_with(FOLDER_PREFIX) && is_older(DAY) {
                 let _ = fs::remove_dir_all(&path);
@@ -147,7 +149,8 @@ impl CompileCache {
 
     /// Returns the component's native code from the cache, from the precompiled code embedded in
     /// the program, or by compiling it; in the latter two cases the code is then cached. The second
-    /// value is `false` only if the component was compiled. Calls `on_compile` before compiling.
+    /// value is `false` only if this call compiled the component. Calls `on_compile` before
+    /// compiling.
     pub(crate) async fn load_component(
         &self,
         engine: &Engine,
@@ -155,32 +158,33 @@ impl CompileCache {
         compiler: &Compiler,
         on_compile: impl FnOnce(),
     ) -> Result<(Component, bool), Error> {
-        let digest = code_digest(&component.bytes).unwrap_or_else(|| component.digest.clone());
-        let entry = self.entry_path(engine, &digest);
-        if let Some(found) = self.read_entry(engine, &entry) {
-            touch_entry(&entry);
+        let digest =
+            native_code_digest(&component.bytes).unwrap_or_else(|| component.digest.clone());
+        let entry = self.cache_entry_path(engine, &digest);
+        if let Some(found) = self.read_valid_entry(engine, &entry) {
+            mark_cache_entry_used(&entry);
             return Ok((found, true));
         }
         if let Some(code) = compiler.precompiled.unpack_code(&component.digest) {
             match deserialize(engine, &code) {
                 Ok(found) => {
-                    self.keep_entry(&entry, &code);
+                    self.store_entry(&entry, &code);
                     return Ok((found, true));
                 }
                 // The embedded code was compiled for CPU features that this processor lacks.
-                Err(error) => tracing::debug!(%error, "carried native code cannot be used"),
+                Err(error) => tracing::debug!(%error, "embedded native code cannot be used"),
             }
         }
-        foreign::check_foreign(&component.path, &component.bytes)?;
+        foreign::check_component_header(&component.path, &component.bytes)?;
         super::nesting::check_nesting(&component.bytes)
-            .map_err(|why| component.refused_error(why))?;
+            .map_err(|why| component.invalid_component_error(why))?;
         on_compile();
         let functions = compiler
-            .keeps_functions_of(component)
-            .then(|| self.functions_path(engine, &component.path))
+            .caches_functions_of(component)
+            .then(|| self.functions_entry_path(engine, &component.path))
             .flatten();
         let kept = functions.as_ref().map(|entry| {
-            let kept = self.read_bytes(entry);
+            let kept = self.read_verified_bytes(entry);
             kept.map(|bytes| bytes.split_at(MAC_BYTES).1.to_vec())
                 .unwrap_or_default()
         });
@@ -190,39 +194,40 @@ impl CompileCache {
         let code = compiled.code;
         let new_functions = compiled.functions;
         let compiled = deserialize(engine, &code).map_err(|e| {
-            component.refused_error(format!(
+            component.invalid_component_error(format!(
                 "the compiler process has a different version than this program: {e:#}"
             ))
         })?;
-        self.keep_entry(&entry, &code);
-        // Store the functions only now that the native code of the same compilation was accepted.
+        self.store_entry(&entry, &code);
+        // Store the functions only now, because the engine has accepted the native code of the same
+        // compilation.
         if let (Some(entry), Some(bytes)) = (functions, new_functions)
             && bytes.len() <= MAX_STORE_BYTES
         {
-            self.keep_entry(&entry, &bytes);
+            self.store_entry(&entry, &bytes);
         }
         Ok((compiled, false))
     }
 
     /// Stores an entry. If the cache is not writable, the component is compiled again next time.
-    fn keep_entry(&self, entry: &Path, code: &[u8]) {
-        let mut bytes = self.mark_entry(entry, code).as_bytes().to_vec();
+    fn store_entry(&self, entry: &Path, code: &[u8]) {
+        let mut bytes = self.compute_entry_hash(entry, code).as_bytes().to_vec();
         bytes.extend_from_slice(code);
-        if let Err(error) = replace_private(entry, &bytes) {
+        if let Err(error) = replace_private_file(entry, &bytes) {
             tracing::warn!(%error, "compiled component was not cached");
         }
     }
 
     /// Computes the keyed hash of an entry. The hash covers the entry's file name, so that code
     /// signed for one component cannot be copied into the entry of another.
-    fn mark_entry(&self, entry: &Path, code: &[u8]) -> blake3::Hash {
+    fn compute_entry_hash(&self, entry: &Path, code: &[u8]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(entry.file_name().unwrap_or_default().as_encoded_bytes());
         hasher.update(code);
         hasher.finalize()
     }
 
-    fn entry_path(&self, engine: &Engine, digest: &str) -> PathBuf {
+    fn cache_entry_path(&self, engine: &Engine, digest: &str) -> PathBuf {
         let mut settings = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut settings);
         let name = blake3::hash(format!("{digest} {:016x}", settings.finish()).as_bytes());
@@ -234,27 +239,27 @@ impl CompileCache {
     /// took over its compilation, its functions would stay in the entry for later builds at this
     /// path until the cache is removed; only plugin authors, who build components that they trust,
     /// have such entries.
-    fn functions_path(&self, engine: &Engine, component: &Path) -> Option<PathBuf> {
+    fn functions_entry_path(&self, engine: &Engine, component: &Path) -> Option<PathBuf> {
         let path = component.canonicalize().ok()?;
         let path = blake3::hash(path.as_os_str().as_encoded_bytes()).to_hex();
-        Some(self.entry_path(engine, &format!("functions of {path}")))
+        Some(self.cache_entry_path(engine, &format!("functions of {path}")))
     }
 
-    /// Reads an entry if it exists, is complete and has a valid keyed hash; anything else is a
-    /// cache miss.
-    fn read_entry(&self, engine: &Engine, entry: &Path) -> Option<Component> {
-        let bytes = self.read_bytes(entry)?;
+    /// Reads an entry if it exists, is complete and has a valid keyed hash; otherwise the lookup is
+    /// a cache miss.
+    fn read_valid_entry(&self, engine: &Engine, entry: &Path) -> Option<Component> {
+        let bytes = self.read_verified_bytes(entry)?;
         deserialize(engine, bytes.get(MAC_BYTES..)?).ok()
     }
 
     /// Reads the bytes of an entry, including the keyed hash at the beginning; `None` if the hash
     /// is not valid.
-    fn read_bytes(&self, entry: &Path) -> Option<Vec<u8>> {
+    fn read_verified_bytes(&self, entry: &Path) -> Option<Vec<u8>> {
         let bytes = fs::read(entry).ok()?;
         let (mac, code) = bytes.split_at_checked(MAC_BYTES)?;
         let mac = blake3::Hash::from_slice(mac).ok()?;
         // `blake3::Hash` compares in constant time.
-        if self.mark_entry(entry, code) != mac {
+        if self.compute_entry_hash(entry, code) != mac {
             tracing::warn!(entry = %entry.display(), "compiled component lacks this host's signature; it is compiled again");
             return None;
         }
@@ -262,23 +267,24 @@ impl CompileCache {
     }
 }
 
-/// Whether a file name has exactly the form of an entry's name in [`CompileCache::entry_path`].
-fn is_entry(name: &str) -> bool {
+/// Whether a file name has exactly the form of the names that [`CompileCache::cache_entry_path`]
+/// returns.
+fn is_entry_name(name: &str) -> bool {
     let digest = name.strip_suffix(ENTRY_SUFFIX).unwrap_or_default();
     digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Returns the time since the file was last written or touched; `None` if the file does not exist.
-fn age_of(path: &Path) -> Option<Duration> {
+fn file_age(path: &Path) -> Option<Duration> {
     let modified = fs::symlink_metadata(path).ok()?.modified().ok()?;
-    // A modification time in the future counts as just now.
+    // If the modification time is in the future, the age is 0.
     Some(modified.elapsed().unwrap_or_default())
 }
 
 /// Records that an entry was used by setting its modification time: access times are often not kept
 /// (`noatime`).
-fn touch_entry(entry: &Path) {
-    if age_of(entry).is_some_and(|age| age > DAY) {
+fn mark_cache_entry_used(entry: &Path) {
+    if file_age(entry).is_some_and(|age| age > DAY) {
         let file = fs::File::open(entry);
         let _ = file.and_then(|file| file.set_modified(SystemTime::now()));
     }
@@ -306,8 +312,8 @@ fn read_key(path: &Path) -> Result<Option<[u8; 32]>, Error> {
     }
 }
 
-/// Creates a key, unless another process has just done so.
-fn make_key(path: &Path) -> Result<(), Error> {
+/// Creates the key file, unless another process has just created it.
+fn create_key(path: &Path) -> Result<(), Error> {
     let random = [uuid::Uuid::new_v4(), uuid::Uuid::new_v4()].map(uuid::Uuid::into_bytes);
     let key = *blake3::hash(&random.concat()).as_bytes();
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -348,7 +354,7 @@ mod tests {
                 .unwrap();
         let code = engine.precompile_component(EMPTY).unwrap();
         for (code, is_found) in [(b"another".to_vec(), false), (code, true)] {
-            let packed = rind_embed::pack_beside(&[], &code, rind_embed::FAST).unwrap();
+            let packed = rind_embed::pack_with_base(&[], &code, rind_embed::FAST).unwrap();
             let packed = [(&*component.digest.clone().leak(), &*packed.leak())];
             #[expect(unsafe_code, reason = "the engine refuses what it did not compile")]
             // SAFETY: the code is that of the component, or none at all.
@@ -362,7 +368,7 @@ mod tests {
                 cache.load_component(&engine, &component, &compiler, || is_compiled = true);
             let (_, was_found) = loaded.await.unwrap();
             assert_eq!((was_found, is_compiled), (is_found, !is_found));
-            let entry = cache.entry_path(&engine, &code_digest(EMPTY).unwrap());
+            let entry = cache.cache_entry_path(&engine, &native_code_digest(EMPTY).unwrap());
             fs::remove_file(entry).unwrap();
         }
     }

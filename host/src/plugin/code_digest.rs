@@ -1,7 +1,7 @@
 //! Digest of the parts of a component that determine its native code.
 //!
 //! The manifest, the files of a packed plugin and the stamp of a build are custom sections of the
-//! component, which the compiler skips. The digest leaves them out, so that a plugin keeps its
+//! component, which the compiler skips. The digest does not cover them, so that a plugin keeps its
 //! cache entry when it is packed or only its manifest changes.
 
 use wasmparser::BinaryReader;
@@ -9,7 +9,7 @@ use wasmparser::BinaryReader;
 /// Length of the header of a component.
 const HEADER_BYTES: usize = 8;
 
-/// Id of custom sections.
+/// Id that marks a section as a custom section.
 const CUSTOM: u8 = 0;
 
 /// Prefix of the names of custom sections that this host writes.
@@ -17,7 +17,7 @@ const OWN_PREFIX: &str = "rind:";
 
 /// Returns the digest of a component without the custom sections of this host at its outermost
 /// level; `None` if its sections cannot be read.
-pub(super) fn code_digest(component: &[u8]) -> Option<String> {
+pub(super) fn native_code_digest(component: &[u8]) -> Option<String> {
     let (header, sections) = component.split_at_checked(HEADER_BYTES)?;
     let mut hasher = blake3::Hasher::new();
     hasher.update(header);
@@ -27,7 +27,7 @@ pub(super) fn code_digest(component: &[u8]) -> Option<String> {
         let id = reader.read_u8().ok()?;
         let n_bytes = usize::try_from(reader.read_var_u32().ok()?).ok()?;
         let body = reader.read_bytes(n_bytes).ok()?;
-        if id != CUSTOM || !is_own(body) {
+        if id != CUSTOM || !is_host_section(body) {
             // Hash id and length too, so that two different lists of sections never produce the
             // same input.
             hasher.update(sections.get(start..reader.current_position())?);
@@ -36,7 +36,7 @@ pub(super) fn code_digest(component: &[u8]) -> Option<String> {
     Some(format!("code:{}", hasher.finalize().to_hex()))
 }
 
-fn is_own(custom: &[u8]) -> bool {
+fn is_host_section(custom: &[u8]) -> bool {
     let name = BinaryReader::new(custom, 0).read_string();
     name.is_ok_and(|name| name.starts_with(OWN_PREFIX))
 }
@@ -59,7 +59,8 @@ mod tests {
 
     #[test]
     fn only_the_hosts_own_outermost_sections_do_not_count() {
-        let digest = |sections: &[(u8, &str, &[u8])]| code_digest(&component(sections)).unwrap();
+        let digest =
+            |sections: &[(u8, &str, &[u8])]| native_code_digest(&component(sections)).unwrap();
         let bare = digest(&[(1, "module", b"")]);
         for own in ["rind:sources", "rind:file/plugin.toml"] {
             assert_eq!(digest(&[(1, "module", b""), (0, own, b"x")]), bare);
@@ -81,8 +82,8 @@ mod tests {
     fn torn_components_have_no_digest() {
         let whole = component(&[(1, "module", b"")]);
         for end in [0, 7, 9, whole.len() - 1] {
-            assert_eq!(code_digest(&whole[..end]), None, "{end}");
+            assert_eq!(native_code_digest(&whole[..end]), None, "{end}");
         }
-        assert!(code_digest(&whole).is_some());
+        assert!(native_code_digest(&whole).is_some());
     }
 }

@@ -1,9 +1,8 @@
 //! Slash commands of a plugin: the list that the plugin returns when it is loaded, and a call of
 //! one command.
 //!
-//! A listed command is checked for its name, its description and its schema when the plugin is
-//! loaded. Text of a command is sanitized and limited before it is shown or becomes the input of a
-//! turn.
+//! The name, the description and the schema of each command are checked when the plugin is loaded.
+//! Text of a command is sanitized and limited before it is shown or becomes the input of a turn.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use crate::json;
 use crate::point::caller::Caller;
 use crate::point::deadline::with_deadline;
 use crate::point::failure::Failure;
-use crate::secret::Scanner;
+use crate::secret::SecretScanner;
 use crate::tool::schema;
 
 /// Maximum number of commands per plugin.
@@ -102,14 +101,14 @@ impl PluginCommand {
         let arguments = (self.spec.name.clone(), arguments);
         let called = self.slot.call_guest(caller, "commands", find, arguments);
         let (answer,) = called.await?;
-        let sanitizer = CallSanitizer::new(self.slot.backing(), caller, "command");
+        let sanitizer = CallSanitizer::new(self.slot.shared_state(), caller, "command");
         match answer {
-            Ok(wit::CommandOutcome::Text(text)) => {
-                Ok(CommandReply::Text(cut_reply(sanitizer.text("text", text))))
-            }
+            Ok(wit::CommandOutcome::Text(text)) => Ok(CommandReply::Text(truncate_reply(
+                sanitizer.text("text", text),
+            ))),
             Ok(wit::CommandOutcome::Prompt(text)) if text.len() > MAX_PROMPT_BYTES => {
                 Err(Failure::Limit(format!(
-                    "an input of {} bytes, at most {MAX_PROMPT_BYTES}",
+                    "the command returned a turn input of {} bytes, the maximum is {MAX_PROMPT_BYTES}",
                     text.len()
                 )))
             }
@@ -117,7 +116,9 @@ impl PluginCommand {
                 Ok(CommandReply::Prompt(sanitizer.text("prompt", text)))
             }
             Ok(wit::CommandOutcome::Nothing) => Ok(CommandReply::Nothing),
-            Err(error) => Err(Failure::Error(convert::guest_error(error, sanitizer))),
+            Err(error) => Err(Failure::Error(convert::describe_guest_error(
+                error, sanitizer,
+            ))),
         }
     }
 }
@@ -131,7 +132,7 @@ impl std::fmt::Debug for PluginCommand {
     }
 }
 
-fn cut_reply(mut text: String) -> String {
+fn truncate_reply(mut text: String) -> String {
     if text.len() > MAX_TEXT_BYTES {
         let n_bytes = text.len();
         text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
@@ -140,19 +141,21 @@ fn cut_reply(mut text: String) -> String {
     text
 }
 
-/// Asks an instance for its commands and checks each command.
+/// Calls the plugin instance to list its commands, and checks each command.
 pub(super) async fn list_commands(mut busy: BusyInstance<'_>) -> Result<Vec<CommandSpec>, Error> {
     let instance = &mut busy.instance;
     let Some(commands) = instance.functions.commands.as_ref() else {
         return Ok(Vec::new());
     };
     let result = commands.list.call_async(&mut instance.store, ()).await;
-    let (listed,) = busy.settle_call(result).map_err(|failure| Error::Start {
-        message: format!("asked for its commands, {failure}"),
-    })?;
+    let (listed,) = busy
+        .finish_guest_call(result)
+        .map_err(|failure| Error::Start {
+            message: format!("when the host asked for its commands, {failure}"),
+        })?;
     let mut specs: Vec<CommandSpec> = Vec::new();
     for command in listed {
-        let spec = check_command(&command, &specs).map_err(|why| Error::Command {
+        let spec = check_listed_command(&command, &specs).map_err(|why| Error::Command {
             command: crate::text::clean_line(&command.name, MAX_NAME_BYTES),
             why,
         })?;
@@ -161,7 +164,7 @@ pub(super) async fn list_commands(mut busy: BusyInstance<'_>) -> Result<Vec<Comm
     Ok(specs)
 }
 
-fn check_command(
+fn check_listed_command(
     command: &wit::CommandSpec,
     before: &[CommandSpec],
 ) -> Result<CommandSpec, String> {
@@ -172,7 +175,7 @@ fn check_command(
     } = command;
     if before.len() >= MAX_COMMANDS {
         return Err(format!(
-            "a plugin may have {MAX_COMMANDS} commands, and this one lists more"
+            "a plugin may have at most {MAX_COMMANDS} commands, but this plugin lists more"
         ));
     }
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -194,7 +197,7 @@ fn check_command(
         .into_iter()
         .flatten()
     {
-        if let Some(finding) = Scanner::shared().scan(text).first() {
+        if let Some(finding) = SecretScanner::shared().scan(text).first() {
             return Err(format!(
                 "its description or schema contains what looks like a secret ({})",
                 finding.rule
@@ -232,8 +235,8 @@ mod tests {
     #[test]
     fn a_command_that_cannot_be_typed_or_shown_is_refused() {
         let object = r#"{"type": "object", "properties": {"a": {"type": "string"}}}"#;
-        assert!(check_command(&spec("a-1", "Does it", Some(object)), &[]).is_ok());
-        assert!(check_command(&spec("a", "Does it", None), &[]).is_ok());
+        assert!(check_listed_command(&spec("a-1", "Does it", Some(object)), &[]).is_ok());
+        assert!(check_listed_command(&spec("a", "Does it", None), &[]).is_ok());
         let key = format!("AKIA{}", "Z7QX3M5R2T6P4WKV");
         for (name, description, arguments, part) in [
             ("", "x", None, "a name is made of"),
@@ -252,14 +255,15 @@ mod tests {
             ),
             ("a", &key, None, "secret"),
         ] {
-            let why = check_command(&spec(name, description, arguments), &[]).unwrap_err();
+            let why = check_listed_command(&spec(name, description, arguments), &[]).unwrap_err();
             assert!(why.contains(part), "{why}");
         }
-        let one = check_command(&spec("a", "x", None), &[]).unwrap();
-        let why = check_command(&spec("a", "y", None), std::slice::from_ref(&one)).unwrap_err();
+        let one = check_listed_command(&spec("a", "x", None), &[]).unwrap();
+        let why =
+            check_listed_command(&spec("a", "y", None), std::slice::from_ref(&one)).unwrap_err();
         assert!(why.contains("twice"), "{why}");
         let many = vec![one; MAX_COMMANDS];
-        let why = check_command(&spec("b", "y", None), &many).unwrap_err();
-        assert!(why.contains("may have 32 commands"), "{why}");
+        let why = check_listed_command(&spec("b", "y", None), &many).unwrap_err();
+        assert!(why.contains("at most 32 commands"), "{why}");
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Components come from untrusted authors, and a compiler has no deadline; only a process can be
 //! killed reliably. The child gets the bytes in a private directory, writes the native code there,
-//! and can access nothing else. The host trusts that code because the directory is private and the
-//! child is this same program, not merely because the file exists. Start from [`Compiler`].
+//! and can access nothing else. The host trusts the native code because the directory is private
+//! and the child is this same program. Start from [`Compiler`].
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,11 +20,11 @@ use super::function_store::{FunctionStore, MIN_COMPONENT_BYTES};
 use super::precompiled::Precompiled;
 use super::{Error, engine, foreign};
 use crate::tool::process::confine::{
-    Obstacle, cap_memory_and_time, confine_this_process, end_with_parent,
+    ConfinementObstacle, cap_memory_and_time, confine_this_process, die_with_parent,
 };
 use crate::tool::process::{Ending, Finished, Process};
 
-/// Hidden subcommand that runs the helper.
+/// Hidden subcommand of the program that runs the compile helper.
 pub const COMPILE_COMMAND: &str = "__compile";
 
 /// Deadline of one compilation. A Python component takes about 10 s on a busy machine.
@@ -37,9 +37,9 @@ pub const MAX_COMPILE_MEMORY_BYTES: u64 = 2 << 30;
 /// Prefix of the names of compile directories inside the cache.
 pub(super) const FOLDER_PREFIX: &str = "compiling-";
 
-/// Configuration of the compiler, with its limits. Without a helper, a thread of this process
-/// compiles: at the time limit the thread is abandoned but not stopped, and its memory is not
-/// limited.
+/// Configuration of the compiler, with its limits. Without a helper program, a thread of this
+/// process compiles. At the time limit the thread continues but its result is ignored, and its
+/// memory is not limited.
 #[derive(Clone, Debug)]
 pub struct Compiler {
     /// Program that supports [`COMPILE_COMMAND`], normally this executable. If `None`, a thread
@@ -78,14 +78,15 @@ pub(super) struct CompiledComponent {
 }
 
 impl Compiler {
-    /// Whether the native code of single functions of this component is cached.
-    pub(super) fn keeps_functions_of(&self, component: &ComponentBytes) -> bool {
+    /// Whether the native code of this component's functions is cached function by function.
+    pub(super) fn caches_functions_of(&self, component: &ComponentBytes) -> bool {
         let is_large = component.bytes.len() >= MIN_COMPONENT_BYTES;
         self.keeps_functions && self.helper.is_some() && is_large
     }
 
-    /// Compiles the component to native code. `folder` must be private to this host. `functions`
-    /// are those cached at the component's last compilation; `None` if they are not cached.
+    /// Compiles the component to native code. `folder` must be private to this host. `functions` is
+    /// the native code of single functions that the last compilation cached; `None` if functions
+    /// are not cached.
     pub(super) async fn compile_component(
         &self,
         engine: &Engine,
@@ -94,16 +95,19 @@ impl Compiler {
         functions: Option<&[u8]>,
     ) -> Result<CompiledComponent, Error> {
         match &self.helper {
-            Some(helper) => self.in_process(helper, component, folder, functions).await,
+            Some(helper) => {
+                self.compile_in_child_process(helper, component, folder, functions)
+                    .await
+            }
             None => Ok(CompiledComponent {
-                code: self.on_thread(engine, component).await?,
+                code: self.compile_on_thread(engine, component).await?,
                 unconfined: None,
                 functions: None,
             }),
         }
     }
 
-    async fn in_process(
+    async fn compile_in_child_process(
         &self,
         helper: &Path,
         component: &ComponentBytes,
@@ -114,8 +118,8 @@ impl Compiler {
             .prefix(FOLDER_PREFIX)
             .tempdir_in(folder)
             .map_err(Error::io("make a folder in", folder))?;
-        // Write the bytes that were hashed instead of passing the component's path: the file there
-        // may have changed since.
+        // Write the hashed bytes to a file instead of passing the component's path: the file at the
+        // path may have changed since it was hashed.
         let input = private.path().join(INPUT);
         fs::write(&input, &component.bytes).map_err(Error::io("write", &input))?;
         let kept = private.path().join(FUNCTIONS);
@@ -124,13 +128,13 @@ impl Compiler {
         let args: Vec<OsString> = vec![
             COMPILE_COMMAND.into(),
             self.memory_limit.to_string().into(),
-            self.cpu_seconds().to_string().into(),
+            self.cpu_limit_seconds().to_string().into(),
             private.path().into(),
         ];
         let finished = Process {
             args,
-            // Otherwise the allocator of this binary would commit a gigabyte that it does not use,
-            // and the memory limit would count it.
+            // Without this variable the allocator of this binary would commit a gigabyte that it
+            // does not use, and the memory limit would count it.
             env: vec![("MIMALLOC_ARENA_EAGER_COMMIT".into(), "0".into())],
             deadline: self.time_limit,
             ..Process::bare(helper, private.path())
@@ -143,9 +147,9 @@ impl Compiler {
         if finished.ending == Ending::Exited(1)
             && let Ok(message) = fs::read_to_string(private.path().join(FOREIGN))
         {
-            return Err(component.foreign_error(message));
+            return Err(component.other_host_error(message));
         }
-        self.check_helper(&finished, component)?;
+        self.check_helper_exit(&finished, component)?;
         let output = private.path().join(OUTPUT);
         Ok(CompiledComponent {
             code: fs::read(&output).map_err(Error::io("read", output))?,
@@ -154,20 +158,26 @@ impl Compiler {
         })
     }
 
-    /// Returns the CPU time limit of the child in seconds. It is a second bound, in case the host
-    /// dies before the time limit. Compiling uses all processors, so the limit grows with their
-    /// number.
-    fn cpu_seconds(&self) -> u64 {
+    /// Returns the CPU time limit of the child in seconds. The CPU limit stops the child if the
+    /// host dies before it can kill the child. Compiling uses all processors, so the limit grows
+    /// with their number.
+    fn cpu_limit_seconds(&self) -> u64 {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         (self.time_limit.as_secs() + 1).saturating_mul(processors as u64)
     }
 
-    fn check_helper(&self, finished: &Finished, component: &ComponentBytes) -> Result<(), Error> {
+    fn check_helper_exit(
+        &self,
+        finished: &Finished,
+        component: &ComponentBytes,
+    ) -> Result<(), Error> {
         let said = finished.stderr.text();
         let said = said.trim().trim_start_matches("rind: ").to_owned();
         let message = match finished.ending {
             Ending::Exited(0) => return Ok(()),
-            Ending::Deadline | Ending::Cancelled => return Err(self.too_slow(component)),
+            Ending::Deadline | Ending::Cancelled => {
+                return Err(self.compile_timeout_error(component));
+            }
             Ending::Exited(1) => said,
             _ if said.contains(OUT_OF_MEMORY) => format!(
                 "compiling it takes more than {} MiB of memory",
@@ -179,10 +189,10 @@ impl Compiler {
                 format!("the compiler was ended by signal {signal}: {said}")
             }
         };
-        Err(component.refused_error(message))
+        Err(component.invalid_component_error(message))
     }
 
-    fn too_slow(&self, component: &ComponentBytes) -> Error {
+    fn compile_timeout_error(&self, component: &ComponentBytes) -> Error {
         Error::CompileTime {
             path: component.path.clone(),
             seconds: self.time_limit.as_secs(),
@@ -191,7 +201,7 @@ impl Compiler {
 
     /// Compiles on a separate thread, so that the runtime is not blocked and an endless compilation
     /// does not delay the exit.
-    async fn on_thread(
+    async fn compile_on_thread(
         &self,
         engine: &Engine,
         component: &ComponentBytes,
@@ -204,7 +214,7 @@ impl Compiler {
                 let compiled = Component::from_binary(&engine, &bytes);
                 let compiled = compiled.and_then(|component| component.serialize());
                 let compiled =
-                    compiled.map_err(|error| (error, foreign::foreign_proposals(&bytes)));
+                    compiled.map_err(|error| (error, foreign::describe_disabled_proposals(&bytes)));
                 // After the time limit the receiver is gone, and the result is dropped.
                 let _ = done.send(compiled);
             })
@@ -212,10 +222,14 @@ impl Compiler {
                 message: format!("cannot start a thread to compile it: {e}"),
             })?;
         match tokio::time::timeout(self.time_limit, result).await {
-            Err(_) => Err(self.too_slow(component)),
-            Ok(Err(_)) => Err(component.refused_error("internal error of the compiler".to_owned())),
-            Ok(Ok(Err((_, Some(message))))) => Err(component.foreign_error(message)),
-            Ok(Ok(Err((error, None)))) => Err(component.refused_error(format!("{error:#}"))),
+            Err(_) => Err(self.compile_timeout_error(component)),
+            Ok(Err(_)) => {
+                Err(component.invalid_component_error("internal error of the compiler".to_owned()))
+            }
+            Ok(Ok(Err((_, Some(message))))) => Err(component.other_host_error(message)),
+            Ok(Ok(Err((error, None)))) => {
+                Err(component.invalid_component_error(format!("{error:#}")))
+            }
             Ok(Ok(Ok(compiled))) => Ok(compiled),
         }
     }
@@ -227,9 +241,9 @@ const OUTPUT: &str = "component.cwasm";
 /// File with the cached functions of the last compilation, if functions are cached. The child
 /// replaces the file.
 const FUNCTIONS: &str = "functions";
-/// File with the message that the component was built for another host, if it was.
+/// File with an error message, written if the component needs a host other than Rind.
 const FOREIGN: &str = "foreign";
-/// File with the reason why the process is not confined, if it is not.
+/// File with the reason why the kernel does not confine the process, written only in that case.
 const UNCONFINED: &str = "unconfined";
 
 /// Prefix of Rust's abort message when memory is exhausted.
@@ -241,22 +255,22 @@ const OUT_OF_MEMORY: &str = "memory allocation of";
 ///
 /// # Errors
 /// The reason why there is no native code, to print to standard error.
-pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), String> {
+pub fn run_compile_helper(mut args: impl Iterator<Item = OsString>) -> Result<(), String> {
     let mut number = || args.next()?.to_str()?.parse::<u64>().ok();
     let (Some(memory), Some(seconds)) = (number(), number()) else {
         return Err("the compiler got invalid arguments".to_owned());
     };
     let folder = PathBuf::from(args.next().unwrap_or_default());
-    end_with_parent();
+    die_with_parent();
     cap_memory_and_time(memory, seconds).map_err(|e| format!("resource limits: {e}"))?;
     match confine_this_process(&folder) {
         Ok(()) => {}
-        // If the kernel cannot confine a process, the compiler still runs, as safe Rust on
-        // untrusted bytes. `rind doctor` reports it.
-        Err(Obstacle::Missing(why)) => {
+        // If the kernel cannot confine a process, the compiler still runs: it is safe Rust code,
+        // even on untrusted bytes. `rind doctor` reports that it is not confined.
+        Err(ConfinementObstacle::Missing(why)) => {
             fs::write(folder.join(UNCONFINED), why).map_err(|e| format!("cannot store it: {e}"))?;
         }
-        Err(Obstacle::Failed(why)) => {
+        Err(ConfinementObstacle::Failed(why)) => {
             return Err(format!("cannot confine the compiler: {why}; try again"));
         }
     }
@@ -265,29 +279,30 @@ pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), Stri
     let functions = fs::read(&kept)
         .ok()
         .map(|bytes| Arc::new(FunctionStore::decode(&bytes)));
-    let engine = compiling_engine(functions.clone())?;
+    let engine = create_compile_engine(functions.clone())?;
     // Not `Component::new`: that would also map the code as executable.
     let code = engine.precompile_component(&bytes).map_err(|error| {
-        if let Some(message) = foreign::foreign_proposals(&bytes) {
-            // Without this file the engine's own message is shown.
+        if let Some(message) = foreign::describe_disabled_proposals(&bytes) {
+            // If this file cannot be written, the engine's own message is shown.
             let _ = fs::write(folder.join(FOREIGN), message);
         }
         format!("{error:#}")
     })?;
     fs::write(folder.join(OUTPUT), code).map_err(|e| format!("cannot store it: {e}"))?;
     if let Some(functions) = functions {
-        // If this file is missing or incomplete, the next compilation compiles more functions.
+        // If this file is missing or incomplete, the next compilation cannot reuse all functions
+        // and takes longer.
         let _ = fs::write(kept, functions.encode());
     }
     Ok(())
 }
 
-/// Returns an engine that only compiles and never runs code.
-fn compiling_engine(functions: Option<Arc<FunctionStore>>) -> Result<Engine, String> {
+/// Creates an engine that compiles components and never runs them.
+fn create_compile_engine(functions: Option<Arc<FunctionStore>>) -> Result<Engine, String> {
     let mut config = engine::config();
     if let Some(functions) = functions {
         let enabled = config.enable_incremental_compilation(functions);
-        enabled.map_err(|e| format!("the store of functions: {e:#}"))?;
+        enabled.map_err(|e| format!("cannot use the store of compiled functions: {e:#}"))?;
     }
-    Engine::new(&config).map_err(|e| format!("the WebAssembly engine: {e:#}"))
+    Engine::new(&config).map_err(|e| format!("cannot create the WebAssembly engine: {e:#}"))
 }

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Error;
-use super::discover::Found;
+use super::discover::FoundPlugin;
 use super::load::{LeftOut, LoadedPlugin, PluginSet, Why};
-use crate::near::nearest;
+use crate::near::nearest_name;
 
-/// Sorts plugins after their dependencies and removes plugins with unmet dependencies or unknown
-/// points. Removing one plugin may leave another one without its dependency, so this repeats until
-/// nothing changes.
-pub(super) fn settle_dependencies(set: &mut PluginSet) {
+/// Sorts plugins so that each follows its dependencies, and removes plugins that have unmet
+/// dependencies or implement unknown points. Removing one plugin may leave another one without its
+/// dependency, so this repeats until nothing changes.
+pub(super) fn resolve_dependencies(set: &mut PluginSet) {
     set.plugins
         .sort_by(|a, b| a.manifest.name.cmp(&b.manifest.name));
-    while let Some((at, error)) = first_unmet(&set.plugins) {
-        leave_out(set, at, error);
+    while let Some((at, error)) = find_unmet_dependency(&set.plugins) {
+        leave_out_plugin(set, at, error);
     }
     let mut ordered: Vec<Arc<LoadedPlugin>> = Vec::with_capacity(set.plugins.len());
     loop {
@@ -31,7 +31,7 @@ pub(super) fn settle_dependencies(set: &mut PluginSet) {
             None => break,
         }
     }
-    // The remaining plugins form a dependency cycle.
+    // The remaining plugins depend on each other in a cycle, or on a plugin in such a cycle.
     let cycle: Vec<String> = set
         .plugins
         .iter()
@@ -39,26 +39,26 @@ pub(super) fn settle_dependencies(set: &mut PluginSet) {
         .collect();
     while !set.plugins.is_empty() {
         let message = format!("its dependencies form a cycle: {}", cycle.join(", "));
-        leave_out(set, 0, Error::Dependency { message });
+        leave_out_plugin(set, 0, Error::Dependency { message });
     }
     set.plugins = ordered;
 }
 
-fn leave_out(set: &mut PluginSet, at: usize, error: Error) {
+fn leave_out_plugin(set: &mut PluginSet, at: usize, error: Error) {
     let plugin = set.plugins.remove(at);
-    let found = Found {
+    let found = FoundPlugin {
         trust: plugin.trust,
         folder: plugin.folder.clone(),
     };
     let name = plugin.manifest.name.clone();
-    let may_block = super::relied::is_blocking_hook(&plugin);
+    let may_block = super::relied::has_blocking_hook(&plugin);
     set.left_out
         .push(LeftOut::new(name, found, Why::Failed(error), may_block));
 }
 
-/// Returns the index of the first plugin with an unmet dependency or an unknown point, and the
-/// error about it.
-fn first_unmet(plugins: &[Arc<LoadedPlugin>]) -> Option<(usize, Error)> {
+/// Returns the index of the first plugin that has an unmet dependency or implements an unknown
+/// point, and the error that describes it.
+fn find_unmet_dependency(plugins: &[Arc<LoadedPlugin>]) -> Option<(usize, Error)> {
     let by_name: BTreeMap<&str, &LoadedPlugin> = plugins
         .iter()
         .map(|plugin| (plugin.manifest.name.as_str(), &**plugin))
@@ -74,7 +74,7 @@ fn first_unmet(plugins: &[Arc<LoadedPlugin>]) -> Option<(usize, Error)> {
                         "it depends on plugin `{name}` {range}, which is not loaded"
                     )),
                     Some(other) if !range.matches(&other.manifest.version) => Some(format!(
-                        "it depends on plugin `{name}` {range}, and version {} is loaded",
+                        "it depends on plugin `{name}` {range}, but version {} is loaded",
                         other.manifest.version
                     )),
                     Some(_) => None,
@@ -88,7 +88,7 @@ fn first_unmet(plugins: &[Arc<LoadedPlugin>]) -> Option<(usize, Error)> {
                 None => format!("plugin `{owner}` is not loaded"),
                 Some(other) if !other.manifest.points.contains_key(name) => {
                     let known = other.manifest.points.keys().map(String::as_str);
-                    let meant = nearest(name, known).map_or_else(String::new, |meant| {
+                    let meant = nearest_name(name, known).map_or_else(String::new, |meant| {
                         format!("; did you mean `{owner}.{meant}`?")
                     });
                     format!("plugin `{owner}` declares no point `{name}`{meant}")

@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::manifest::FILE_NAME;
 use super::{astray, files};
 use crate::grant::Trust;
-use crate::grant::held::HeldFolder;
+use crate::grant::held::InMemoryFolder;
 
-/// Directory that is searched for plugins, or that is a plugin itself.
+/// Directory that contains plugins, or that is itself the directory of one plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// Trust in the plugins that are found at `path`.
@@ -26,9 +26,9 @@ impl Source {
     }
 }
 
-/// Directory with a manifest, or with files that are meant to be a plugin.
+/// Directory that contains a manifest, or files that look like a plugin without a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct FoundPlugin {
     /// Trust in the plugin, which is that of its source.
     pub trust: Trust,
     /// Directory of the plugin.
@@ -37,51 +37,52 @@ pub struct Found {
 
 /// Lists the plugin directories in `sources`, most trusted first, then plugins in memory, then by
 /// path. A source is a directory of plugins; a missing one contains none. A local source may also
-/// be a plugin itself. If it is neither a plugin nor contains any, the source itself is listed, so
-/// that the error about its missing manifest is shown. Directories covered by `held` are read from
-/// memory.
+/// be a plugin itself. If a local source is neither a plugin nor contains plugins, the source
+/// itself is listed, so that the error about its missing manifest is shown. Directories covered by
+/// `held` are read from memory.
 ///
-/// No other code finds plugins, so the operator is asked about exactly the plugins that are loaded.
+/// All code finds plugins through this function, so the operator is asked about exactly the plugins
+/// that are loaded.
 #[must_use]
-pub fn discover(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found> {
+pub fn discover(sources: &[Source], held: Option<&InMemoryFolder>) -> Vec<FoundPlugin> {
     let mut found = Vec::new();
     for source in sources {
-        let folders = plugin_folders(source, held);
+        let folders = list_plugin_folders(source, held);
         if folders.is_empty() && source.trust == Trust::Local {
-            found.push(Found {
+            found.push(FoundPlugin {
                 trust: source.trust,
                 folder: source.path.clone(),
             });
         }
-        found.extend(folders.into_iter().map(|folder| Found {
+        found.extend(folders.into_iter().map(|folder| FoundPlugin {
             trust: source.trust,
             folder,
         }));
     }
-    sort_found(&mut found, held);
+    sort_by_precedence(&mut found, held);
     found.dedup();
     found
 }
 
 /// Sorts plugins so that the first of several with the same name is the one to load: most trusted
-/// first, then plugins in memory, then by path. The program carries its core plugins in memory, so
-/// no directory on disk can replace a core plugin by taking its name.
-pub(super) fn sort_found(found: &mut [Found], held: Option<&HeldFolder>) {
+/// first, then plugins in memory, then by path. The core plugins are embedded in the program and
+/// read from memory, so no directory on disk can replace a core plugin by using its name.
+pub(super) fn sort_by_precedence(found: &mut [FoundPlugin], held: Option<&InMemoryFolder>) {
     let is_on_disk = |folder: &Path| !held.is_some_and(|held| held.covers(folder));
     found
         .sort_by_cached_key(|found| (found.trust, is_on_disk(&found.folder), found.folder.clone()));
 }
 
-fn plugin_folders(source: &Source, held: Option<&HeldFolder>) -> Vec<PathBuf> {
-    let has_manifest = |folder: &Path| files::is_there(&folder.join(FILE_NAME), held);
+fn list_plugin_folders(source: &Source, held: Option<&InMemoryFolder>) -> Vec<PathBuf> {
+    let has_manifest = |folder: &Path| files::is_regular_file(&folder.join(FILE_NAME), held);
     // Only a local source may have a manifest itself: in any other source, such a manifest would
     // hide all plugin directories next to it.
     if source.trust == Trust::Local && has_manifest(&source.path) {
         return vec![source.path.clone()];
     }
-    let mut folders = files::folders_in(&source.path, held);
+    let mut folders = files::list_folders(&source.path, held);
     // Keep a directory without a manifest that is clearly meant to be a plugin, so that the loader
     // reports it.
-    folders.retain(|folder| has_manifest(folder) || astray::is_plugin(folder, held));
+    folders.retain(|folder| has_manifest(folder) || astray::looks_like_plugin(folder, held));
     folders
 }

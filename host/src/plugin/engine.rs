@@ -7,12 +7,13 @@ use wasmtime::{Config, Engine};
 use super::Error;
 use super::engine_config::{self, AddressSpace};
 
-/// Epoch interval. A computing guest yields at this interval, so deadlines have this precision.
+/// Interval at which the engine's epoch advances. A guest that computes yields at this interval, so
+/// deadlines have this precision.
 pub const TICK: Duration = Duration::from_millis(10);
 
 /// Returns the engine settings of this process and of the compile helpers that it starts.
 pub(super) fn config() -> Config {
-    engine_config::config(match has_address_limit() {
+    engine_config::config(match is_address_space_limited() {
         true => AddressSpace::Narrow,
         false => AddressSpace::of_platform(cfg!(target_arch = "x86_64")),
     })
@@ -21,28 +22,28 @@ pub(super) fn config() -> Config {
 /// Whether the address space of the process is limited (`ulimit -v`). A few memories with large
 /// reservations would exhaust it.
 #[cfg(unix)]
-fn has_address_limit() -> bool {
+fn is_address_space_limited() -> bool {
     let limit = rustix::process::getrlimit(rustix::process::Resource::As);
     limit.current.is_some()
 }
 
 #[cfg(not(unix))]
-fn has_address_limit() -> bool {
+fn is_address_space_limited() -> bool {
     false
 }
 
 /// Creates the engine and starts its epoch thread. One engine per process is enough.
 pub fn engine() -> Result<Engine, Error> {
     let engine = Engine::new(&config()).map_err(|e| Error::Start {
-        message: format!("the WebAssembly engine: {e:#}"),
+        message: format!("cannot create the WebAssembly engine: {e:#}"),
     })?;
-    start_clock(&engine)?;
+    start_epoch_thread(&engine)?;
     Ok(engine)
 }
 
 /// Starts the epoch thread, which ends when the engine is dropped. It is a thread instead of a
 /// task, because it must tick even when every worker of the runtime is busy.
-fn start_clock(engine: &Engine) -> Result<(), Error> {
+fn start_epoch_thread(engine: &Engine) -> Result<(), Error> {
     let engine = engine.weak();
     let tick = move || {
         while let Some(engine) = engine.upgrade() {
@@ -56,6 +57,6 @@ fn start_clock(engine: &Engine) -> Result<(), Error> {
         .spawn(tick)
         .map(drop)
         .map_err(|e| Error::Start {
-            message: format!("cannot start the plugin clock: {e}"),
+            message: format!("cannot start the thread that enforces the deadlines of plugins: {e}"),
         })
 }

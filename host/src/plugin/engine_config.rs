@@ -1,19 +1,19 @@
-//! Settings of the engine, which decide which native code is compatible with it.
+//! Settings of the wasmtime engine. They determine which native code the engine accepts.
 //!
-//! They follow wasmtime's security documentation: the smallest set of WebAssembly features that
-//! Rust, JavaScript and Python guests need; everything else is off. The build script of the program
-//! compiles the embedded plugins with the same settings, so this file may depend on nothing but
-//! wasmtime.
+//! The settings follow wasmtime's security documentation: they enable only the WebAssembly features
+//! that Rust, JavaScript and Python guests need. The build script of the program compiles the
+//! embedded plugins with the same settings, so this file may depend on nothing but wasmtime.
 
 use std::num::NonZeroUsize;
 
 use wasmtime::{Config, WasmBacktraceDetails};
 
-/// Stack size of a guest. The host's own functions use the rest of [`ASYNC_STACK_BYTES`].
+/// Stack size of a guest, in bytes. Host functions that the guest calls use the rest of
+/// [`ASYNC_STACK_BYTES`].
 const WASM_STACK_BYTES: usize = 512 << 10;
 
-/// Stack size of the fiber that runs a guest, in bytes. If host functions overflow the part that
-/// the guest leaves, the process aborts.
+/// Stack size of the fiber that runs a guest, in bytes. If host functions need more stack than the
+/// guest's part leaves, the process aborts.
 const ASYNC_STACK_BYTES: usize = 2 << 20;
 
 /// Amount of address space that each memory of a guest reserves.
@@ -23,14 +23,14 @@ pub(super) enum AddressSpace {
     /// hits an unmapped page. Guests then need no explicit checks: a round of calls to ten plugins
     /// took 5 % less time.
     Wide,
-    /// Each memory reserves [`NARROW_RESERVATION_BYTES`], and guests check every access. For
-    /// processors on which a process often has only 512 GiB of address space (ARM), and for
+    /// Each memory reserves [`NARROW_RESERVATION_BYTES`], and guests check every access. Used on
+    /// processors on which a process often has only 512 GiB of address space (ARM), and in
     /// processes whose address space is limited.
     Narrow,
 }
 
 impl AddressSpace {
-    /// Returns the address space on a platform.
+    /// Returns the address space that memories reserve on a platform.
     pub(super) fn of_platform(is_x86_64: bool) -> Self {
         match is_x86_64 {
             true => Self::Wide,
@@ -60,8 +60,8 @@ pub(super) fn config(space: AddressSpace) -> Config {
         .wasm_relaxed_simd(false)
         .max_wasm_stack(WASM_STACK_BYTES)
         .async_stack_size(ASYNC_STACK_BYTES)
-        // Otherwise an environment variable of the operator would decide how many of a guest's
-        // function names appear in messages.
+        // Without these settings, an environment variable of the operator would decide how many of
+        // a guest's function names appear in messages.
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .wasm_backtrace_max_frames(NonZeroUsize::new(16))
         // The map from native code to component offsets adds a tenth to the size of the code, and

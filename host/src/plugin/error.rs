@@ -34,7 +34,7 @@ pub enum Error {
         /// Problem, with line and column.
         message: String,
     },
-    /// The manifest names no component, or the named file does not exist.
+    /// The component file that the manifest names does not exist.
     #[error("{}: the component is missing; build it with `rind plugin build {}`", component.display(), folder.display())]
     NotBuilt {
         /// Path at which the component was expected.
@@ -58,14 +58,14 @@ pub enum Error {
         /// Message of the engine.
         message: String,
     },
-    /// The file was built for another host: a core module, or a component that needs WebAssembly
-    /// proposals that are disabled here.
+    /// The file was built for another host: it is a core module, or a component that needs
+    /// WebAssembly proposals that this host disables.
     #[error("{} {message}", path.display())]
     Foreign {
         /// Path of the component.
         path: PathBuf,
-        /// Target that the file was built for, the target that this host runs, and the one to build
-        /// for.
+        /// Target that the file was built for, the target that this host runs, and the target to
+        /// build for.
         message: String,
     },
     /// Compiling took too long.
@@ -79,13 +79,13 @@ pub enum Error {
     /// The component was built against a version of the contract that this host does not support.
     #[error("{what}, which needs {wanted} of the contract; this host supports {supported}: {todo}")]
     Contract {
-        /// Origin of the version: `it imports ...`, `it was built with ...`.
+        /// Origin of the version, as a clause: `it imports ...` or `it was built with ...`.
         what: String,
         /// Version that the component needs.
         wanted: String,
         /// Supported versions, oldest first.
         supported: String,
-        /// Advice.
+        /// Advice on what to do, such as updating Rind or rebuilding the component.
         todo: String,
     },
     /// The component was built with types that differ from the contract of the version that it
@@ -97,7 +97,7 @@ pub enum Error {
     Skew {
         /// Full name of the interface: a point or an import.
         interface: String,
-        /// Difference: the record, variant or function that differs, and how.
+        /// Description of the record, variant or function that differs, and of the difference.
         difference: String,
         /// SDK and version of the contract that the component was built with.
         built_with: String,
@@ -142,7 +142,7 @@ pub enum Error {
     Tool {
         /// Name of the tool.
         tool: String,
-        /// Reason.
+        /// Reason for the refusal.
         why: String,
     },
     /// A command that the component lists cannot be offered.
@@ -150,7 +150,7 @@ pub enum Error {
     Command {
         /// Name of the command.
         command: String,
-        /// Reason.
+        /// Reason for the refusal of the command.
         why: String,
     },
     /// The operator's settings do not fit the manifest's `[config]`.
@@ -162,13 +162,13 @@ pub enum Error {
         place: String,
     },
     /// The policy denies a permission that the plugin cannot run without.
-    #[error("{cause}; `rind plugin inspect {name} --grants` shows what it asks for and has", name = .plugin.manifest.name)]
+    #[error("{cause}; `rind plugin inspect {name} --grants` shows the permissions that it requests and has", name = .plugin.manifest.name)]
     Denied {
         /// Error about the import or export that needs the permission, with the policy line that
         /// denies it.
         #[source]
         cause: Box<Self>,
-        /// Plugin at the stage of loading at which it was refused.
+        /// The refused plugin, as far as it was loaded.
         plugin: Box<super::load::DecidedPlugin>,
     },
     /// A dependency is missing, too old, or part of a cycle.
@@ -240,7 +240,7 @@ impl Error {
     /// another plugin (for example the one that defines a point). Such errors are not reported to
     /// the plugin's author. `plugin` is the name of the plugin that was not loaded.
     #[must_use]
-    pub fn is_up_to_operator(&self, plugin: &str) -> bool {
+    pub fn needs_operator_action(&self, plugin: &str) -> bool {
         match self {
             Self::Dependency { .. } | Self::Config { .. } => true,
             Self::UnknownPoint { point, .. } => {

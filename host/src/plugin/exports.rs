@@ -1,4 +1,5 @@
-//! The contract's interfaces that a component exports, and their functions in one instance.
+//! Finds the contract's interfaces that a component exports, and loads their functions from an
+//! instance.
 //!
 //! The interfaces are looked up by the names that the component uses, so that hooks of a component
 //! built against an older contract version are bound with the types of that version.
@@ -79,7 +80,7 @@ pub(super) struct ToolExports {
 impl ComponentExports {
     /// Finds the exported interfaces of a component and their functions. An interface that lacks
     /// one of its functions is an error.
-    pub(super) fn exports_of(component: &Component, engine: &Engine) -> wasmtime::Result<Self> {
+    pub(super) fn find_exports(component: &Component, engine: &Engine) -> wasmtime::Result<Self> {
         let mut exports = Self::default();
         for (interface, item) in component.component_type().exports(engine) {
             let Some((name, version)) = contract::split_interface(interface) else {
@@ -92,14 +93,14 @@ impl ComponentExports {
             let function = |function: &str| {
                 component
                     .get_export_index(found.as_ref(), function)
-                    .ok_or_else(|| missing_export(interface, function))
+                    .ok_or_else(|| missing_function_error(interface, function))
             };
-            if let Some((point, binding)) = contract::find_binding(name, version) {
+            if let Some((point, binding)) = contract::find_point_binding(name, version) {
                 function("run")?;
-                // Two semver-compatible versions of one interface can both be exported, but the
-                // bindings look a point up by name and would find only one of them.
+                // A component can export two semver-compatible versions of one interface, but the
+                // bindings look up a point by name and would find only one of the versions.
                 if exports.hooks.iter().any(|hook| hook.point == point) {
-                    return Err(exported_twice("point", point, interface));
+                    return Err(duplicate_export_error("point", point, interface));
                 }
                 exports.hooks.push(ExportedHook { point, binding });
                 continue;
@@ -118,7 +119,7 @@ impl ComponentExports {
                 _ => false,
             };
             if is_found {
-                return Err(exported_twice("interface", name, interface));
+                return Err(duplicate_export_error("interface", name, interface));
             }
             match name {
                 "tools" => exports.tools = Some([function("list")?, function("call")?]),
@@ -132,7 +133,7 @@ impl ComponentExports {
         Ok(exports)
     }
 
-    /// Looks the functions up in a fresh instance of `pre` and checks their types.
+    /// Looks up the exported functions in a new instance of `pre` and checks their types.
     pub(super) fn load_functions(
         &self,
         pre: &InstancePre<HostState>,
@@ -141,28 +142,28 @@ impl ComponentExports {
     ) -> wasmtime::Result<ExportedFunctions> {
         let mut hooks = Vec::with_capacity(self.hooks.len());
         for hook in &self.hooks {
-            hooks.push(hook.binding.load(pre, store, instance)?);
+            hooks.push(hook.binding.load_hook_functions(pre, store, instance)?);
         }
         let tools = match &self.tools {
             Some([list, call]) => Some(ToolExports {
-                list: typed_function(store, instance, list)?,
-                call: typed_function(store, instance, call)?,
+                list: load_typed_function(store, instance, list)?,
+                call: load_typed_function(store, instance, call)?,
             }),
             None => None,
         };
         let commands = match &self.commands {
             Some([list, run]) => Some(CommandExports {
-                list: typed_function(store, instance, list)?,
-                run: typed_function(store, instance, run)?,
+                list: load_typed_function(store, instance, list)?,
+                run: load_typed_function(store, instance, run)?,
             }),
             None => None,
         };
         let implement = self.implement.as_ref();
-        let implement = implement.map(|run| typed_function(store, instance, run));
+        let implement = implement.map(|run| load_typed_function(store, instance, run));
         let run_loop = self.run_loop.as_ref();
-        let run_loop = run_loop.map(|run| typed_function(store, instance, run));
+        let run_loop = run_loop.map(|run| load_typed_function(store, instance, run));
         let run_agent_loop = self.run_agent_loop.as_ref();
-        let run_agent_loop = run_agent_loop.map(|run| typed_function(store, instance, run));
+        let run_agent_loop = run_agent_loop.map(|run| load_typed_function(store, instance, run));
         Ok(ExportedFunctions {
             hooks,
             tools,
@@ -175,15 +176,15 @@ impl ComponentExports {
 }
 
 impl ExportedFunctions {
-    /// Returns the functions of the hook at index `at` of [`ComponentExports::hooks`], if `G` is
-    /// their type.
+    /// Returns the loaded functions of the hook at index `at` of [`ComponentExports::hooks`];
+    /// `None` if their type is not `G`.
     pub(super) fn hook_function<G: 'static>(&self, at: usize) -> Option<&G> {
         self.hooks.get(at)?.downcast_ref()
     }
 }
 
 /// Looks up one function and checks its type.
-fn typed_function<Params, Results>(
+fn load_typed_function<Params, Results>(
     store: &mut Store<HostState>,
     instance: &Instance,
     function: &ComponentExportIndex,
@@ -195,14 +196,14 @@ where
     instance.get_typed_func(store, function)
 }
 
-/// Refuses a duplicate export: only one of the two would be called.
-fn exported_twice(kind: &str, name: &str, interface: &str) -> wasmtime::Error {
+/// Returns the error for an export that occurs twice, of which only one would be called.
+fn duplicate_export_error(kind: &str, name: &str, interface: &str) -> wasmtime::Error {
     wasmtime::Error::msg(format!(
         "it exports the {kind} `{name}` twice, the second time as `{interface}`"
     ))
 }
 
-fn missing_export(interface: &str, function: &str) -> wasmtime::Error {
+fn missing_function_error(interface: &str, function: &str) -> wasmtime::Error {
     wasmtime::Error::msg(format!(
         "it exports `{interface}` without the function `{function}`"
     ))

@@ -1,4 +1,4 @@
-//! Reads files of plugins: from memory if a [`HeldFolder`] covers the path, otherwise from disk.
+//! Reads files of plugins: from memory if an [`InMemoryFolder`] covers the path, else from disk.
 //!
 //! Discovery, grant questions and loading all read through this module, so that all three see the
 //! same content. Start from [`read_plugin_file`].
@@ -6,22 +6,23 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::disk::is_dangling;
-use crate::grant::held::HeldFolder;
+use crate::disk::is_dangling_link;
+use crate::grant::held::InMemoryFolder;
 
 /// Whether there is a regular file at the path.
-pub(super) fn is_there(path: &Path, held: Option<&HeldFolder>) -> bool {
+pub(super) fn is_regular_file(path: &Path, held: Option<&InMemoryFolder>) -> bool {
     match covering_folder(path, held) {
         Some(held) => held.file(path).is_some(),
         None => path.is_file(),
     }
 }
 
-/// Reads at most `limit + 1` bytes of a file; the extra byte shows that the file is larger. Does
-/// not use the file's size, because the file may grow between the stat and the read.
+/// Reads at most `limit + 1` bytes of a file; the extra byte shows that the file is larger than
+/// `limit`. The size in the metadata is not used as the limit, because the file may grow before it
+/// is read.
 pub(super) fn read_plugin_file(
     path: &Path,
-    held: Option<&HeldFolder>,
+    held: Option<&InMemoryFolder>,
     limit: u64,
 ) -> io::Result<Vec<u8>> {
     let file: Box<dyn Read> = match covering_folder(path, held) {
@@ -33,7 +34,7 @@ pub(super) fn read_plugin_file(
     Ok(bytes)
 }
 
-pub(super) fn folders_in(path: &Path, held: Option<&HeldFolder>) -> Vec<PathBuf> {
+pub(super) fn list_folders(path: &Path, held: Option<&InMemoryFolder>) -> Vec<PathBuf> {
     match covering_folder(path, held) {
         Some(held) => held.folders_in(path),
         None => {
@@ -43,26 +44,26 @@ pub(super) fn folders_in(path: &Path, held: Option<&HeldFolder>) -> Vec<PathBuf>
     }
 }
 
-/// Returns the error for a directory that exists but cannot be read; `None` for a readable or
-/// missing one.
-pub(super) fn unreadable_reason(path: &Path, held: Option<&HeldFolder>) -> Option<io::Error> {
+/// Returns the error for a directory that exists but cannot be read; `None` if the directory is
+/// readable or missing.
+pub(super) fn find_read_error(path: &Path, held: Option<&InMemoryFolder>) -> Option<io::Error> {
     if let Some(held) = covering_folder(path, held) {
         return held.file(path).map(|_| io::ErrorKind::NotADirectory.into());
     }
     let error = std::fs::read_dir(path).err()?;
-    // A dangling symlink counts as existing.
+    // A symlink without a target counts as an existing directory that cannot be read.
     let is_missing = error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err();
     (!is_missing).then_some(error)
 }
 
 /// Returns the sorted names of the symlinks directly in a directory whose targets are missing. A
-/// directory in memory has none.
-pub(super) fn dangling_in(path: &Path, held: Option<&HeldFolder>) -> Vec<String> {
+/// directory in memory has no symlinks.
+pub(super) fn list_dangling_symlinks(path: &Path, held: Option<&InMemoryFolder>) -> Vec<String> {
     if covering_folder(path, held).is_some() {
         return Vec::new();
     }
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-    let dangling = entries.filter(|entry| is_dangling(&entry.path()));
+    let dangling = entries.filter(|entry| is_dangling_link(&entry.path()));
     let mut names: Vec<String> = dangling
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
@@ -71,7 +72,7 @@ pub(super) fn dangling_in(path: &Path, held: Option<&HeldFolder>) -> Vec<String>
 }
 
 /// Returns the sorted names of the regular files directly in a directory.
-pub(super) fn file_names_in(path: &Path, held: Option<&HeldFolder>) -> Vec<String> {
+pub(super) fn list_regular_file_names(path: &Path, held: Option<&InMemoryFolder>) -> Vec<String> {
     let mut names = match covering_folder(path, held) {
         Some(held) => held.file_names_in(path),
         None => {
@@ -86,6 +87,9 @@ pub(super) fn file_names_in(path: &Path, held: Option<&HeldFolder>) -> Vec<Strin
     names
 }
 
-fn covering_folder<'a>(path: &Path, held: Option<&'a HeldFolder>) -> Option<&'a HeldFolder> {
+fn covering_folder<'a>(
+    path: &Path,
+    held: Option<&'a InMemoryFolder>,
+) -> Option<&'a InMemoryFolder> {
     held.filter(|held| held.covers(path))
 }

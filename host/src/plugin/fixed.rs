@@ -1,7 +1,7 @@
 //! Fixed clock and random numbers for guests in tests, so that a test case behaves the same in
 //! every run.
 //!
-//! The monotonic clock stays real, because guests use it to wait. Start from [`FixedWorld`].
+//! The monotonic clock stays real, because guests use it to wait. Start from [`FixedClockAndSeed`].
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Wall clock and random numbers that guests get. Each call in a session has its own sequence of
 /// random numbers, regardless of earlier calls to the same instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FixedWorld {
+pub struct FixedClockAndSeed {
     /// Time since 1970 that every reading of the wall clock returns.
     now: Duration,
     seed: u64,
 }
 
-impl Default for FixedWorld {
+impl Default for FixedClockAndSeed {
     fn default() -> Self {
         Self {
             now: Duration::from_secs(DEFAULT_SECONDS),
@@ -35,13 +35,13 @@ impl Default for FixedWorld {
     }
 }
 
-impl FixedWorld {
-    /// Creates a world with this time, in RFC 3339, and this seed. An absent value is replaced by
-    /// its default.
+impl FixedClockAndSeed {
+    /// Creates a clock that shows `clock`, an RFC 3339 time, and random numbers with this seed. A
+    /// missing value is replaced by its default.
     ///
     /// # Errors
     /// The text is not a time, or is a time before 1970.
-    pub fn with_clock(clock: Option<&str>, seed: Option<u64>) -> Result<Self, String> {
+    pub fn with_clock_and_seed(clock: Option<&str>, seed: Option<u64>) -> Result<Self, String> {
         let default = Self::default();
         let now = clock.map_or(Ok(default.now), |text| {
             let wrong =
@@ -57,7 +57,7 @@ impl FixedWorld {
     }
 
     /// Installs the fixed clock and random numbers in the guest's WASI context.
-    pub(super) fn give_guest(self, wasi: &mut WasiCtxBuilder, numbers: &CallNumbers) {
+    pub(super) fn install_in_guest(self, wasi: &mut WasiCtxBuilder, numbers: &FixedRandomNumbers) {
         wasi.wall_clock(FixedClock(self.now))
             .secure_random(numbers.clone())
             .insecure_random(numbers.clone())
@@ -79,33 +79,33 @@ impl HostWallClock for FixedClock {
 
 /// Number of calls of a plugin in one session, over all of the plugin's instances.
 #[derive(Debug, Default)]
-pub(super) struct CallCount(AtomicU64);
+pub(super) struct PluginCallCount(AtomicU64);
 
 /// Random numbers of one instance: the generator `SplitMix64`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CallNumbers(Arc<AtomicU64>);
+pub(super) struct FixedRandomNumbers(Arc<AtomicU64>);
 
-impl CallNumbers {
-    /// Starts the random numbers of the next call.
-    pub(super) fn begin_call(&self, world: FixedWorld, calls: &CallCount) {
+impl FixedRandomNumbers {
+    /// Starts the sequence of random numbers of the next call.
+    pub(super) fn begin_call(&self, world: FixedClockAndSeed, calls: &PluginCallCount) {
         let number = calls.0.fetch_add(1, Ordering::Relaxed);
         self.0
-            .store(mix(world.seed ^ mix(number)), Ordering::Relaxed);
+            .store(mix_bits(world.seed ^ mix_bits(number)), Ordering::Relaxed);
     }
 
     fn next(&self) -> u64 {
-        mix(self.0.fetch_add(STEP, Ordering::Relaxed))
+        mix_bits(self.0.fetch_add(STEP, Ordering::Relaxed))
     }
 }
 
-fn mix(number: u64) -> u64 {
+fn mix_bits(number: u64) -> u64 {
     let mixed = number.wrapping_add(STEP);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
 }
 
-impl TryRng for CallNumbers {
+impl TryRng for FixedRandomNumbers {
     type Error = Infallible;
 
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {
@@ -134,10 +134,11 @@ mod tests {
 
     #[test]
     fn the_numbers_of_a_call_depend_on_the_seed_and_its_number_alone() {
-        let numbers_of = |world: FixedWorld, n_before: usize, n_instances: usize| {
-            let calls = CallCount::default();
-            let mut all: Vec<CallNumbers> =
-                (0..n_instances).map(|_| CallNumbers::default()).collect();
+        let numbers_of = |world: FixedClockAndSeed, n_before: usize, n_instances: usize| {
+            let calls = PluginCallCount::default();
+            let mut all: Vec<FixedRandomNumbers> = (0..n_instances)
+                .map(|_| FixedRandomNumbers::default())
+                .collect();
             let mut bytes = [0; 20];
             for n in 0..=n_before {
                 let instance = &mut all[n % n_instances];
@@ -146,19 +147,23 @@ mod tests {
             }
             bytes
         };
-        let world = FixedWorld::default();
+        let world = FixedClockAndSeed::default();
         assert_eq!(numbers_of(world, 3, 1), numbers_of(world, 3, 4));
         assert_ne!(numbers_of(world, 3, 1), numbers_of(world, 2, 1));
-        let other = FixedWorld::with_clock(None, Some(1)).unwrap();
+        let other = FixedClockAndSeed::with_clock_and_seed(None, Some(1)).unwrap();
         assert_ne!(numbers_of(world, 0, 1), numbers_of(other, 0, 1));
     }
 
     #[test]
     fn a_clock_is_a_time_from_1970_on() {
-        let world = FixedWorld::with_clock(Some("1970-01-01T00:01:00+00:00"), None).unwrap();
+        let world = FixedClockAndSeed::with_clock_and_seed(Some("1970-01-01T00:01:00+00:00"), None)
+            .unwrap();
         assert_eq!(FixedClock(world.now).now(), Duration::from_secs(60));
         for text in ["", "noon", "2026-01-01", "1969-12-31T23:59:59Z"] {
-            assert!(FixedWorld::with_clock(Some(text), None).is_err(), "{text}");
+            assert!(
+                FixedClockAndSeed::with_clock_and_seed(Some(text), None).is_err(),
+                "{text}"
+            );
         }
     }
 }

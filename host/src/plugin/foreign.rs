@@ -1,9 +1,9 @@
-//! Recognizes components that were built for another host: core modules, other versions of WASI,
-//! and WebAssembly proposals that are disabled here.
+//! Recognizes files that were built for another host: core modules, and components that need
+//! another version of WASI or disabled WebAssembly proposals.
 //!
 //! Parsers and linkers describe such files by byte offsets and missing functions. An author needs
 //! three things instead: the target that the file was built for, the target that this host runs,
-//! and the one to build for.
+//! and the target to build for.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures};
 
 use super::Error;
 
-/// Advice at the end of each message.
+/// Advice that ends each message of this module.
 pub(super) const REBUILD: &str = "build it for `wasm32-wasip2`, as `rind plugin build` does, or for WASI 0.2 in another language";
 
 /// Major and minor number of the WASI version that this host runs.
 const WASI: (u64, u64) = (0, 2);
 
-/// Modules from which core modules for WASI preview 1 import.
+/// Names of the modules that a core module for WASI preview 1 imports.
 const PREVIEW_1: [&str; 2] = ["wasi_snapshot_preview1", "wasi_unstable"];
 
 /// WebAssembly proposals that the engine disables, with their names in messages.
@@ -64,20 +64,20 @@ const PROPOSALS: &[(WasmFeatures, &str)] = &[
 ];
 
 /// Checks by their header that the bytes are a component.
-pub(super) fn check_foreign(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+pub(super) fn check_component_header(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let path = path.to_owned();
     if !bytes.starts_with(b"\0asm") {
         let message = "it is not WebAssembly; build it again".to_owned();
         return Err(Error::Compile { path, message });
     }
-    match foreign_module(bytes) {
+    match describe_core_module(bytes) {
         Some(message) => Err(Error::Foreign { path, message }),
         None => Ok(()),
     }
 }
 
-/// Describes a core module that was found instead of a component; `None` for anything else.
-pub fn foreign_module(bytes: &[u8]) -> Option<String> {
+/// Describes a core module, which is not a component; `None` if the bytes are not a core module.
+pub fn describe_core_module(bytes: &[u8]) -> Option<String> {
     let mut payloads = Parser::new(0).parse_all(bytes);
     let Some(Ok(Payload::Version { encoding, .. })) = payloads.next() else {
         return None;
@@ -97,13 +97,13 @@ pub fn foreign_module(bytes: &[u8]) -> Option<String> {
         None => String::new(),
     };
     Some(format!(
-        "is a core module and no component{built_for}; this host runs components: {REBUILD}"
+        "is a core module, not a component{built_for}; this host runs components: {REBUILD}"
     ))
 }
 
 /// Returns the reason why a WASI import is not offered in its version; `None` for a supported
 /// version and for other packages.
-pub(super) fn foreign_wasi(interface: &str) -> Option<String> {
+pub(super) fn unsupported_wasi_reason(interface: &str) -> Option<String> {
     let (name, version) = interface.split_once('@').unwrap_or((interface, ""));
     if !name.starts_with("wasi:") {
         return None;
@@ -123,9 +123,9 @@ pub(super) fn foreign_wasi(interface: &str) -> Option<String> {
 }
 
 /// Describes a valid component that the engine refuses because it needs disabled proposals; `None`
-/// for a component that is not valid at all. Validates the bytes several times, so it belongs in
-/// the compile process.
-pub fn foreign_proposals(bytes: &[u8]) -> Option<String> {
+/// for a component that is not valid at all. Validates the bytes several times, which is slow, so
+/// it is called only in the compile process.
+pub fn describe_disabled_proposals(bytes: &[u8]) -> Option<String> {
     let is_valid = |features| {
         let mut validator = Validator::new_with_features(features);
         validator.validate_all(bytes).is_ok()
@@ -156,9 +156,12 @@ mod tests {
     #[test]
     fn versions_of_wasi_that_are_not_offered_are_named() {
         for offered in ["0.2.0", "0.2.3", "0.2.12"] {
-            assert_eq!(foreign_wasi(&format!("wasi:cli/stdin@{offered}")), None);
+            assert_eq!(
+                unsupported_wasi_reason(&format!("wasi:cli/stdin@{offered}")),
+                None
+            );
         }
-        assert_eq!(foreign_wasi("rind:plugin/log@0.3.0"), None);
+        assert_eq!(unsupported_wasi_reason("rind:plugin/log@0.3.0"), None);
         for (other, says) in [
             ("@0.3.0", "of WASI 0.3.0"),
             ("@0.3.0-rc-2025-09-16", "of WASI 0.3.0-rc-2025-09-16"),
@@ -167,7 +170,7 @@ mod tests {
             ("@0.2", "of WASI 0.2;"),
             ("", "of WASI without a version"),
         ] {
-            let said = foreign_wasi(&format!("wasi:cli/stdin{other}")).unwrap();
+            let said = unsupported_wasi_reason(&format!("wasi:cli/stdin{other}")).unwrap();
             assert!(said.contains(says), "{said}");
             assert!(said.contains("this host runs WASI 0.2: build it"), "{said}");
         }

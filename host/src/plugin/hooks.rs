@@ -25,12 +25,12 @@ use crate::point::failure::Failure;
 use crate::point::registry::{HookSpec, Registry};
 use crate::point::{Hook, PluginPoint, Point, outcome as o, payload as p};
 
-/// Point with the types of one contract version, chosen once when a component is loaded. Calls then
-/// run code that is monomorphized for these types.
+/// Binding of a point to the types of one contract version. It is chosen once, when a component is
+/// loaded, so that calls run code that is monomorphized for these types.
 pub(super) trait PointBinding: Send + Sync {
-    /// Looks up the hook's functions in an instance and checks their types. The result is a
-    /// [`PointWire::Guest`].
-    fn load(
+    /// Looks up the hook's functions in an instance and checks their types. The returned value is a
+    /// [`VersionedPointTypes::Guest`].
+    fn load_hook_functions(
         &self,
         pre: &InstancePre<HostState>,
         store: &mut Store<HostState>,
@@ -38,18 +38,24 @@ pub(super) trait PointBinding: Send + Sync {
     ) -> wasmtime::Result<Box<dyn Any + Send + Sync>>;
 
     /// Adds the hook to the registry. `at` is the index of the hook among those of its component.
-    fn bind(&self, registry: &mut Registry, spec: HookSpec, slot: Arc<InstanceSlot>, at: usize);
+    fn bind_hook(
+        &self,
+        registry: &mut Registry,
+        spec: HookSpec,
+        slot: Arc<InstanceSlot>,
+        at: usize,
+    );
 }
 
 /// Types of a point in version `V` of the contract, and the conversions between them and the host's
 /// types.
-pub(super) trait PointWire<V>: Point {
+pub(super) trait VersionedPointTypes<V>: Point {
     /// Generated bindings of the point's interface in one instance.
     type Guest: Send + Sync + 'static;
     type Answer: Send + Sync + 'static;
 
     /// Finds the interface in an instance and checks its types.
-    fn guest(
+    fn find_guest_interface(
         pre: &InstancePre<HostState>,
         store: &mut Store<HostState>,
         instance: &Instance,
@@ -65,11 +71,11 @@ pub(super) trait PointWire<V>: Point {
 
     /// Converts an answer into an outcome. `sanitizer` belongs to the call that returned the
     /// answer.
-    fn outcome(answer: Self::Answer, sanitizer: CallSanitizer<'_>) -> Self::Outcome;
+    fn convert_outcome(answer: Self::Answer, sanitizer: CallSanitizer<'_>) -> Self::Outcome;
 }
 
-/// Newest version of the contract. Any other version has a type of its own that implements
-/// [`PointWire`] for the points that differ.
+/// Newest version of the contract. For any other version there is another type, which implements
+/// [`VersionedPointTypes`] for the points that differ.
 pub(super) struct CurrentVersion;
 
 /// Point `P` with the types of version `V`.
@@ -79,17 +85,23 @@ impl<P, V> TypedPoint<P, V> {
     pub(super) const BINDING: Self = Self(PhantomData);
 }
 
-impl<P: PointWire<V>, V: 'static> PointBinding for TypedPoint<P, V> {
-    fn load(
+impl<P: VersionedPointTypes<V>, V: 'static> PointBinding for TypedPoint<P, V> {
+    fn load_hook_functions(
         &self,
         pre: &InstancePre<HostState>,
         store: &mut Store<HostState>,
         instance: &Instance,
     ) -> wasmtime::Result<Box<dyn Any + Send + Sync>> {
-        Ok(Box::new(P::guest(pre, store, instance)?))
+        Ok(Box::new(P::find_guest_interface(pre, store, instance)?))
     }
 
-    fn bind(&self, registry: &mut Registry, spec: HookSpec, slot: Arc<InstanceSlot>, at: usize) {
+    fn bind_hook(
+        &self,
+        registry: &mut Registry,
+        spec: HookSpec,
+        slot: Arc<InstanceSlot>,
+        at: usize,
+    ) {
         let hook = WasmHook {
             slot,
             at,
@@ -107,19 +119,19 @@ struct WasmHook<P, V> {
 
 /// Returns the failure for an interface that is missing in an instance. This cannot happen, because
 /// loading checked that the interface exists.
-fn missing_interface(interface: &str) -> Failure {
+fn missing_interface_error(interface: &str) -> Failure {
     Failure::Unavailable(format!("the instance does not export `{interface}`"))
 }
 
-impl<P: PointWire<V>, V: 'static> Hook<P> for WasmHook<P, V> {
+impl<P: VersionedPointTypes<V>, V: 'static> Hook<P> for WasmHook<P, V> {
     fn call<'a>(
         &'a self,
         caller: &'a Caller,
         payload: &'a P::Payload,
     ) -> BoxFuture<'a, Result<P::Outcome, Failure>> {
-        // Constructed in place: the future is large, and `Box::pin` would copy it.
+        // Construct the future directly on the heap: it is large, and `Box::pin` would copy it.
         let call = Box::write(Box::new_uninit(), async move {
-            let mut busy = match self.slot.acquire_now(caller) {
+            let mut busy = match self.slot.try_acquire_warm_instance(caller) {
                 Some(busy) => busy,
                 None => self.slot.acquire_instance(caller).await?,
             };
@@ -129,14 +141,16 @@ impl<P: PointWire<V>, V: 'static> Hook<P> for WasmHook<P, V> {
             store.data_mut().call.caller.point = Some(Cow::Borrowed(P::NAME));
             let guest: &P::Guest = functions
                 .hook_function(self.at)
-                .ok_or_else(|| missing_interface(P::NAME))?;
+                .ok_or_else(|| missing_interface_error(P::NAME))?;
             let result = P::run(guest, store, payload).await;
-            let answer = busy.settle_call(result)?;
-            let sanitizer = CallSanitizer::of_hook(self.slot.backing(), caller, P::NAME)
-                .with_given(convert::given_name(payload));
+            let answer = busy.finish_guest_call(result)?;
+            let sanitizer = CallSanitizer::for_hook(self.slot.shared_state(), caller, P::NAME)
+                .with_payload_text(convert::main_payload_text(payload));
             match answer {
-                Ok(answer) => Ok(P::outcome(answer, sanitizer)),
-                Err(error) => Err(Failure::Error(convert::guest_error(error, sanitizer))),
+                Ok(answer) => Ok(P::convert_outcome(answer, sanitizer)),
+                Err(error) => Err(Failure::Error(convert::describe_guest_error(
+                    error, sanitizer,
+                ))),
             }
         });
         Box::into_pin(call)
@@ -151,18 +165,20 @@ mod current {
     use super::super::bindings::exports::rind::plugin as exports;
     use super::super::bindings::rind::plugin::outcomes::*;
     use super::super::bindings::rind::plugin::types::Error;
-    use super::super::convert::{PayloadArgument, SanitizeOutcome, ShowAsIs, ShowPayload};
-    use super::{CallSanitizer, CurrentVersion, HostState, PointBinding, PointWire, TypedPoint};
+    use super::super::convert::{PassPayload, PassUnconverted, PayloadArgument, SanitizeOutcome};
+    use super::{
+        CallSanitizer, CurrentVersion, HostState, PointBinding, TypedPoint, VersionedPointTypes,
+    };
     use crate::point::Point;
     use crate::point::catalog::{self, for_each_point};
 
     macro_rules! current {
         ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
-            $(impl PointWire<CurrentVersion> for catalog::$marker {
+            $(impl VersionedPointTypes<CurrentVersion> for catalog::$marker {
                 type Guest = exports::$module::Guest;
                 type Answer = $outcome;
 
-                fn guest(
+                fn find_guest_interface(
                     pre: &InstancePre<HostState>,
                     store: &mut Store<HostState>,
                     instance: &Instance,
@@ -176,16 +192,16 @@ mod current {
                     payload: &<Self as Point>::Payload,
                 ) -> wasmtime::Result<Result<$outcome, Error>> {
                     let shown = payload.show(&mut store.data_mut().call);
-                    guest.call_run(store, shown.argument()).await
+                    guest.call_run(store, shown.as_call_argument()).await
                 }
 
-                fn outcome(mut answer: $outcome, sanitizer: CallSanitizer<'_>) -> $outcome {
+                fn convert_outcome(mut answer: $outcome, sanitizer: CallSanitizer<'_>) -> $outcome {
                     answer.sanitize(sanitizer);
                     answer
                 }
             })*
 
-            pub(in super::super) fn binding(point: &str) -> Option<&'static dyn PointBinding> {
+            pub(in super::super) fn find_current_binding(point: &str) -> Option<&'static dyn PointBinding> {
                 match point {
                     $($name => Some(&TypedPoint::<catalog::$marker, CurrentVersion>::BINDING),)*
                     _ => None,
@@ -195,7 +211,7 @@ mod current {
     }
     for_each_point!(current);
 }
-pub(super) use current::binding as current;
+pub(super) use current::find_current_binding;
 
 /// Binds every hook that the component exports.
 pub(super) fn bind_hooks(
@@ -215,19 +231,19 @@ pub(super) fn bind_hooks(
         {
             let spec = spec(row);
             let slot = if spec.is_async { background } else { slot };
-            hook.binding.bind(registry, spec, slot.clone(), at);
+            hook.binding.bind_hook(registry, spec, slot.clone(), at);
         }
     }
 }
 
 /// Implementation, by one plugin, of a point that another plugin defines.
-pub(super) struct WasmImplement {
+pub(super) struct WasmPointImplementation {
     pub(super) slot: Arc<InstanceSlot>,
     /// Name of the point, `owner.NAME`.
     pub(super) point: String,
 }
 
-impl Hook<PluginPoint> for WasmImplement {
+impl Hook<PluginPoint> for WasmPointImplementation {
     fn call<'a>(
         &'a self,
         caller: &'a Caller,
@@ -242,14 +258,14 @@ impl Hook<PluginPoint> for WasmImplement {
             let run = instance
                 .functions
                 .implement
-                .ok_or_else(|| missing_interface("implement"))?;
+                .ok_or_else(|| missing_interface_error("implement"))?;
             let arguments = (self.point.clone(), payload);
             let result = run.call_async(&mut instance.store, arguments).await;
-            let (answer,) = busy.settle_call(result)?;
-            let sanitizer = CallSanitizer::of_hook(self.slot.backing(), caller, &self.point);
-            let answer =
-                answer.map_err(|error| Failure::Error(convert::guest_error(error, sanitizer)))?;
-            convert::point_outcome(answer, sanitizer)
+            let (answer,) = busy.finish_guest_call(result)?;
+            let sanitizer = CallSanitizer::for_hook(self.slot.shared_state(), caller, &self.point);
+            let answer = answer
+                .map_err(|error| Failure::Error(convert::describe_guest_error(error, sanitizer)))?;
+            convert::sanitize_point_outcome(answer, sanitizer)
         })
     }
 }

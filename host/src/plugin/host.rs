@@ -1,7 +1,7 @@
-//! State of one instance: its empty WASI context, its limits, and its access to the session.
+//! State of one plugin instance: its WASI context, its limits, and its access to the session.
 //!
 //! Imports access everything through [`HostState`], the data of the wasmtime store. State that must
-//! survive a discarded instance is in [`PluginBacking`], which all instances of a plugin in a
+//! survive a discarded instance is in [`SharedPluginState`], which all instances of a plugin in a
 //! session share.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,17 +13,17 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use super::access_log::{AccessLog, MAX_RECORDS};
-use super::convert::LentPayload;
-use super::fixed::{CallCount, CallNumbers, FixedWorld};
+use super::convert::PayloadBehindHandle;
+use super::fixed::{FixedClockAndSeed, FixedRandomNumbers, PluginCallCount};
+use super::imports::GuestFileHandles;
 use super::imports::LoopRunState;
 use super::imports::MAX_LOG_LINES;
-use super::imports::PlaceHandles;
 use super::imports::StatusLine;
 use super::imports::WasiHttp;
 use super::limits::{
     InstanceLimiter, MAX_POINT_CALLS, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES,
 };
-use super::meter::Meter;
+use super::meter::PluginMeter;
 use super::sanitize::{CallSanitizer, ReportedMaskings};
 use super::stderr::StderrTail;
 use super::store::PluginStore;
@@ -34,12 +34,12 @@ use crate::lock::lock;
 use crate::message::Blob;
 use crate::point::agent_loop::TurnPrimitives;
 use crate::point::caller::Caller;
-use crate::point::deadline::{HolderPauses, note_holding};
+use crate::point::deadline::{HolderUserWaits, declare_instance_holder};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
 
 /// State shared by all instances of a plugin in a session.
-pub(super) struct PluginBacking {
+pub(super) struct SharedPluginState {
     pub(super) plugin: Arc<str>,
     /// Key under which the session stores the plugin's state. It is derived from the plugin's own
     /// data directory, so that a plugin from another location cannot inherit the state of a plugin
@@ -56,36 +56,36 @@ pub(super) struct PluginBacking {
     /// Network access for the plugin's requests, if granted.
     pub(super) egress: Option<Arc<Egress>>,
     pub(super) handle: Arc<dyn AgentHandle>,
-    /// Number of log lines that are left in the session.
+    /// Number of log lines that the plugin may still write in this session.
     pub(super) log_lines_left: AtomicU32,
-    /// Number of file access records that are left in the session, including the last one, which
-    /// reports the limit.
+    /// Number of file access records that may still be written in this session, including the last
+    /// one, which reports the limit.
     pub(super) file_records_left: AtomicU32,
     /// Whether the plugin is muted: its questions are not shown to the person.
     pub(super) is_muted: bool,
     pub(super) status: Mutex<StatusLine>,
-    /// Record of which secrets masked in the plugin's text were already reported.
+    /// Maskings of secrets in the plugin's texts that were already reported.
     pub(super) reported: Mutex<ReportedMaskings>,
-    /// Meter of the plugin's use of the host, in tests.
-    pub(super) meter: Option<Arc<Meter>>,
+    /// Meter of the plugin's memory and import calls; only in tests.
+    pub(super) meter: Option<Arc<PluginMeter>>,
     /// Clock and random numbers in tests, instead of the real ones.
-    pub(super) fixed: Option<FixedWorld>,
-    pub(super) calls: CallCount,
+    pub(super) fixed: Option<FixedClockAndSeed>,
+    pub(super) calls: PluginCallCount,
     /// Environment variables that the plugin's instances see.
     pub(super) environment: Arc<[(String, String)]>,
 }
 
-impl PluginBacking {
+impl SharedPluginState {
     /// Resets the per-session limits: log lines, status changes, requests, and records of file
     /// accesses and masked secrets.
-    pub(super) fn renew_limits(&self) {
+    pub(super) fn reset_limits(&self) {
         self.log_lines_left.store(MAX_LOG_LINES, Ordering::Relaxed);
         self.file_records_left
             .store(MAX_RECORDS + 1, Ordering::Relaxed);
-        lock(&self.status).renew_line();
+        lock(&self.status).reset_change_count();
         *lock(&self.reported) = ReportedMaskings::default();
         if let Some(egress) = &self.egress {
-            egress.renew_requests();
+            egress.reset_request_budget();
         }
     }
 }
@@ -96,13 +96,13 @@ impl PluginBacking {
 #[derive(Default)]
 pub(super) struct CurrentCall {
     pub(super) caller: Caller,
-    /// Remaining point calls that the guest may make.
+    /// Number of times that the guest may still call points of plugins during this call.
     pub(super) point_calls_left: u32,
     /// Payload that the guest reads through a handle, if the payload is passed as one.
-    pub(super) lent: Option<LentPayload>,
-    /// Further blobs that were shown to the guest in this call.
+    pub(super) lent: Option<PayloadBehindHandle>,
+    /// Blobs that were passed to the guest in this call in addition to those of the payload.
     pub(super) shown: Vec<Blob>,
-    /// State of the run of the plugin's loop, if the call is such a run.
+    /// State of the loop's run, if this call is a run of the plugin's loop.
     pub(super) run: Option<Box<LoopRunState>>,
     /// Turn that the plugin's agent loop runs, if the call is to that loop.
     pub(super) turn: Option<TurnPrimitives>,
@@ -132,26 +132,25 @@ pub(super) struct HostState {
     wasi_http: WasiHttp,
     table: ResourceTable,
     pub(super) limiter: InstanceLimiter,
-    pub(super) backing: Arc<PluginBacking>,
-    /// Time for which the current call was paused, shared with the calls that wait for the
-    /// instance.
-    pauses: Option<Arc<HolderPauses>>,
+    pub(super) backing: Arc<SharedPluginState>,
+    /// Time for which the current call was paused. Calls that wait for the instance read it too.
+    pauses: Option<Arc<HolderUserWaits>>,
     pub(super) call: CurrentCall,
     /// Files that are open through the guest's handles.
-    pub(super) handles: PlaceHandles,
+    pub(super) handles: GuestFileHandles,
     stderr: StderrTail,
     /// Random numbers of the instance in tests; unused otherwise.
-    numbers: CallNumbers,
+    numbers: FixedRandomNumbers,
 }
 
 impl HostState {
     /// Creates the state of a fresh instance. The WASI context has no arguments, no network and
     /// null standard streams; only standard error is captured, for the message of a panic. The
-    /// environment is empty, except for a foreign component to which the operator gave variables.
-    /// The preopens are the granted directories.
+    /// environment is empty, except for a component without a manifest for which the operator set
+    /// variables. The preopens are the granted directories.
     pub(super) fn new(
-        backing: Arc<PluginBacking>,
-        pauses: Option<Arc<HolderPauses>>,
+        backing: Arc<SharedPluginState>,
+        pauses: Option<Arc<HolderUserWaits>>,
         memory_limit: u64,
     ) -> Self {
         let stderr = StderrTail::new(STDERR_BYTES);
@@ -161,9 +160,9 @@ impl HostState {
         wasi.max_random_size(MAX_RANDOM_BYTES)
             .stderr(stderr.clone())
             .envs(&backing.environment);
-        let numbers = CallNumbers::default();
+        let numbers = FixedRandomNumbers::default();
         if let Some(fixed) = backing.fixed {
-            fixed.give_guest(&mut wasi, &numbers);
+            fixed.install_in_guest(&mut wasi, &numbers);
         }
         Self {
             wasi: wasi.build(),
@@ -174,7 +173,7 @@ impl HostState {
             backing,
             pauses,
             call: CurrentCall::default(),
-            handles: PlaceHandles::default(),
+            handles: GuestFileHandles::default(),
             stderr,
         }
     }
@@ -188,12 +187,12 @@ impl HostState {
         }
     }
 
-    /// Counts a call of this import if there is a meter. A guest can wait for the person only
-    /// inside an import, so each import marks the current call as the holder of the instance. The
-    /// pauses of the holder also extend the waiting limit of the calls that wait for the instance.
+    /// Counts a call of this import if a test meters the plugin. Also marks the current call as the
+    /// holder of the instance: a guest can wait for a person only inside an import, and while it
+    /// waits, the time limit of calls that wait for the instance is paused too.
     pub(super) fn count_import(&mut self, import: &'static str) -> &mut Self {
         if let Some(pauses) = &self.pauses {
-            note_holding(pauses);
+            declare_instance_holder(pauses);
         }
         if let Some(meter) = &self.backing.meter {
             meter.count_call(import);
@@ -211,7 +210,7 @@ impl HostState {
 
     /// Logs the standard error output of this call.
     pub(super) fn log_stderr(&self) {
-        if !self.stderr.is_dirty() {
+        if !self.stderr.has_output_since_clear() {
             return;
         }
         let text = self.stderr();
@@ -234,7 +233,7 @@ impl HostState {
         let is_said = |line: &&str| !line.starts_with("note: run with `RUST_BACKTRACE=");
         let said: Vec<&str> = text.lines().filter(is_said).collect();
         let said = said.join("\n");
-        CallSanitizer::sanitizer_of(self, "panic").sanitize_line(
+        CallSanitizer::for_current_call(self, "panic").sanitize_line(
             "message",
             said.trim_end(),
             STDERR_BYTES,

@@ -1,7 +1,7 @@
 //! Report on a plugin's component, manifest and grants: the data of `rind plugin inspect`.
 //!
-//! A report is plain data for JSON output and for rendering. Building one runs no code of the
-//! plugin.
+//! A report is plain data for JSON output and for rendering. Building a report does not run code of
+//! the plugin.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,10 +12,10 @@ use super::load::{CheckedPlugin, DecidedPlugin};
 use super::manifest::{FILE_NAME, HookOptions};
 use super::{authority, settings};
 use crate::config::PluginSettings;
-use crate::grant::decide::Standing;
+use crate::grant::decide::GrantStatus;
 use crate::grant::table::CapabilityRuling;
 use crate::grant::{SideEffect, Trust};
-use crate::grant::{combined, in_words};
+use crate::grant::{combined_risk, describe_capability};
 use crate::message::EffectClass;
 use crate::point::catalog;
 use crate::point::dispatch::PointKind;
@@ -40,8 +40,8 @@ pub struct HookReport {
     pub is_async: bool,
     /// Whether the hook is bound; the operator may disable it.
     pub enabled: bool,
-    /// Settings of the plugin that are all empty, so that the hook has nothing to do and is not
-    /// bound.
+    /// Names of plugin settings that are all empty. The hook depends on at least one of them, so it
+    /// has nothing to do and is not bound.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub empty_settings: Vec<String>,
     /// Tools to whose calls the hook is limited; absent if it is not limited.
@@ -54,18 +54,21 @@ pub struct HookReport {
     /// not matter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only_over: Option<u64>,
-    /// Rights that the hook keeps according to the manifest; absent if it keeps all.
+    /// Rights of the point that the hook may use according to the manifest; absent if the hook may
+    /// use all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub may: Option<Vec<String>>,
-    /// Whether the hook delays showing the model's text until the text is complete.
+    /// Whether the model's text is displayed only when it is complete, because the hook checks it
+    /// first.
     pub holds_text: bool,
-    /// Options without the operator's settings; `None` if the settings do not change them.
-    pub of_plugin: Option<OwnOptions>,
+    /// Options that apply without the operator's settings; `None` if the settings do not change any
+    /// option.
+    pub of_plugin: Option<OverridableOptions>,
 }
 
 /// Options of a hook that the operator can override, with the values that the plugin sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct OwnOptions {
+pub struct OverridableOptions {
     /// Priority; hooks with lower values run first.
     pub priority: u16,
     /// Deadline of one call, in milliseconds.
@@ -74,7 +77,7 @@ pub struct OwnOptions {
     pub on_failure: OnFailure,
 }
 
-impl From<HookSpec> for OwnOptions {
+impl From<HookSpec> for OverridableOptions {
     fn from(spec: HookSpec) -> Self {
         Self {
             priority: spec.priority,
@@ -95,10 +98,10 @@ pub struct SettingReport {
     pub is_default: bool,
 }
 
-/// A tool.
+/// Tool that the plugin provides.
 #[derive(Clone, Debug, Serialize)]
 pub struct ToolReport {
-    /// Name.
+    /// Name of the tool.
     pub name: String,
     /// First line of the tool's description.
     pub description: String,
@@ -106,19 +109,19 @@ pub struct ToolReport {
     pub effect_class: EffectClass,
 }
 
-/// A slash command.
+/// Slash command that the plugin provides.
 #[derive(Clone, Debug, Serialize)]
 pub struct CommandReport {
     /// Name without the slash.
     pub name: String,
-    /// Description.
+    /// Description of the command, one line.
     pub description: String,
     /// JSON Schema of the arguments; absent for a command that takes the rest of the line as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
 }
 
-/// An import and the access that it gives.
+/// Interface that the component imports, and the access that the interface gives.
 #[derive(Clone, Debug, Serialize)]
 pub struct ImportReport {
     /// Name of the interface.
@@ -127,7 +130,7 @@ pub struct ImportReport {
     pub gives: &'static str,
 }
 
-/// A point that the plugin defines.
+/// Point that the plugin defines for hooks of other plugins.
 #[derive(Clone, Debug, Serialize)]
 pub struct PointReport {
     /// Name without its owner.
@@ -145,11 +148,11 @@ pub struct GrantReport {
     pub capability: String,
     /// Description of the capability in plain language.
     pub words: String,
-    /// Ruling on the capability for the plugin's trust, without policies and the operator's
-    /// answers.
+    /// Ruling that follows from the plugin's trust alone, before policies and answers of the
+    /// operator apply.
     pub trust_gives: CapabilityRuling,
-    /// Decision about the capability.
-    pub standing: Standing,
+    /// Whether the capability is granted, denied or not yet decided.
+    pub standing: GrantStatus,
     /// Reason for the decision.
     pub why: String,
 }
@@ -157,9 +160,9 @@ pub struct GrantReport {
 /// Report on a plugin.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Name.
+    /// Name of the plugin.
     pub name: String,
-    /// Version.
+    /// Version of the plugin.
     pub version: String,
     /// Description by the plugin's author.
     pub description: String,
@@ -176,8 +179,8 @@ pub struct Report {
     pub side_effects: Vec<SideEffect>,
     /// Requested permissions and the decisions about them.
     pub grants: Vec<GrantReport>,
-    /// Description of the risk if granted permissions that are harmless alone are risky in
-    /// combination.
+    /// Description of the risk, if the combination of granted permissions is a risk that no single
+    /// permission is.
     pub combined: Option<String>,
     /// Hooks in the order of the catalog.
     pub hooks: Vec<HookReport>,
@@ -195,14 +198,14 @@ pub struct Report {
     /// Contract version, language and SDK that the component was built with; absent without a
     /// stamp.
     pub built_with: Option<Stamp>,
-    /// Whether the manifest inside the component equals `plugin.toml`, which is the effective one;
-    /// absent if the component contains no manifest.
+    /// Whether the manifest inside the component equals `plugin.toml`, which takes effect if they
+    /// differ; absent if the component contains no manifest.
     pub has_own_manifest: Option<bool>,
     /// Imports of the component.
     pub imports: Vec<ImportReport>,
-    /// Whether any export of the component is ever called.
+    /// Whether the host ever calls an export of the component.
     pub is_called: bool,
-    /// Further exports: `implement`, `loop`, `agent-loop`.
+    /// Exported interfaces other than hooks, tools and commands: `implement`, `loop`, `agent-loop`.
     pub other_exports: Vec<String>,
     /// Points of other plugins that the plugin implements.
     pub implements: Vec<String>,
@@ -217,12 +220,12 @@ pub struct Report {
 }
 
 /// Builds the report on a plugin with the permissions that it has, or would have if the operator
-/// granted all pending ones.
+/// granted all pending permissions.
 #[must_use]
 pub fn inspect(plugin: &DecidedPlugin) -> Report {
     let expected = plugin.decision.expected();
     let spec_of = |row: &catalog::PointRow, options: &HookOptions, settings: &PluginSettings| {
-        plugin.spec_with((row.name, row.kind), options, settings, &expected)
+        plugin.build_hook_spec((row.name, row.kind), options, settings, &expected)
     };
     let is_exported =
         |row: &&catalog::PointRow| plugin.exports.iter().any(|export| export == row.name);
@@ -237,10 +240,10 @@ pub fn inspect(plugin: &DecidedPlugin) -> Report {
         let spec = spec_of(row, &options, &plugin.settings);
         let is_async = spec.is_async;
         let enabled = plugin.hook_settings(row.name).enabled;
-        let holds_text = enabled && streaming::holds_stream(&spec, called.iter());
+        let holds_text = enabled && streaming::prevents_streaming(&spec, called.iter());
         let untouched = PluginSettings::default();
-        let own = OwnOptions::from(spec_of(row, &options, &untouched));
-        let holds = OwnOptions::from(spec);
+        let own = OverridableOptions::from(spec_of(row, &options, &untouched));
+        let holds = OverridableOptions::from(spec);
         HookReport {
             point: row.name.to_owned(),
             kind: row.kind,
@@ -249,16 +252,16 @@ pub fn inspect(plugin: &DecidedPlugin) -> Report {
             on_failure: holds.on_failure,
             is_async,
             enabled,
-            empty_settings: plugin.empty_settings(row.name),
-            only_tools: plugin.only_tools(&options),
+            empty_settings: plugin.empty_settings_of_hook(row.name),
+            only_tools: plugin.tools_of_hook(&options),
             only_final: options.only_final,
-            only_over: plugin.only_over(&options),
+            only_over: plugin.min_result_size(&options),
             may: options.may,
             holds_text,
             of_plugin: Some(own).filter(|own| *own != holds),
         }
     });
-    let settings = settings::listed_settings(&plugin.manifest, &plugin.config)
+    let settings = settings::list_settings(&plugin.manifest, &plugin.config)
         .into_iter()
         .map(|(name, value, is_default)| SettingReport {
             name,
@@ -283,11 +286,11 @@ pub fn inspect(plugin: &DecidedPlugin) -> Report {
     let has_folders = !expected.folders().is_empty();
     let imports = plugin.imports.iter().map(|import| ImportReport {
         interface: import.clone(),
-        gives: authority::gives(import, has_folders),
+        gives: authority::describe_import_access(import, has_folders),
     });
     let grants = plugin.decision.rows.iter().map(|row| GrantReport {
         capability: row.capability.to_string(),
-        words: in_words(&row.capability),
+        words: describe_capability(&row.capability),
         trust_gives: row.ceiling,
         standing: row.standing,
         why: row.why.clone(),
@@ -311,7 +314,7 @@ pub fn inspect(plugin: &DecidedPlugin) -> Report {
         stopped: None,
         side_effects: plugin.manifest.side_effects.clone(),
         grants: grants.collect(),
-        combined: combined(&expected, plugin.request.has_hooks),
+        combined: combined_risk(&expected, plugin.request.has_hooks),
         hooks: hooks.collect(),
         settings: settings.collect(),
         tools: tools.collect(),
@@ -340,7 +343,7 @@ pub fn inspect(plugin: &DecidedPlugin) -> Report {
 pub fn has_own_manifest(plugin: &CheckedPlugin) -> Option<bool> {
     let path = plugin.manifest.component_path(&plugin.folder)?;
     let component = ComponentBytes::read_component(&path, None).ok()?;
-    let carried = stamp::manifest_of(&component.bytes)?;
+    let carried = stamp::embedded_manifest(&component.bytes)?;
     let beside = std::fs::read(plugin.folder.join(FILE_NAME)).ok()?;
     Some(carried == beside)
 }

@@ -1,35 +1,35 @@
 //! Plugins that an installer placed in the user's plugin directory, with their verified bytes.
 //!
-//! This module must not know who installed the plugins, nor how that is recorded. An installed
-//! plugin is loaded from the verified bytes or refused: a change between check and use has no
-//! effect, and a missing directory leads to a refusal.
+//! This module must not depend on the installer, nor on how installations are recorded. An
+//! installed plugin is loaded from the verified bytes or refused: a change between check and use
+//! has no effect, and a missing directory leads to a refusal.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Error;
-use super::discover::{Found, Source};
+use super::discover::{FoundPlugin, Source};
 use crate::grant::Trust;
-use crate::grant::held::HeldFolder;
+use crate::grant::held::InMemoryFolder;
 
 /// Installed plugin, verified before any plugin is loaded.
 #[derive(Clone, Debug)]
-pub struct Installed {
+pub struct InstalledPlugin {
     /// Name of the plugin and of its directory.
     pub name: String,
     /// Folder of the plugin.
     pub folder: PathBuf,
     /// Trust: `package`, or `user` if the package is unsigned.
     pub trust: Trust,
-    /// Files as they were installed, or the reason why they are not available.
-    pub files: Result<Arc<HeldFolder>, String>,
-    /// Notice to the user if the plugin is trusted less than when it was installed.
+    /// Verified content of the installed files, or the reason why it is not available.
+    pub files: Result<Arc<InMemoryFolder>, String>,
+    /// Notice to the user, if the plugin's trust is now lower than when the plugin was installed.
     pub note: Option<String>,
 }
 
-impl Installed {
+impl InstalledPlugin {
     /// Returns the error for a plugin whose files differ from those that were installed.
-    pub(super) fn refusal(&self) -> Option<Error> {
+    pub(super) fn changed_files_error(&self) -> Option<Error> {
         let why = self.files.as_ref().err()?;
         Some(Error::Changed {
             plugin: self.name.clone(),
@@ -40,11 +40,11 @@ impl Installed {
 }
 
 /// Replaces each found directory for which an installed plugin was verified, so that the plugin's
-/// own trust applies. An installed plugin whose directory is missing is added too, so that it is
-/// reported as missing.
-pub(super) fn settle_installed(
-    found: &mut Vec<Found>,
-    installed: &[Installed],
+/// own trust applies. An installed plugin whose directory is missing is added too, so that a
+/// session reports it as missing.
+pub(super) fn replace_with_installed_plugins(
+    found: &mut Vec<FoundPlugin>,
+    installed: &[InstalledPlugin],
     sources: &[Source],
 ) {
     let is_searched = |folder: &Path| {
@@ -53,16 +53,19 @@ pub(super) fn settle_installed(
     };
     for own in installed.iter().filter(|own| is_searched(&own.folder)) {
         found.retain(|found| found.trust != Trust::User || found.folder != own.folder);
-        found.push(Found {
+        found.push(FoundPlugin {
             trust: own.trust,
             folder: own.folder.clone(),
         });
     }
 }
 
-/// Returns the installed plugin for a found directory, if there is one. A directory that was found
+/// Returns the installed plugin in a found directory, if there is one. A directory that was found
 /// with another trust, such as one named on the command line, is not treated as installed.
-pub(super) fn installed_of<'a>(found: &Found, installed: &'a [Installed]) -> Option<&'a Installed> {
+pub(super) fn find_installed_plugin<'a>(
+    found: &FoundPlugin,
+    installed: &'a [InstalledPlugin],
+) -> Option<&'a InstalledPlugin> {
     let mut all = installed.iter();
     all.find(|own| own.folder == found.folder && own.trust == found.trust)
 }

@@ -1,9 +1,9 @@
-//! Warm instances: one per plugin and session, and a second one for hooks that run in the
-//! background.
+//! Reusable ("warm") plugin instances: one per plugin and session, and a second one for hooks that
+//! run in the background.
 //!
 //! A caller takes the instance out of its slot, calls it in the caller's own task, and puts it back
 //! after a successful call. After an error, a trap or a dropped future the instance is discarded
-//! and the next caller creates a new one; the contract tells plugins to expect this.
+//! and the next caller creates a new one; plugins must expect this, as the contract says.
 
 use std::sync::Arc;
 
@@ -16,19 +16,21 @@ use wasmtime::{Store, Trap};
 
 use super::convert;
 use super::exports::{ComponentExports, ExportedFunctions};
-use super::host::{HostState, PluginBacking};
+use super::host::{HostState, SharedPluginState};
 use super::limits::{HOSTCALL_BYTES, MAX_HANDLES};
 use super::sanitize::CallSanitizer;
-use super::stderr::panic_place;
+use super::stderr::find_panic_message;
 use crate::point::caller::Caller;
-use crate::point::deadline::{HolderPauses, wait_for_turn};
+use crate::point::deadline::{HolderUserWaits, wait_in_call_queue};
 use crate::point::failure::Failure;
 
 /// Maximum number of extra instances next to the warm one. Each may use as much memory as the
-/// manifest asks for. A few suffice, because calls between plugins nest only a few levels deep.
+/// manifest asks for. A few extra instances suffice, because calls between plugins nest only a few
+/// levels deep.
 const MAX_EXTRA: usize = 4;
 
-/// Template of instances: compiled, linked and checked once per plugin.
+/// Template from which a plugin's instances are created. The component is compiled, linked and
+/// checked once per plugin.
 pub(super) struct InstanceTemplate {
     pub(super) pre: InstancePre<HostState>,
     pub(super) exports: ComponentExports,
@@ -36,8 +38,8 @@ pub(super) struct InstanceTemplate {
     /// Whether a call may wait for another plugin: true if the component imports an interface whose
     /// calls may wait for other work.
     pub(super) waits_for_others: bool,
-    /// Whether an instance is discarded after each call. Tests compare such calls with those of a
-    /// warm instance.
+    /// Whether an instance is discarded after each call. Tests use this to compare new instances
+    /// with reused ones.
     pub(super) is_cold: bool,
 }
 
@@ -50,25 +52,26 @@ pub(super) struct PluginInstance {
 }
 
 /// Guard of the slot that holds the idle instance.
-type Place<'a> = MutexGuard<'a, Option<Box<PluginInstance>>>;
+type WarmSlotGuard<'a> = MutexGuard<'a, Option<Box<PluginInstance>>>;
 
-/// Slot of a plugin's instance in a session.
+/// Slot that holds the reusable instance of a plugin in a session.
 pub(super) struct InstanceSlot {
     template: Arc<InstanceTemplate>,
-    backing: Arc<PluginBacking>,
-    /// Idle instance; `None` while there is none. Boxed, because it has about a kilobyte and moves
-    /// from the slot to the caller and back at every call.
+    backing: Arc<SharedPluginState>,
+    /// Idle instance; `None` if it is not created yet or in a call. Boxed, because an instance has
+    /// about a kilobyte and moves from the slot to the caller and back at every call.
     warm: Mutex<Option<Box<PluginInstance>>>,
-    /// Queue of the callers that wait for the warm instance; the mutex alone would not be fair.
+    /// Queue of the callers that wait for the warm instance. The mutex alone would not serve
+    /// callers in the order of arrival.
     first: Semaphore,
     /// Permits for extra instances next to the warm one.
     extra: Semaphore,
-    /// Time for which the call that has the warm instance waited for the person.
-    pauses: Arc<HolderPauses>,
+    /// Time for which the call that uses the warm instance has waited for a person.
+    pauses: Arc<HolderUserWaits>,
 }
 
 impl InstanceSlot {
-    pub(super) fn new(template: Arc<InstanceTemplate>, backing: Arc<PluginBacking>) -> Self {
+    pub(super) fn new(template: Arc<InstanceTemplate>, backing: Arc<SharedPluginState>) -> Self {
         Self {
             template,
             backing,
@@ -80,17 +83,17 @@ impl InstanceSlot {
     }
 
     /// Returns the state that all instances of the plugin share.
-    pub(super) fn backing(&self) -> &PluginBacking {
+    pub(super) fn shared_state(&self) -> &SharedPluginState {
         &self.backing
     }
 
     /// Creates a slot for a separate instance of the same plugin in the same session.
-    pub(super) fn sibling(&self) -> Self {
+    pub(super) fn new_sibling_slot(&self) -> Self {
         Self::new(self.template.clone(), self.backing.clone())
     }
 
-    /// Calls the function that `find` selects. `interface` is named in the error if the instance
-    /// lacks the function.
+    /// Calls the function that `find` selects. If the instance lacks the function, the error names
+    /// `interface`.
     pub(super) async fn call_guest<P, R>(
         &self,
         caller: &Caller,
@@ -104,18 +107,21 @@ impl InstanceSlot {
     {
         let mut busy = self.acquire_instance(caller).await?;
         let instance = &mut busy.instance;
-        let function = find(&instance.functions)
-            .ok_or_else(|| Failure::Unavailable(format!("the instance exports no {interface}")))?;
+        let function = find(&instance.functions).ok_or_else(|| {
+            Failure::Unavailable(format!(
+                "the plugin's instance exports no interface `{interface}`"
+            ))
+        })?;
         let result = function.call_async(&mut instance.store, arguments).await;
-        busy.settle_call(result)
+        busy.finish_guest_call(result)
     }
 
     /// Takes the warm instance if it exists and no other call uses or waits for it. This is the
     /// common case, and it never waits.
-    pub(super) fn acquire_now(&self, caller: &Caller) -> Option<BusyInstance<'_>> {
-        let mut place = self.free()?;
+    pub(super) fn try_acquire_warm_instance(&self, caller: &Caller) -> Option<BusyInstance<'_>> {
+        let mut place = self.try_lock_warm_instance()?;
         let instance = place.take()?;
-        Some(self.busy_instance(caller, Some(place), instance, None))
+        Some(self.begin_instance_call(caller, Some(place), instance, None))
     }
 
     /// Waits for the warm instance or takes an extra one, and creates an instance if there is none.
@@ -124,11 +130,11 @@ impl InstanceSlot {
         &self,
         caller: &Caller,
     ) -> Result<BusyInstance<'_>, Failure> {
-        // The rare path is boxed, because its future is large and would otherwise enlarge the
-        // future of every call.
-        let (mut place, extra) = match self.free() {
+        // Box the rare path: its future is large, and would otherwise enlarge the future of every
+        // call.
+        let (mut place, extra) = match self.try_lock_warm_instance() {
             Some(place) => (Some(place), None),
-            None => Box::pin(self.wait_or_another(caller)).await,
+            None => Box::pin(self.wait_for_warm_or_extra_instance(caller)).await,
         };
         let instance = match place.as_mut().and_then(|place| place.take()) {
             Some(instance) => instance,
@@ -140,11 +146,11 @@ impl InstanceSlot {
                 Box::new(Box::pin(made).await?)
             }
         };
-        Ok(self.busy_instance(caller, place, instance, extra))
+        Ok(self.begin_instance_call(caller, place, instance, extra))
     }
 
     /// Locks the slot of the warm instance, unless a call uses the instance or waits for it.
-    fn free(&self) -> Option<Place<'_>> {
+    fn try_lock_warm_instance(&self) -> Option<WarmSlotGuard<'_>> {
         let is_awaited = self.first.available_permits() == 0;
         if is_awaited {
             return None;
@@ -152,10 +158,10 @@ impl InstanceSlot {
         self.warm.try_lock()
     }
 
-    fn busy_instance<'a>(
+    fn begin_instance_call<'a>(
         &self,
         caller: &Caller,
-        place: Option<Place<'a>>,
+        place: Option<WarmSlotGuard<'a>>,
         mut instance: Box<PluginInstance>,
         extra: Option<SemaphorePermit<'a>>,
     ) -> BusyInstance<'a> {
@@ -170,45 +176,45 @@ impl InstanceSlot {
 
     /// Waits for the warm instance, or takes a permit for an extra one. A call that another plugin
     /// caused must not wait: the other plugin is itself in a call, and two plugins that wait for
-    /// each other would deadlock until the limit on waiting. The call gets an extra instance
+    /// each other would deadlock until the time limit for waiting. The call gets an extra instance
     /// instead, which is discarded afterwards. If all [`MAX_EXTRA`] permits are taken, the call
     /// waits like any other. A plugin that never waits for others cannot deadlock, so its calls run
     /// one after the other and its reads and writes (a log, a sum) do not interleave.
-    async fn wait_or_another(
+    async fn wait_for_warm_or_extra_instance(
         &self,
         caller: &Caller,
-    ) -> (Option<Place<'_>>, Option<SemaphorePermit<'_>>) {
+    ) -> (Option<WarmSlotGuard<'_>>, Option<SemaphorePermit<'_>>) {
         let may_make = !caller.call_chain.is_empty() && self.template.waits_for_others;
         match may_make.then(|| self.extra.try_acquire()) {
             Some(Ok(extra)) => (None, Some(extra)),
             _ => (
-                Some(wait_for_turn(self.turn(), Some(&self.pauses)).await),
+                Some(wait_in_call_queue(self.wait_for_warm_instance(), Some(&self.pauses)).await),
                 None,
             ),
         }
     }
 
     /// Waits for the warm instance, in the order of arrival.
-    async fn turn(&self) -> Place<'_> {
+    async fn wait_for_warm_instance(&self) -> WarmSlotGuard<'_> {
         let _first = self.first.acquire().await;
         self.warm.lock().await
     }
 }
 
 impl InstanceTemplate {
-    /// Creates an instance. Limits are set first, because start functions of the component run
-    /// here. `pauses` collects the time for which the instance waits for the person; it is `None`
-    /// for an extra instance, for which no other call waits.
+    /// Creates an instance. Limits are set before the instantiation, which runs start functions of
+    /// the component. `pauses` adds up the time for which the instance waits for a person. It is
+    /// `None` for an extra instance, because no other call waits for one.
     async fn instantiate_guest(
         &self,
-        backing: Arc<PluginBacking>,
-        pauses: Option<Arc<HolderPauses>>,
+        backing: Arc<SharedPluginState>,
+        pauses: Option<Arc<HolderUserWaits>>,
     ) -> Result<PluginInstance, Failure> {
         // Open the folders now: a standard library asks for its preopens during instantiation,
         // through an import that is not async.
         let folders = backing.folders.clone();
-        if !folders.are_open() {
-            let _ = tokio::task::spawn_blocking(move || folders.open_all()).await;
+        if !folders.are_all_granted_folders_open() {
+            let _ = tokio::task::spawn_blocking(move || folders.open_all_granted_folders()).await;
         }
         let mut store = Store::new(
             self.pre.engine(),
@@ -233,16 +239,16 @@ impl InstanceTemplate {
                 functions,
                 whole,
             }),
-            Err(error) => Err(call_failure(&error, store.data())),
+            Err(error) => Err(convert_call_error(&error, store.data())),
         }
     }
 }
 
-/// Instance that is in a call. If it is dropped without [`BusyInstance::settle_call`], the instance
-/// is discarded.
+/// Instance that is in a call. The instance is discarded unless [`BusyInstance::finish_guest_call`]
+/// ends the call.
 pub(super) struct BusyInstance<'a> {
     /// Guard of the slot that the instance returns to; `None` for an extra instance.
-    place: Option<Place<'a>>,
+    place: Option<WarmSlotGuard<'a>>,
     pub(super) instance: Box<PluginInstance>,
     _extra: Option<SemaphorePermit<'a>>,
     is_cold: bool,
@@ -250,18 +256,18 @@ pub(super) struct BusyInstance<'a> {
 
 impl BusyInstance<'_> {
     /// Ends the call: puts the instance back after an answer, and discards it otherwise. This
-    /// function is kept small, so that the answer is not copied on its way through.
-    pub(super) fn settle_call<T>(self, result: wasmtime::Result<T>) -> Result<T, Failure> {
+    /// function is kept small, so that the answer is not copied when it is returned through it.
+    pub(super) fn finish_guest_call<T>(self, result: wasmtime::Result<T>) -> Result<T, Failure> {
         match result {
             Ok(answer) => {
-                self.put_back();
+                self.return_instance_to_slot();
                 Ok(answer)
             }
-            Err(error) => Err(call_failure(&error, self.instance.store.data())),
+            Err(error) => Err(convert_call_error(&error, self.instance.store.data())),
         }
     }
 
-    fn put_back(mut self) {
+    fn return_instance_to_slot(mut self) {
         self.instance.store.data().log_stderr();
         self.instance.store.data_mut().call.end_call();
         if let Some(place) = self.place.as_mut().filter(|_| !self.is_cold) {
@@ -272,29 +278,31 @@ impl BusyInstance<'_> {
 
 /// Converts an error of the engine into a failure for the dispatcher: an exceeded limit, or a trap
 /// with the guest's panic message.
-fn call_failure(error: &wasmtime::Error, state: &HostState) -> Failure {
+fn convert_call_error(error: &wasmtime::Error, state: &HostState) -> Failure {
     if let Some(limit) = &state.limiter.hit {
         return Failure::Limit(limit.clone());
     }
     let trapped = |what: String, may_be_panic: bool| {
         let printed = state.stderr();
-        Failure::Trap(match panic_place(&printed).filter(|_| may_be_panic) {
-            Some(panic) => panic,
-            None if printed.is_empty() => what,
-            None => format!("{what}; it printed: {printed}"),
-        })
+        Failure::Trap(
+            match find_panic_message(&printed).filter(|_| may_be_panic) {
+                Some(panic) => panic,
+                None if printed.is_empty() => what,
+                None => format!("{what}; the guest printed: {printed}"),
+            },
+        )
     };
     if let Some(trap) = error.downcast_ref::<Trap>() {
         return trapped(trap.to_string(), *trap == Trap::UnreachableCodeReached);
     }
     let root = error.root_cause().to_string();
-    let root = CallSanitizer::sanitizer_of(state, "failure").sanitize_line(
+    let root = CallSanitizer::for_current_call(state, "failure").sanitize_line(
         "message",
         &root,
         convert::MAX_REASON_BYTES,
     );
-    // wasmtime has no error types for these two limits, so match its messages; hostile guests in
-    // the tests check that the messages stay the same.
+    // wasmtime has no error types for these two limits, so match its messages. Tests with hostile
+    // guests ensure that the messages stay the same.
     if root.contains("fuel allocated for hostcalls") {
         return Failure::Limit(format!("{} MiB of data in one call", HOSTCALL_BYTES >> 20));
     }

@@ -1,22 +1,22 @@
 //! Limits of one instance: total memory, tables, and the number of objects of each kind.
 //!
-//! A manifest can change only the memory limit, up to a maximum; all others are constants of the
-//! host.
+//! A manifest can change only the memory limit, up to a maximum. All other limits are constants of
+//! the host.
 
 use std::sync::Arc;
 
 use wasmtime::ResourceLimiter;
 
-use super::meter::Meter;
+use super::meter::PluginMeter;
 
 /// Maximum linear memory of an instance in bytes, if the manifest sets no limit.
 pub(super) const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
 
-/// Maximum memory that a manifest can ask for, in bytes. A Python guest fits.
+/// Maximum memory that a manifest can request, in bytes. It is enough for a Python guest.
 pub const MAX_MEMORY_BYTES: u64 = 256 << 20;
 
-/// Maximum number of elements over all tables. A Rust guest has a few hundred elements, CPython
-/// some ten thousand.
+/// Maximum number of elements of all WebAssembly tables of an instance together. A Rust guest has a
+/// few hundred elements, CPython some ten thousand.
 const MAX_TABLE_ELEMENTS: usize = 100_000;
 
 /// Maximum number of bytes that a guest can pass to the host in one call: enough for an answer of 8
@@ -36,12 +36,13 @@ pub(super) const MAX_RESOURCES: usize = 1024;
 /// Maximum number of random bytes per call of `wasi:random`.
 pub(super) const MAX_RANDOM_BYTES: u64 = 64 << 10;
 
-/// Number of bytes at the end of a guest's standard error that are kept, for the message of a
-/// panic.
+/// Number of bytes of a guest's standard error that are stored, counted from its end. They contain
+/// the message of a panic.
 pub(super) const STDERR_BYTES: usize = 4096;
 
-/// Counts the resources of an instance. wasmtime's `StoreLimits` limits each memory separately,
-/// which lets a component with many memories use many times the limit; this type limits the sum.
+/// Counts the memory and table elements of an instance, and refuses growth beyond the limits.
+/// wasmtime's `StoreLimits` limits each memory separately, which lets a component with many
+/// memories use many times the limit; this type limits the sum.
 #[derive(Debug)]
 pub(super) struct InstanceLimiter {
     memory_limit: usize,
@@ -52,11 +53,11 @@ pub(super) struct InstanceLimiter {
     table_elements: usize,
     /// Description of the first limit that was hit.
     pub(super) hit: Option<String>,
-    meter: Option<Arc<Meter>>,
+    meter: Option<Arc<PluginMeter>>,
 }
 
 impl InstanceLimiter {
-    pub(super) fn new(memory_limit: u64, meter: Option<Arc<Meter>>) -> Self {
+    pub(super) fn new(memory_limit: u64, meter: Option<Arc<PluginMeter>>) -> Self {
         Self {
             memory_limit: usize::try_from(memory_limit).unwrap_or(usize::MAX),
             memory: 0,
@@ -70,8 +71,8 @@ impl InstanceLimiter {
     fn refuse_growth(&mut self, what: String) -> wasmtime::Result<bool> {
         let error = wasmtime::Error::msg(what.clone());
         self.hit.get_or_insert(what);
-        // Returning an error traps the guest at the point where it requested too much, which is
-        // more informative than a later abort.
+        // Return an error, which traps the guest where it requested too much: such a trap is more
+        // informative than a later abort.
         Err(error)
     }
 }
@@ -86,7 +87,7 @@ impl ResourceLimiter for InstanceLimiter {
         let total = self.memory.saturating_add(desired.saturating_sub(current));
         if total > self.memory_limit {
             return self.refuse_growth(format!(
-                "memory of {} MiB, it asked for {} MiB",
+                "{} MiB of memory, the guest asked for {} MiB",
                 self.memory_limit >> 20,
                 total >> 20
             ));
@@ -94,7 +95,7 @@ impl ResourceLimiter for InstanceLimiter {
         self.last_growth = total - self.memory;
         self.memory = total;
         if let Some(meter) = &self.meter {
-            meter.note_memory(total);
+            meter.record_peak_memory(total);
         }
         Ok(true)
     }
@@ -117,7 +118,7 @@ impl ResourceLimiter for InstanceLimiter {
             .saturating_add(desired.saturating_sub(current));
         if total > MAX_TABLE_ELEMENTS {
             return self.refuse_growth(format!(
-                "{MAX_TABLE_ELEMENTS} table elements, it asked for {total}"
+                "{MAX_TABLE_ELEMENTS} table elements, the guest asked for {total}"
             ));
         }
         self.table_elements = total;

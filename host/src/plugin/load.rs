@@ -1,5 +1,5 @@
-//! Loads plugins from folders: every found plugin is checked, compiled, linked and asked for its
-//! tools. A plugin that fails is reported and not loaded; the others run.
+//! Loads plugins from folders: every found plugin is checked, compiled, run once to list its tools,
+//! and linked. A plugin that fails is reported and not loaded; the others run.
 
 mod checked;
 mod decided;
@@ -15,40 +15,40 @@ pub use self::checked::CheckedPlugin;
 pub use self::decided::DecidedPlugin;
 pub use self::left_out::{LeftOut, Why};
 pub use self::linked::LoadedPlugin;
-pub(in crate::plugin) use self::linked::{Linking, PluginResources};
+pub(in crate::plugin) use self::linked::{LinkOutcome, PluginResources};
 pub use self::listed::ListedPlugin;
 pub(in crate::plugin) use self::listed::{CompiledComponent, ComponentFacts};
-pub use self::options::{LoadOptions, OnCompile};
+pub use self::options::{CompileCallback, LoadOptions};
 use super::cache::CompileCache;
 use super::component::ForeignComponent;
-use super::discover::{Found, discover};
+use super::discover::{FoundPlugin, discover};
 use super::engine::engine;
-use super::installed::{self, Installed};
+use super::installed::{self, InstalledPlugin};
 use super::loader::{LoadResult, PluginLoader};
 use super::manifest::Manifest;
-use super::relied::{self, Absent};
+use super::relied::{self, MissingPlugin};
 use super::{Error, protected};
 use crate::config::PluginSettings;
 use crate::grant::Trust;
-use crate::grant::ask::Given;
-use crate::grant::policy::Required;
+use crate::grant::ask::GrantApproval;
+use crate::grant::policy::RequiredPlugin;
 
-/// All plugins that were found, loaded or not.
+/// All plugins that were found: those that run and those that do not.
 #[derive(Debug, Default)]
 pub struct PluginSet {
-    /// Plugins that run, sorted by name, but each one after its dependencies.
+    /// Plugins that run, sorted by name, but each plugin after its dependencies.
     pub plugins: Vec<Arc<LoadedPlugin>>,
     /// Plugins that do not run, with the reasons.
     pub left_out: Vec<LeftOut>,
     /// Plugins that the operator relies on and that were not found.
-    pub absent: Vec<Absent>,
+    pub absent: Vec<MissingPlugin>,
     /// Permissions that the operator granted while plugins were loaded.
-    pub given: Vec<Given>,
+    pub given: Vec<GrantApproval>,
     /// Messages for the user, one line each, about misplaced files and about settings that have no
     /// effect.
     pub refused: Vec<String>,
     /// Plugins without which no session may start.
-    pub(super) required: Vec<Required>,
+    pub(super) required: Vec<RequiredPlugin>,
 }
 
 impl PluginSet {
@@ -62,11 +62,11 @@ impl PluginSet {
         set.refused =
             super::astray::find_misplaced_files(&options.sources, options.held.as_deref());
         let mut found = discover(&options.sources, options.held.as_deref());
-        installed::settle_installed(&mut found, &options.installed, &options.sources);
+        installed::replace_with_installed_plugins(&mut found, &options.installed, &options.sources);
         let notes = options.installed.iter().filter_map(|own| own.note.clone());
         set.refused.extend(notes);
         found.extend(options.chosen.iter().cloned());
-        super::discover::sort_found(&mut found, options.held.as_deref());
+        super::discover::sort_by_precedence(&mut found, options.held.as_deref());
         if !found.is_empty() || !options.components.is_empty() {
             let loader = PluginLoader {
                 engine: engine()?,
@@ -74,12 +74,12 @@ impl PluginSet {
                 options,
             };
             for found in found {
-                set.take_found(&loader, found).await;
+                set.load_found_plugin(&loader, found).await;
             }
             for component in &options.components {
-                set.take_component(&loader, component).await;
+                set.load_foreign_component(&loader, component).await;
             }
-            super::depend::settle_dependencies(&mut set);
+            super::depend::resolve_dependencies(&mut set);
         }
         let loaded = set
             .plugins
@@ -87,16 +87,16 @@ impl PluginSet {
             .map(|plugin| plugin.manifest.name.as_str());
         let left_out = set.left_out.iter().map(|left| left.name.as_str());
         let known: Vec<&str> = loaded.chain(left_out).collect();
-        let misspelt = options.grants.policy.misspelt(&known);
+        let misspelt = options.grants.policy.misspelled_names(&known);
         set.refused.extend(misspelt);
-        set.settle_reliance(options);
+        set.find_relied_on_plugins(options);
         Ok(set)
     }
 
-    /// Returns the folder of the plugin that already has this name; the more trusted plugin comes
-    /// first. A plugin that failed or waits for permissions keeps its name: otherwise breaking a
-    /// guard would let an untrusted plugin take the guard's name.
-    fn name_holder(&self, name: &str) -> Option<PathBuf> {
+    /// Returns the folder of the plugin that already has this name; the more trusted plugin is
+    /// loaded first. A plugin that failed or waits for permissions keeps its name: otherwise
+    /// breaking a guard would let an untrusted plugin take the guard's name.
+    fn find_folder_of_name(&self, name: &str) -> Option<PathBuf> {
         let loaded = self.plugins.iter();
         let loaded = loaded.map(|plugin| (&plugin.manifest.name, &plugin.folder));
         let failed = self.left_out.iter();
@@ -106,13 +106,13 @@ impl PluginSet {
             .map(|(_, folder)| folder.clone())
     }
 
-    async fn take_found(&mut self, loader: &PluginLoader<'_>, found: Found) {
+    async fn load_found_plugin(&mut self, loader: &PluginLoader<'_>, found: FoundPlugin) {
         let held = loader
             .options
-            .held_folder_of(&found.folder)
+            .in_memory_folder_of(&found.folder)
             .map(|held| &**held);
-        let changed =
-            installed::installed_of(&found, &loader.options.installed).and_then(Installed::refusal);
+        let changed = installed::find_installed_plugin(&found, &loader.options.installed)
+            .and_then(InstalledPlugin::changed_files_error);
         let read = changed.map_or_else(|| Manifest::read(&found.folder, held), Err);
         let manifest = match read {
             Ok(manifest) => manifest,
@@ -123,11 +123,14 @@ impl PluginSet {
                 // broken.
                 let is_protected = protected::is_protected(&name) && found.trust == Trust::Managed;
                 let policy = protected::protected_policy(&name, &loader.options.grants.policy);
-                let why = match (policy.disables(&name), self.name_holder(&name)) {
+                let why = match (
+                    policy.find_disabling_entry(&name),
+                    self.find_folder_of_name(&name),
+                ) {
                     (Some(place), _) => Why::Disallowed { place },
                     (None, Some(by)) => Why::Shadowed { by },
                     (None, None) => (!is_protected)
-                        .then(|| loader.options.switched_off(&name, found.trust))
+                        .then(|| loader.options.find_disabling_reason(&name, found.trust))
                         .flatten()
                         .unwrap_or(Why::Failed(error)),
                 };
@@ -135,24 +138,25 @@ impl PluginSet {
             }
         };
         let name = manifest.name.clone();
-        let mut settings = loader.options.settings_of(&name, found.trust);
+        let mut settings = loader.options.plugin_settings_for(&name, found.trust);
         let is_protected = protected::is_protected(&name);
         if is_protected && found.trust == Trust::Managed {
-            let refused = protected::settle_protected(&manifest, &mut settings, loader.options);
+            let refused =
+                protected::restrict_protected_settings(&manifest, &mut settings, loader.options);
             self.refused.extend(refused);
         }
         let policy = protected::protected_policy(&name, &loader.options.grants.policy);
-        let mut may_block = relied::may_block(&manifest, &settings);
+        let mut may_block = relied::may_block_on_failure(&manifest, &settings);
         let why = if is_protected && found.trust != Trust::Managed {
             Why::Failed(Error::Reserved {
                 plugin: name.clone(),
             })
-        } else if let Some(by) = self.name_holder(&name) {
+        } else if let Some(by) = self.find_folder_of_name(&name) {
             Why::Shadowed { by }
-        } else if let Some(place) = policy.disables(&name) {
+        } else if let Some(place) = policy.find_disabling_entry(&name) {
             Why::Disallowed { place }
         } else if !settings.enabled || (loader.options.without.contains(&name) && !is_protected) {
-            let off = loader.options.switched_off(&name, found.trust);
+            let off = loader.options.find_disabling_reason(&name, found.trust);
             off.unwrap_or(Why::Without)
         } else {
             match loader
@@ -160,7 +164,7 @@ impl PluginSet {
                 .await
             {
                 Ok(LoadResult::Waits(plugin)) => {
-                    may_block = relied::is_blocking_hook(&plugin);
+                    may_block = relied::has_blocking_hook(&plugin);
                     Why::Held(Box::new(plugin))
                 }
                 Ok(LoadResult::Runs(plugin)) => return self.plugins.push(Arc::new(plugin)),
@@ -175,16 +179,20 @@ impl PluginSet {
 impl PluginSet {
     /// Loads a third-party component that was not built for Rind's contract. The component has no
     /// settings, and must not have the name of a plugin.
-    async fn take_component(&mut self, loader: &PluginLoader<'_>, component: &ForeignComponent) {
+    async fn load_foreign_component(
+        &mut self,
+        loader: &PluginLoader<'_>,
+        component: &ForeignComponent,
+    ) {
         let name = component.manifest.name.clone();
-        let found = Found {
+        let found = FoundPlugin {
             trust: Trust::Local,
             folder: component.folder.clone(),
         };
         let policy = &loader.options.grants.policy;
-        let why = if let Some(by) = self.name_holder(&name) {
+        let why = if let Some(by) = self.find_folder_of_name(&name) {
             Why::Shadowed { by }
-        } else if let Some(place) = policy.disables(&name) {
+        } else if let Some(place) = policy.find_disabling_entry(&name) {
             Why::Disallowed { place }
         } else {
             let (manifest, settings) = (component.manifest.clone(), PluginSettings::default());

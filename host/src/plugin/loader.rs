@@ -1,4 +1,4 @@
-//! Loads one plugin from its folder, in steps whose results are types of their own:
+//! Loads one plugin from its folder in four steps. Each step returns a separate type:
 //! `CheckedPlugin`, `ListedPlugin`, `DecidedPlugin` and `LoadedPlugin`. Only the last step creates
 //! the resources that the plugin may use.
 
@@ -12,70 +12,71 @@ use wasmtime::component::types::ComponentItem;
 use super::authority::{self, Export};
 use super::cache::{CompileCache, ComponentBytes};
 use super::commands::CommandSpec;
-use super::component::{ForeignComponent, check_foreign_import, list_functions};
-use super::discover::Found;
+use super::component::{ForeignComponent, check_component_import, list_functions};
+use super::discover::FoundPlugin;
 use super::exports::ComponentExports;
 use super::instance::{InstanceSlot, InstanceTemplate};
 use super::load::{
-    CheckedPlugin, CompiledComponent, ComponentFacts, DecidedPlugin, Linking, ListedPlugin,
-    LoadOptions, LoadedPlugin, OnCompile, PluginResources,
+    CheckedPlugin, CompileCallback, CompiledComponent, ComponentFacts, DecidedPlugin, LinkOutcome,
+    ListedPlugin, LoadOptions, LoadedPlugin, PluginResources,
 };
 use super::manifest::Manifest;
 use super::{Error, commands, contract, files, protected, relied, tools};
 use crate::config::PluginSettings;
 use crate::grant::Granted;
-use crate::grant::ask::Given;
-use crate::grant::decide::Standing;
-use crate::grant::policy::Asker;
+use crate::grant::ask::GrantApproval;
+use crate::grant::decide::GrantStatus;
+use crate::grant::policy::RequestingPlugin;
 use crate::message::ToolSpec;
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
-use crate::point::handle::NoHandle;
+use crate::point::handle::HandleWithoutSession;
 
 /// Deadline for starting a component and listing its tools and commands while the plugin is loaded.
 const LIST_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Context for loading plugins.
+/// Loader of plugins, with the engine, the compile cache and the options that it needs.
 pub(super) struct PluginLoader<'a> {
     pub(super) engine: Engine,
     pub(super) cache: CompileCache,
     pub(super) options: &'a LoadOptions,
 }
 
-/// Outcome of loading: a plugin that can run, or a plugin that needs another answer of the operator
-/// first.
+/// Outcome of loading: a plugin that can run, or a plugin about whose permissions the operator must
+/// be asked first.
 pub(super) enum LoadResult {
     Runs(LoadedPlugin),
     Waits(DecidedPlugin),
 }
 
 /// Tools and commands that a component lists.
-type Listed = (Vec<ToolSpec>, Vec<CommandSpec>);
+type ListedToolsAndCommands = (Vec<ToolSpec>, Vec<CommandSpec>);
 
 impl PluginLoader<'_> {
     pub(super) async fn load_plugin(
         &self,
         manifest: Manifest,
         settings: PluginSettings,
-        found: &Found,
+        found: &FoundPlugin,
         foreign: Option<&ForeignComponent>,
-        given: &mut Vec<Given>,
+        given: &mut Vec<GrantApproval>,
     ) -> Result<LoadResult, Error> {
         let started = Instant::now();
         let checked = CheckedPlugin::check(manifest, settings, found, foreign, self.options)?;
         let listed = self
-            .list_plugin(checked, foreign.is_some(), started)
+            .compile_and_list_plugin(checked, foreign.is_some(), started)
             .await?;
-        check_declared(&listed)?;
+        check_declared_exports(&listed)?;
         let decided = self
-            .decide_plugin(listed, relied::source_text(found), given)
+            .decide_permissions(listed, relied::unverified_plugin_folder(found), given)
             .await?;
-        let template = |plugin: &DecidedPlugin, granted: &Granted| self.relink(plugin, granted);
+        let template =
+            |plugin: &DecidedPlugin, granted: &Granted| self.link_with_grants(plugin, granted);
         match LoadedPlugin::link(decided, self.options, template) {
-            Linking::Done(plugin) => Ok(LoadResult::Runs(plugin)),
-            Linking::Waiting(plugin) => Ok(LoadResult::Waits(plugin)),
-            Linking::Failed(plugin, error) => {
-                let is_denied = plugin.decision.of(Standing::Denied).next().is_some();
+            LinkOutcome::Done(plugin) => Ok(LoadResult::Runs(plugin)),
+            LinkOutcome::Waiting(plugin) => Ok(LoadResult::Waits(plugin)),
+            LinkOutcome::Failed(plugin, error) => {
+                let is_denied = plugin.decision.of(GrantStatus::Denied).next().is_some();
                 Err(match is_denied {
                     true => Error::Denied {
                         cause: Box::new(error),
@@ -87,10 +88,10 @@ impl PluginLoader<'_> {
         }
     }
 
-    /// Compiles the component and checks everything that can be seen without running it. Then runs
-    /// it once to list its tools, because the question to the operator names them. In that run, the
-    /// requested imports are linked but give access to no resource.
-    async fn list_plugin(
+    /// Compiles the component and checks everything that can be checked without running it. Then
+    /// runs the component once to list its tools, because the question to the operator names them.
+    /// In that run, the requested imports are linked but give access to no resource.
+    async fn compile_and_list_plugin(
         &self,
         plugin: CheckedPlugin,
         is_foreign: bool,
@@ -101,7 +102,7 @@ impl PluginLoader<'_> {
             ..ComponentFacts::default()
         };
         let Some(path) = plugin.manifest.component_path(&plugin.folder) else {
-            let listed = Listed::default();
+            let listed = ListedToolsAndCommands::default();
             return Ok(ListedPlugin::new(
                 plugin,
                 facts,
@@ -111,7 +112,7 @@ impl PluginLoader<'_> {
             ));
         };
         let held = plugin.held.as_deref();
-        if !files::is_there(&path, held) {
+        if !files::is_regular_file(&path, held) {
             return Err(Error::NotBuilt {
                 component: path,
                 folder: plugin.folder.clone(),
@@ -125,27 +126,27 @@ impl PluginLoader<'_> {
             self.build_template(&plugin, &component, &requested, &facts.imports, is_foreign);
         let template = match is_foreign {
             true => linked?,
-            false => linked.map_err(|error| skew_error(&bytes.bytes, error))?,
+            false => linked.map_err(|error| explain_type_skew(&bytes.bytes, error))?,
         };
         let nothing = PluginResources::none(&plugin.own_folder, &plugin.manifest, self.options);
-        let backing = plugin.new_backing(&nothing, false, Arc::new(NoHandle));
+        let backing = plugin.new_shared_state(&nothing, false, Arc::new(HandleWithoutSession));
         let slot = InstanceSlot::new(template.clone(), backing);
         let listed = match &facts.foreign {
             Some(functions) => {
-                try_start(&slot).await?;
+                start_component_once(&slot).await?;
                 let tools = functions.tools.iter().map(|(spec, _)| spec.clone());
                 (tools.collect(), Vec::new())
             }
-            None => list_offers(&plugin.manifest, &slot)
+            None => list_tools_and_commands(&plugin.manifest, &slot)
                 .await
-                .map_err(|error| skew_error(&bytes.bytes, error))?,
+                .map_err(|error| explain_type_skew(&bytes.bytes, error))?,
         };
         let compiled = CompiledComponent {
             component,
             template,
             requested,
         };
-        // Do not count the time in which the operator answers.
+        // Measure the time here: the time in which the operator answers does not count as loading.
         let load_time = started.elapsed();
         Ok(ListedPlugin::new(
             plugin,
@@ -165,11 +166,11 @@ impl PluginLoader<'_> {
         facts: &mut ComponentFacts,
     ) -> Result<Component, Error> {
         facts.digest.clone_from(&bytes.digest);
-        facts.stamp = contract::stamp::read_stamp(&bytes.bytes)?;
+        facts.stamp = contract::stamp::check_contract_stamps(&bytes.bytes)?;
         let (component, was_cached) = self
             .cache
             .load_component(&self.engine, bytes, &self.options.compiler, || {
-                if let Some(OnCompile(tell)) = &self.options.on_compile {
+                if let Some(CompileCallback(tell)) = &self.options.on_compile {
                     tell(&plugin.manifest.name);
                 }
             })
@@ -178,10 +179,10 @@ impl PluginLoader<'_> {
         let ty = component.component_type();
         for (import, _) in ty.imports(&self.engine) {
             if facts.foreign.is_some() {
-                check_foreign_import(&plugin.manifest, import)?;
+                check_component_import(&plugin.manifest, import)?;
             } else {
                 authority::check_import(&plugin.manifest, import)?;
-                authority::check_granted(requested, import)?;
+                authority::check_import_granted(requested, import)?;
             }
             facts.imports.push(import.to_owned());
         }
@@ -193,7 +194,7 @@ impl PluginLoader<'_> {
         }
         for (export, item) in ty.exports(&self.engine) {
             if !matches!(item.ty, ComponentItem::ComponentInstance(_)) {
-                authority::check_shape(export)?;
+                authority::check_export_shape(export)?;
                 continue;
             }
             match authority::check_export(&plugin.manifest, export)? {
@@ -203,35 +204,37 @@ impl PluginLoader<'_> {
             }
         }
         // An interface that lacks a function or is exported twice is a fault of the component's
-        // world. The error is returned here, so that `skew_error` does not replace it by one about
-        // types.
-        ComponentExports::exports_of(&component, &self.engine).map_err(start_error)?;
+        // world. The error is returned here, so that `explain_type_skew` does not replace it by one
+        // about types.
+        ComponentExports::find_exports(&component, &self.engine).map_err(convert_start_error)?;
         Ok(component)
     }
 
     /// Decides which permissions the plugin gets. May ask the operator.
-    async fn decide_plugin(
+    async fn decide_permissions(
         &self,
         listed: ListedPlugin,
         source: String,
-        given: &mut Vec<Given>,
+        given: &mut Vec<GrantApproval>,
     ) -> Result<DecidedPlugin, Error> {
         let name = &listed.manifest.name;
         let request = listed.request(source)?;
         let grants = &self.options.grants;
         let policy = protected::protected_policy(name, &grants.policy);
-        let muted_by = policy.mutes(name, listed.trust);
+        let muted_by = policy.find_muting_entry(name, listed.trust);
         let (decision, yes) = grants.settle(&request, &policy).await;
-        let is_guard = relied::is_blocking_hook(&listed);
-        given.extend(yes.map(|yes| Given { is_guard, ..yes }));
+        let is_guard = relied::has_blocking_hook(&listed);
+        given.extend(yes.map(|yes| GrantApproval { is_guard, ..yes }));
         let content = request.content();
-        let asker = Asker {
+        let asker = RequestingPlugin {
             plugin: name,
             trust: listed.trust,
             content: &content,
         };
         let required = grants.policy.required();
-        let is_required = required.iter().any(|required| required.is(asker));
+        let is_required = required
+            .iter()
+            .any(|required| required.matches_plugin(asker));
         Ok(DecidedPlugin::new(
             listed,
             request,
@@ -241,9 +244,9 @@ impl PluginLoader<'_> {
         ))
     }
 
-    /// Links the component with exactly the granted permissions, after checking that they suffice
-    /// for its imports and exports.
-    fn relink(
+    /// Checks that the granted permissions suffice for the component's imports and exports, then
+    /// links the component with exactly these permissions.
+    fn link_with_grants(
         &self,
         plugin: &DecidedPlugin,
         granted: &Granted,
@@ -254,10 +257,10 @@ impl PluginLoader<'_> {
             return Ok(Some(template));
         }
         for import in plugin.imports.iter().filter(|_| !plugin.is_foreign()) {
-            authority::check_decided(&plugin.decision, import)?;
+            authority::check_import_decision(&plugin.decision, import)?;
         }
         for export in &plugin.exports {
-            authority::check_decided_export(&plugin.decision, export)?;
+            authority::check_export_decision(&plugin.decision, export)?;
         }
         let Some(compiled) = &plugin.compiled else {
             return Ok(None);
@@ -284,9 +287,11 @@ impl PluginLoader<'_> {
         let has_sockets = plugin.manifest.compat.sockets.is_some();
         let pre = super::imports::build_linker(&self.engine, granted, has_sockets, is_foreign)?
             .instantiate_pre(component)
-            .map_err(start_error)?;
-        let waits = |import: &String| authority::find(import).is_some_and(|row| row.waits);
-        let exports = ComponentExports::exports_of(component, &self.engine).map_err(start_error)?;
+            .map_err(convert_start_error)?;
+        let waits =
+            |import: &String| authority::find_import_row(import).is_some_and(|row| row.waits);
+        let exports =
+            ComponentExports::find_exports(component, &self.engine).map_err(convert_start_error)?;
         Ok(Arc::new(InstanceTemplate {
             pre,
             exports,
@@ -298,29 +303,39 @@ impl PluginLoader<'_> {
 }
 
 /// Lists the tools and commands of a plugin, within [`LIST_DEADLINE`].
-async fn list_offers(manifest: &Manifest, slot: &InstanceSlot) -> Result<Listed, Error> {
+async fn list_tools_and_commands(
+    manifest: &Manifest,
+    slot: &InstanceSlot,
+) -> Result<ListedToolsAndCommands, Error> {
     let caller = Caller::default();
     let list = async {
-        let busy = slot.acquire_instance(&caller).await.map_err(failed_start)?;
+        let busy = slot
+            .acquire_instance(&caller)
+            .await
+            .map_err(convert_start_failure)?;
         let tools = tools::list_tools(manifest, busy).await?;
-        let busy = slot.acquire_instance(&caller).await.map_err(failed_start)?;
+        let busy = slot
+            .acquire_instance(&caller)
+            .await
+            .map_err(convert_start_failure)?;
         Ok((tools, commands::list_commands(busy).await?))
     };
     let listed = tokio::time::timeout(LIST_DEADLINE, list).await;
-    listed.map_err(|_| too_slow("start and list its tools and commands"))?
+    listed.map_err(|_| load_timeout_error("start and list its tools and commands"))?
 }
 
-/// Starts a foreign component, which exports no interface of the contract, once as a test, within
-/// [`LIST_DEADLINE`].
-async fn try_start(slot: &InstanceSlot) -> Result<(), Error> {
+/// Starts a component that exports no interface of the contract once, within [`LIST_DEADLINE`], to
+/// check that it can be started.
+async fn start_component_once(slot: &InstanceSlot) -> Result<(), Error> {
     let caller = Caller::default();
     let started = tokio::time::timeout(LIST_DEADLINE, slot.acquire_instance(&caller)).await;
-    let busy = started.map_err(|_| too_slow("start"))?;
-    let busy = busy.map_err(failed_start)?;
-    busy.settle_call(Ok(())).map_err(failed_start)
+    let busy = started.map_err(|_| load_timeout_error("start"))?;
+    let busy = busy.map_err(convert_start_failure)?;
+    busy.finish_guest_call(Ok(()))
+        .map_err(convert_start_failure)
 }
 
-fn too_slow(what: &str) -> Error {
+fn load_timeout_error(what: &str) -> Error {
     Error::Start {
         message: format!(
             "it took longer than {} s to {what}",
@@ -329,13 +344,13 @@ fn too_slow(what: &str) -> Error {
     }
 }
 
-fn failed_start(failure: Failure) -> Error {
+fn convert_start_failure(failure: Failure) -> Error {
     Error::Start {
         message: failure.to_string(),
     }
 }
 
-fn start_error(error: wasmtime::Error) -> Error {
+fn convert_start_error(error: wasmtime::Error) -> Error {
     Error::Start {
         message: format!("{error:#}"),
     }
@@ -343,16 +358,16 @@ fn start_error(error: wasmtime::Error) -> Error {
 
 /// Replaces a type error of the engine by one that names the interface and the type, if the
 /// component was built with another copy of the contract.
-fn skew_error(component: &[u8], error: Error) -> Error {
+fn explain_type_skew(component: &[u8], error: Error) -> Error {
     match error {
-        Error::Start { .. } => contract::skew::find(component).unwrap_or(error),
+        Error::Start { .. } => contract::skew::find_type_mismatch(component).unwrap_or(error),
         error => error,
     }
 }
 
 /// Checks that the component exports every hook that the manifest has options for, and `implement`
 /// if the manifest implements a point.
-fn check_declared(plugin: &ListedPlugin) -> Result<(), Error> {
+fn check_declared_exports(plugin: &ListedPlugin) -> Result<(), Error> {
     let declared = plugin.manifest.hooks.keys().map(|point| {
         (
             format!("[hooks.{}]", point.get_ref()),

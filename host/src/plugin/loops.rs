@@ -1,4 +1,4 @@
-//! Loop that a plugin exports (`wit/loop.wit`), and a single run of it.
+//! Loop that a plugin exports (`wit/loop.wit`), and the call that runs the loop once.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::point::loop_handle::LoopHandle;
 /// Name of the interface that a plugin with a loop exports.
 pub(super) const INTERFACE: &str = "loop";
 
-/// Maximum length in bytes of the reason for another run: a few words for the operator, stored with
-/// the session at every run.
+/// Maximum length in bytes of the reason for another run: a few words for the operator, which the
+/// session stores at every run.
 pub const MAX_REASON_BYTES: usize = 200;
 
 /// Result of one run of a loop.
@@ -27,7 +27,7 @@ pub const MAX_REASON_BYTES: usize = 200;
 pub enum LoopReply {
     /// The loop is done: nothing is left to do.
     Done,
-    /// The loop is to run again.
+    /// The loop requests another run.
     Again {
         /// Delay before the next run, as requested by the loop.
         after: Duration,
@@ -59,12 +59,12 @@ impl PluginLoop {
     /// Returns the key under which the session stores the plugin's state. Plugins of the same name
     /// from other locations have other keys.
     pub(crate) fn keeper(&self) -> &str {
-        &self.slot.backing().keeper
+        &self.slot.shared_state().keeper
     }
 
     /// Whether the plugin may read conversations.
     pub(crate) fn reads_conversations(&self) -> bool {
-        self.slot.backing().granted.has(&Capability::Session)
+        self.slot.shared_state().granted.has(&Capability::Session)
     }
 
     /// Runs the loop once, within its deadline. The loop waits and runs turns through `handle`.
@@ -85,19 +85,24 @@ impl PluginLoop {
         let mut busy = self.slot.acquire_instance(caller).await?;
         let instance = &mut busy.instance;
         let run = instance.functions.run_loop;
-        let run = run
-            .ok_or_else(|| Failure::Unavailable(format!("the instance exports no {INTERFACE}")))?;
+        let run = run.ok_or_else(|| {
+            Failure::Unavailable(format!(
+                "the plugin's instance exports no interface `{INTERFACE}`"
+            ))
+        })?;
         instance.store.data_mut().call.run = Some(Box::new(LoopRunState::new(handle)));
         let result = run.call_async(&mut instance.store, ()).await;
-        let (answer,) = busy.settle_call(result)?;
-        let sanitizer = CallSanitizer::new(self.slot.backing(), caller, INTERFACE);
+        let (answer,) = busy.finish_guest_call(result)?;
+        let sanitizer = CallSanitizer::new(self.slot.shared_state(), caller, INTERFACE);
         match answer {
             Ok(wit::LoopOutcome::Done) => Ok(LoopReply::Done),
             Ok(wit::LoopOutcome::Again(next)) => Ok(LoopReply::Again {
                 after: Duration::from_millis(next.after_ms),
                 reason: sanitizer.sanitize_line("reason", &next.reason, MAX_REASON_BYTES),
             }),
-            Err(error) => Err(Failure::Error(convert::guest_error(error, sanitizer))),
+            Err(error) => Err(Failure::Error(convert::describe_guest_error(
+                error, sanitizer,
+            ))),
         }
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Mutex;
 
 use crate::lock::lock;
 
-/// Resource use of one plugin.
+/// Measured resource use of one plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Metered {
+pub struct MeterReading {
     /// Largest linear memory of any instance so far, in bytes.
     pub memory_bytes: u64,
     /// Number of calls per import. Among WASI interfaces, only `wasi:filesystem` and `wasi:http`
@@ -17,16 +17,16 @@ pub struct Metered {
 
 /// Meter of one plugin, used only by tests and by the test cases of plugins.
 #[derive(Debug, Default)]
-pub struct Meter(Mutex<Metered>);
+pub struct PluginMeter(Mutex<MeterReading>);
 
-impl Meter {
+impl PluginMeter {
     /// Resets the call counts, but not the peak memory.
     pub fn restart(&self) {
         lock(&self.0).host_calls.clear();
     }
 
     /// Returns the calls since the last reset, and the peak memory so far.
-    pub fn read(&self) -> Metered {
+    pub fn read(&self) -> MeterReading {
         lock(&self.0).clone()
     }
 
@@ -34,7 +34,7 @@ impl Meter {
         *lock(&self.0).host_calls.entry(import).or_default() += 1;
     }
 
-    pub(super) fn note_memory(&self, bytes: usize) {
+    pub(super) fn record_peak_memory(&self, bytes: usize) {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let mut metered = lock(&self.0);
         metered.memory_bytes = metered.memory_bytes.max(bytes);

@@ -3,10 +3,10 @@
 //! [`manifest`] reads `plugin.toml`; [`contract`] lists the supported versions of the contract;
 //! [`engine`], [`compile`] and `cache` turn bytes into native code; [`authority`] decides whether
 //! the declared side effects and the grants cover a component's imports and exports; [`load`]
-//! visits every plugin directory, and `loader` assembles one plugin with its grants; `imports` are
-//! the host's interfaces; `instance` keeps one warm instance per plugin and session; `hooks` and
-//! `tools` adapt exports to ordinary hooks and tools, and all text of a guest passes through
-//! `sanitize`. The session is reachable only through [`crate::point::handle::AgentHandle`].
+//! visits every plugin directory, and `loader` loads one plugin and links it with its grants;
+//! `imports` are the host's interfaces; `instance` keeps one warm instance per plugin and session;
+//! `hooks` and `tools` adapt exports to ordinary hooks and tools, and all text of a guest passes
+//! through `sanitize`. The session is reachable only through [`crate::point::handle::AgentHandle`].
 //!
 //! Start from [`load::PluginSet::load`].
 

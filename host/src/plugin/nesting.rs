@@ -1,19 +1,20 @@
 //! Limits the number and nesting of modules and components in a component, before it is compiled.
 //!
 //! The engine's own limits cover types, functions and instances, but not nesting: a file of 300 KB
-//! with ten thousand nested components takes 1.6 GB to compile. For files within the limits below,
-//! the compiler's own limits suffice.
+//! with ten thousand nested components takes 1.6 GB to compile. For files within the limits of this
+//! module, the compiler's time and memory limits suffice.
 
 use wasmparser::{Parser, Payload};
 
-/// Maximum nesting of components. Toolchains produce two levels, composed components a few more.
+/// Maximum nesting of components. Toolchains produce two levels; composed components have a few
+/// more levels.
 const MAX_DEPTH: usize = 32;
 
 /// Maximum number of modules and components. A Python component with its native libraries has about
 /// fifty.
 const MAX_PARTS: usize = 1_000;
 
-/// Checks the nesting of a component. The error describes the problem.
+/// Checks the nesting of a component. The error describes the exceeded limit.
 pub(super) fn check_nesting(bytes: &[u8]) -> Result<(), String> {
     let (mut depth, mut n_parts) = (0_usize, 0_usize);
     for payload in Parser::new(0).parse_all(bytes) {
@@ -27,7 +28,7 @@ pub(super) fn check_nesting(bytes: &[u8]) -> Result<(), String> {
         }
         if depth > MAX_DEPTH {
             return Err(format!(
-                "its components stand more than {MAX_DEPTH} deep in one another"
+                "its components are nested more than {MAX_DEPTH} levels deep"
             ));
         }
         if n_parts > MAX_PARTS {

@@ -11,9 +11,9 @@ use serde_json::Value;
 use super::Error;
 use super::agent_loop::PluginAgentLoop;
 use super::commands::PluginCommand;
-use super::component::ForeignTool;
-use super::hooks::{self, WasmImplement};
-use super::host::PluginBacking;
+use super::component::ComponentTool;
+use super::hooks::{self, WasmPointImplementation};
+use super::host::SharedPluginState;
 use super::instance::{InstanceSlot, InstanceTemplate};
 use super::load::{LoadedPlugin, PluginSet};
 use super::loops::PluginLoop;
@@ -31,9 +31,9 @@ use crate::point::payload::CheckArguments;
 use crate::point::registry::{HOOK_DEADLINE, HookSpec, Registry};
 use crate::tool::{SharedTool, schema};
 
-/// Maximum deadline of a background hook. A manifest can lower this deadline and [`HOOK_DEADLINE`]
-/// but not raise them, unless the plugin was granted `model` or `agents`: then `[hooks.X] timeout`
-/// may be up to [`WAITING_DEADLINE`].
+/// Maximum deadline of a background hook. A manifest can lower this deadline and [`HOOK_DEADLINE`],
+/// but not raise either of them, unless the plugin was granted `model` or `agents`: then `[hooks.X]
+/// timeout` may be up to [`WAITING_DEADLINE`].
 const ASYNC_DEADLINE: Duration = Duration::from_secs(15);
 
 /// Maximum deadline of a hook that may wait for a model. Most short answers take less time, and a
@@ -53,8 +53,8 @@ pub struct OpenPlugins {
     pub commands: Vec<PluginCommand>,
     /// Loops of the plugins, at most one per plugin.
     pub loops: Vec<PluginLoop>,
-    /// Loops that control the order of the agent's turns, at most one per plugin; the settings
-    /// select one.
+    /// Agent loops, which control the steps of the agent's turns, at most one per plugin. The
+    /// settings select one agent loop.
     pub(crate) agent_loops: Vec<Arc<dyn AgentLoop>>,
     /// Usage limits of the plugins in the session.
     pub(crate) limits: Vec<PluginLimits>,
@@ -63,7 +63,7 @@ pub struct OpenPlugins {
 /// Usage limits of one plugin in a session, such as the number of HTTP requests.
 pub(crate) struct PluginLimits {
     plugin: String,
-    backing: Arc<PluginBacking>,
+    backing: Arc<SharedPluginState>,
 }
 
 impl PluginLimits {
@@ -73,8 +73,8 @@ impl PluginLimits {
     }
 
     /// Resets the usage to zero.
-    pub(crate) fn renew_limits(&self) {
-        self.backing.renew_limits();
+    pub(crate) fn reset_limits(&self) {
+        self.backing.reset_limits();
     }
 }
 
@@ -88,15 +88,18 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
         let mut open = OpenPlugins::default();
         for plugin in &self.plugins {
             for (name, point) in &plugin.manifest.points {
-                open.points
-                    .add(&plugin.manifest.name, name, defined_point(name, point)?);
+                open.points.add(
+                    &plugin.manifest.name,
+                    name,
+                    convert_defined_point(name, point)?,
+                );
             }
             if let Some(template) = plugin.template() {
-                let backing = plugin.open_backing(handle.clone());
+                let backing = plugin.open_shared_state(handle.clone());
                 plugin.open_plugin(
                     template,
                     backing,
-                    &self.points_of(&plugin.manifest),
+                    &self.list_implemented_points(&plugin.manifest),
                     &mut open,
                 );
             }
@@ -114,19 +117,20 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
 }
 
 impl PluginSet {
-    /// Opens one plugin for a session of this set, to replace the plugin with the same name.
-    pub(crate) fn open_one(
+    /// Opens one plugin for a session that this set's plugins run in, to replace the plugin with
+    /// the same name.
+    pub(crate) fn open_replacement(
         &self,
         plugin: &LoadedPlugin,
         handle: &Arc<dyn AgentHandle>,
     ) -> OpenPlugins {
         let mut open = OpenPlugins::default();
         if let Some(template) = plugin.template() {
-            let backing = plugin.open_backing(handle.clone());
+            let backing = plugin.open_shared_state(handle.clone());
             plugin.open_plugin(
                 template,
                 backing,
-                &self.points_of(&plugin.manifest),
+                &self.list_implemented_points(&plugin.manifest),
                 &mut open,
             );
         }
@@ -142,8 +146,9 @@ impl PluginSet {
     }
 
     /// Returns the plugin-defined points that a plugin implements, each with the kind that its
-    /// owner declared. The kind sets the default for an implementer that fails: a gate refuses.
-    fn points_of<'a>(&self, manifest: &'a Manifest) -> Vec<(&'a str, PointKind)> {
+    /// owner declared. The kind determines what happens by default if an implementer fails: a gate
+    /// refuses.
+    fn list_implemented_points<'a>(&self, manifest: &'a Manifest) -> Vec<(&'a str, PointKind)> {
         let kind = |full_name: &'a String| {
             let (owner, name) = full_name.split_once('.')?;
             let owner = self
@@ -160,7 +165,7 @@ impl LoadedPlugin {
     fn open_plugin(
         &self,
         template: &Arc<InstanceTemplate>,
-        backing: Arc<PluginBacking>,
+        backing: Arc<SharedPluginState>,
         implemented: &[(&str, PointKind)],
         open: &mut OpenPlugins,
     ) {
@@ -169,9 +174,9 @@ impl LoadedPlugin {
             backing: backing.clone(),
         });
         let slot = &Arc::new(InstanceSlot::new(template.clone(), backing));
-        // Hooks in the background have an instance of their own: a slow one must not make a guard
-        // of the same plugin miss its deadline.
-        let background = Arc::new(slot.sibling());
+        // Hooks in the background have a separate instance: a slow background hook must not make a
+        // guard of the same plugin miss its deadline.
+        let background = Arc::new(slot.new_sibling_slot());
         let spec =
             |row: &PointRow| self.hook_spec(row.name, row.kind, &self.manifest.hook(row.name));
         hooks::bind_hooks(&mut open.registry, slot, &background, self, &spec);
@@ -183,7 +188,7 @@ impl LoadedPlugin {
                 .cloned()
                 .unwrap_or_default();
             let spec = self.hook_spec(point, *kind, &options);
-            let implement = WasmImplement {
+            let implement = WasmPointImplementation {
                 slot: slot.clone(),
                 point: (*point).to_owned(),
             };
@@ -204,24 +209,24 @@ impl LoadedPlugin {
                 deadline: super::tools::call_deadline(&self.manifest),
             });
         }
-        if self.may_order_turns() {
+        if self.may_run_agent_loop() {
             open.agent_loops.push(Arc::new(PluginAgentLoop {
                 plugin: self.request.plugin.clone(),
-                // The loop occupies its instance for the whole turn, in which the plugin's hooks
-                // must be callable.
-                slot: Arc::new(slot.sibling()),
+                // The agent loop occupies its instance during the entire turn, so the plugin's
+                // hooks need another instance.
+                slot: Arc::new(slot.new_sibling_slot()),
                 deadline: super::tools::call_deadline(&self.manifest),
             }));
         }
-        let may = super::tools::tool_rights(self.granted(), self.request.has_hooks);
+        let may = super::tools::describe_tool_rights(self.granted(), self.request.has_hooks);
         for (spec, function) in self.foreign.iter().flat_map(|own| &own.tools) {
-            open.tools.push(Arc::new(ForeignTool {
+            open.tools.push(Arc::new(ComponentTool {
                 spec: spec.clone(),
                 function: function.clone(),
                 slot: slot.clone(),
                 deadline: super::tools::call_deadline(&self.manifest),
                 may: may.clone(),
-                tracking: super::tools::tool_tracking(self.granted()),
+                tracking: super::tools::tool_file_tracking(self.granted()),
             }));
         }
         for spec in self.tools.iter().filter(|_| !self.is_foreign()) {
@@ -230,7 +235,7 @@ impl LoadedPlugin {
                 slot: slot.clone(),
                 deadline: super::tools::call_deadline(&self.manifest),
                 may: may.clone(),
-                tracking: super::tools::tool_tracking(self.granted()),
+                tracking: super::tools::tool_file_tracking(self.granted()),
                 repetition: super::tools::call_repetition(&self.manifest, &spec.name),
             }));
         }
@@ -243,14 +248,14 @@ impl LoadedPlugin {
         kind: PointKind,
         options: &HookOptions,
     ) -> HookSpec {
-        self.spec_with((point, kind), options, &self.settings, self.granted())
+        self.build_hook_spec((point, kind), options, &self.settings, self.granted())
     }
 }
 
-/// Returns the maximum deadline of a hook with these options. `waits` tells whether its plugin may
-/// ask a model or run agents.
+/// Returns the maximum deadline of a hook with these options. `waits` is true if the hook's plugin
+/// may send requests to a model or run agents.
 #[must_use]
-pub fn ceiling(options: &HookOptions, waits: bool) -> Duration {
+pub fn max_hook_deadline(options: &HookOptions, waits: bool) -> Duration {
     match options.is_async {
         _ if waits && options.timeout.is_some() => WAITING_DEADLINE,
         true => ASYNC_DEADLINE,
@@ -258,7 +263,7 @@ pub fn ceiling(options: &HookOptions, waits: bool) -> Duration {
     }
 }
 
-pub(super) fn settings_for(plugin: &PluginSettings, point: &str) -> HookSettings {
+pub(super) fn hook_settings_for(plugin: &PluginSettings, point: &str) -> HookSettings {
     let is_it =
         |name: &String| name == point || catalog::find(name).is_some_and(|row| row.name == point);
     let found = plugin.hooks.iter().find(|(name, _)| is_it(name));
@@ -267,7 +272,7 @@ pub(super) fn settings_for(plugin: &PluginSettings, point: &str) -> HookSettings
         .unwrap_or_default()
 }
 
-fn defined_point(name: &str, point: &PointDeclaration) -> Result<DefinedPoint, Error> {
+fn convert_defined_point(name: &str, point: &PointDeclaration) -> Result<DefinedPoint, Error> {
     let compile = |which: &str, declared: &Option<Value>| -> Result<Arc<CheckArguments>, Error> {
         let Some(declared) = declared else {
             return Ok(Arc::new(|_: &Value| Ok(())));

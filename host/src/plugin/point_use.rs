@@ -1,7 +1,7 @@
-//! Lists which plugins have hooks at each point, in which order, and which plugins call the point.
-//! Covers the points of the host and those that plugins define.
+//! Lists the plugins that have hooks at each point, in the order in which the hooks run, and the
+//! plugins that call the point. Covers the points of the host and those that plugins define.
 //!
-//! The module keeps no state: it reads manifests and reports. It must not know how the result is
+//! The module keeps no state: it reads manifests and reports. It must not depend on how the list is
 //! displayed. Start from [`list_point_uses`].
 
 use serde::Serialize;
@@ -25,21 +25,21 @@ pub struct PointUse {
     pub owner: Option<String>,
     /// Kind of the point.
     pub kind: PointKind,
-    /// Purpose of the point, in the words of the plugin that defines it; empty for a point of the
-    /// host.
+    /// Purpose of the point, as the plugin that defines the point describes it; empty for a point
+    /// of the host.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// Hooks or implementations, in the order in which they run.
-    pub actors: Vec<PointActor>,
-    /// Plugins that may call the point and import the interface for it; empty for a point of the
-    /// host, because only the host calls it.
+    pub actors: Vec<HookingPlugin>,
+    /// Plugins that may call the point and that import the interface `points`; empty for a point of
+    /// the host, because only the host calls it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub callers: Vec<String>,
 }
 
 /// Plugin that has a hook at a point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PointActor {
+pub struct HookingPlugin {
     /// Name of the plugin.
     pub plugin: String,
     /// Priority of the hook; lower runs first.
@@ -61,7 +61,7 @@ pub fn list_point_uses<'a>(plugins: impl IntoIterator<Item = &'a LoadedPlugin>) 
             owner: None,
             kind: row.kind,
             description: String::new(),
-            actors: hooks_at(row.name, &loaded),
+            actors: enabled_hooks_at(row.name, &loaded),
             callers: Vec::new(),
         })
         .filter(|found| !found.actors.is_empty())
@@ -76,14 +76,14 @@ pub fn list_point_uses<'a>(plugins: impl IntoIterator<Item = &'a LoadedPlugin>) 
                     && report
                         .imports
                         .iter()
-                        .any(|import| is_points(&import.interface))
+                        .any(|import| is_points_interface(&import.interface))
             };
             let callers = loaded.iter().map(|(_, report)| report).filter(calls);
             uses.push(PointUse {
                 owner: Some(name.clone()),
                 kind: declared.kind,
                 description: declared.description.clone(),
-                actors: implementers_of(&full_name, declared.kind, &loaded),
+                actors: list_implementers(&full_name, declared.kind, &loaded),
                 callers: callers.map(|report| report.name.clone()).collect(),
                 point: full_name,
             });
@@ -93,16 +93,16 @@ pub fn list_point_uses<'a>(plugins: impl IntoIterator<Item = &'a LoadedPlugin>) 
 }
 
 /// Whether an import is the interface through which a component calls points.
-fn is_points(import: &str) -> bool {
+fn is_points_interface(import: &str) -> bool {
     contract::split_interface(import).map_or(import, |(own, _)| own) == POINTS
 }
 
 /// Returns the enabled hooks at a point of the host.
-fn hooks_at(point: &str, loaded: &[(&LoadedPlugin, Report)]) -> Vec<PointActor> {
+fn enabled_hooks_at(point: &str, loaded: &[(&LoadedPlugin, Report)]) -> Vec<HookingPlugin> {
     let hooks = loaded.iter().flat_map(|(_, report)| {
         let own = report.hooks.iter();
         own.filter(|hook| hook.point == point && hook.enabled)
-            .map(|hook| PointActor {
+            .map(|hook| HookingPlugin {
                 plugin: report.name.clone(),
                 priority: hook.priority,
             })
@@ -111,14 +111,14 @@ fn hooks_at(point: &str, loaded: &[(&LoadedPlugin, Report)]) -> Vec<PointActor> 
 }
 
 /// Returns the implementers of a plugin-defined point.
-fn implementers_of(
+fn list_implementers(
     full_name: &str,
     kind: PointKind,
     loaded: &[(&LoadedPlugin, Report)],
-) -> Vec<PointActor> {
+) -> Vec<HookingPlugin> {
     let all = loaded.iter().filter_map(|(plugin, report)| {
         let options = plugin.manifest.implements.get(full_name)?;
-        Some(PointActor {
+        Some(HookingPlugin {
             plugin: report.name.clone(),
             priority: plugin.hook_spec(full_name, kind, options).priority,
         })
@@ -126,7 +126,7 @@ fn implementers_of(
     sort_actors(all.collect())
 }
 
-fn sort_actors(mut actors: Vec<PointActor>) -> Vec<PointActor> {
+fn sort_actors(mut actors: Vec<HookingPlugin>) -> Vec<HookingPlugin> {
     actors.sort_by_cached_key(|actor| (actor.priority, actor.plugin.clone()));
     actors
 }

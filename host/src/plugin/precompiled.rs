@@ -3,30 +3,30 @@
 //! The program's build script compiles the components with the engine's settings for a baseline
 //! processor of the platform. The code is compressed; it is unpacked once, when a component is
 //! first loaded, and then stored in the cache. A component without embedded code is compiled on the
-//! user's machine, and so is every component if the processor is unsupported. Start from
-//! [`Precompiled`].
+//! user's machine. If the user's processor is not supported, every component is compiled there.
+//! Start from [`Precompiled`].
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use rind_embed::unpack_beside;
+use rind_embed::unpack_with_base;
 
 /// Packed native code of one component: the digest of the component, as `sha256:` and 64 hex
 /// digits, and the code.
 pub type PackedCode = (&'static str, &'static [u8]);
 
-/// Native code of components, packed with `rind_embed::pack_beside`: the first on its own, each
-/// other as a difference from the first. Empty by default.
+/// Native code of components, packed with `rind_embed::pack_with_base`: the first is complete, and
+/// each other is stored as a difference from the first. Empty by default.
 ///
 /// A non-empty set is `unsafe` to create, because the code is executed without a check.
 #[derive(Clone, Default)]
 pub struct Precompiled {
     packed: &'static [PackedCode],
-    /// Unpacked code of the first component, which unpacking any other needs. Kept only while a
-    /// caller uses it.
+    /// Unpacked code of the first component, which is needed to unpack the others. Kept in memory
+    /// only while a caller uses it.
     first: Arc<Mutex<Weak<Vec<u8>>>>,
 }
 
-debug_some!(Precompiled, self, components = self.packed.len());
+impl_partial_debug!(Precompiled, self, components = self.packed.len());
 
 impl Precompiled {
     /// Creates a set of packed native code.
@@ -45,25 +45,25 @@ impl Precompiled {
         }
     }
 
-    /// Returns the native code of a component; `None` if the program has none for it, or if
-    /// unpacking fails because the program is corrupt.
+    /// Returns the native code of a component; `None` if the program contains no code for the
+    /// component, or if unpacking fails because the program is corrupt.
     pub(super) fn unpack_code(&self, digest: &str) -> Option<Arc<Vec<u8>>> {
         let at = self.packed.iter().position(|(of, _)| *of == digest)?;
-        let first = self.unpack_first()?;
+        let first = self.unpack_first_component()?;
         if at == 0 {
             return Some(first);
         }
         let (_, packed) = self.packed.get(at)?;
-        unpack_beside(&first, packed).ok().map(Arc::new)
+        unpack_with_base(&first, packed).ok().map(Arc::new)
     }
 
-    fn unpack_first(&self) -> Option<Arc<Vec<u8>>> {
+    fn unpack_first_component(&self) -> Option<Arc<Vec<u8>>> {
         let mut held = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(first) = held.upgrade() {
             return Some(first);
         }
         let (_, packed) = self.packed.first()?;
-        let first = Arc::new(unpack_beside(&[], packed).ok()?);
+        let first = Arc::new(unpack_with_base(&[], packed).ok()?);
         *held = Arc::downgrade(&first);
         Some(first)
     }

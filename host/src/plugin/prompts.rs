@@ -1,14 +1,14 @@
 //! Reads directories of prompt templates, from plugins and from other locations.
 //!
-//! This module owns the limits on number and size. Templates are bytes here; other modules parse
-//! them.
+//! This module owns the limits on number and size. The module returns templates as bytes; other
+//! modules parse them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::files;
-use crate::disk::is_dangling;
-use crate::grant::held::HeldFolder;
+use crate::disk::is_dangling_link;
+use crate::grant::held::InMemoryFolder;
 use crate::paths::file_name;
 
 /// Name of a directory with prompt templates, in a plugin, in the user's settings directory and in
@@ -34,25 +34,25 @@ pub struct PromptFile {
 /// content: files beyond [`MAX_FILES`], directories and dangling symlinks with the name of a
 /// Markdown file, and the directory itself if it exists but cannot be read.
 #[must_use]
-pub fn read(folder: &Path, held: Option<&HeldFolder>) -> Arc<[PromptFile]> {
-    if let Some(error) = files::unreadable_reason(folder, held) {
+pub fn read(folder: &Path, held: Option<&InMemoryFolder>) -> Arc<[PromptFile]> {
+    if let Some(error) = files::find_read_error(folder, held) {
         let file = PromptFile {
             path: folder.to_owned(),
-            bytes: Err(format!("no prompts are read from it: {error}")),
+            bytes: Err(format!("cannot read prompts from this folder: {error}")),
         };
         return [file].into();
     }
-    // Leave out named pipes: opening one would block until it has a writer.
-    let odd = files::folders_in(folder, held).into_iter();
-    let odd = odd.filter(|path| path.is_dir() || is_dangling(path));
-    let mut names = files::file_names_in(folder, held);
+    // Skip named pipes: opening a pipe would block until a process writes to it.
+    let odd = files::list_folders(folder, held).into_iter();
+    let odd = odd.filter(|path| path.is_dir() || is_dangling_link(path));
+    let mut names = files::list_regular_file_names(folder, held);
     names.extend(odd.map(|path| file_name(&path)));
     names.sort();
     let names = names.into_iter().filter(|name| name.ends_with(".md"));
     let file = |(at, name): (usize, String)| {
         let path = folder.join(name);
         let bytes = match at {
-            ..MAX_FILES => read_one(&path, held),
+            ..MAX_FILES => read_prompt_file(&path, held),
             _ => Err("not read".to_owned()),
         };
         PromptFile { path, bytes }
@@ -60,7 +60,7 @@ pub fn read(folder: &Path, held: Option<&HeldFolder>) -> Arc<[PromptFile]> {
     names.enumerate().map(file).collect()
 }
 
-fn read_one(path: &Path, held: Option<&HeldFolder>) -> Result<Vec<u8>, String> {
+fn read_prompt_file(path: &Path, held: Option<&InMemoryFolder>) -> Result<Vec<u8>, String> {
     let bytes =
         files::read_plugin_file(path, held, MAX_BYTES).map_err(|error| error.to_string())?;
     match bytes.len() as u64 {

@@ -1,16 +1,16 @@
 //! Plugins that only the administrator of the machine can disable.
 //!
-//! The list belongs to the host: a plugin's own manifest has no effect on it. It applies to the
-//! copy that ships with Rind; no other plugin may use the name.
+//! The list is a constant of the host: a plugin's manifest cannot change it. It applies to the
+//! copies of the plugins that ship with Rind; no other plugin may use their names.
 
 use std::borrow::Cow;
 
-use super::discover::{Found, Source, discover};
+use super::discover::{FoundPlugin, Source, discover};
 use super::load::LoadOptions;
 use super::manifest::Manifest;
 use crate::config::PluginSettings;
 use crate::grant::Trust;
-use crate::grant::held::HeldFolder;
+use crate::grant::held::InMemoryFolder;
 use crate::grant::policy::Policy;
 use crate::paths::ADMIN_POLICY;
 
@@ -24,11 +24,14 @@ pub fn is_protected(name: &str) -> bool {
 
 /// Returns the protected plugins in `sources`. Directories covered by `held` are read from memory.
 #[must_use]
-pub fn protected_among(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found> {
+pub fn find_protected_plugins(
+    sources: &[Source],
+    held: Option<&InMemoryFolder>,
+) -> Vec<FoundPlugin> {
     let mut found = discover(sources, held);
     found.retain(|found| {
-        // Without a manifest, use the directory's name: the plugin is broken, and must be reported
-        // as missing.
+        // If the manifest cannot be read, compare the directory's name: the plugin is broken, and
+        // must be reported as missing.
         match Manifest::read(&found.folder, held) {
             Ok(manifest) => is_protected(&manifest.name),
             Err(_) => found
@@ -41,9 +44,10 @@ pub fn protected_among(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Fou
     found
 }
 
-/// Returns the message that refuses to disable a protected plugin. `what` is the attempted change.
+/// Returns the message that a protected plugin was not disabled. `what` describes the flag or
+/// setting that tried to.
 #[must_use]
-pub fn protected_refusal(what: &str, plugin: &str) -> String {
+pub fn protected_refusal_message(what: &str, plugin: &str) -> String {
     format!(
         "plugin {plugin} runs despite {what}: only the administrator can switch it off, with `disable = true` under \
          [plugins.{plugin}] in {ADMIN_POLICY}"
@@ -54,7 +58,7 @@ pub fn protected_refusal(what: &str, plugin: &str) -> String {
 /// administrator.
 pub(super) fn protected_policy<'a>(plugin: &str, policy: &'a Policy) -> Cow<'a, Policy> {
     if is_protected(plugin) {
-        Cow::Owned(policy.of_admin())
+        Cow::Owned(policy.admin_policy())
     } else {
         Cow::Borrowed(policy)
     }
@@ -62,30 +66,34 @@ pub(super) fn protected_policy<'a>(plugin: &str, policy: &'a Policy) -> Cow<'a, 
 
 /// Removes all operator settings of a protected plugin except its `config`, and its `config` as
 /// well if that does not fit the schema. Other settings could hide events from the plugin or slow
-/// it down until it is dropped, and an invalid `config` would keep it from loading. Returns
-/// messages for the operator.
-pub(super) fn settle_protected(
+/// it down until its hooks are disabled, and an invalid `config` would prevent it from loading.
+/// Returns messages for the operator.
+pub(super) fn restrict_protected_settings(
     manifest: &Manifest,
     settings: &mut PluginSettings,
     options: &LoadOptions,
 ) -> Vec<String> {
     let plugin = manifest.name.as_str();
-    let is_more = |settings: &PluginSettings| *settings != only_config(settings);
+    let is_more = |settings: &PluginSettings| *settings != keep_only_config(settings);
     let mut refused = Vec::new();
     let of_project = options.project_settings.get(plugin);
     if is_more(settings) || of_project.is_some_and(is_more) {
         let what = format!("the settings of [plugins.{plugin}]");
-        refused.push(protected_refusal(&what, plugin));
+        refused.push(protected_refusal_message(&what, plugin));
     }
     let policy = &options.grants.policy;
-    if let (Some(place), None) = (policy.disables(plugin), policy.of_admin().disables(plugin)) {
-        refused.push(protected_refusal(&place, plugin));
+    if let (Some(place), None) = (
+        policy.find_disabling_entry(plugin),
+        policy.admin_policy().find_disabling_entry(plugin),
+    ) {
+        refused.push(protected_refusal_message(&place, plugin));
     }
-    *settings = only_config(settings);
+    *settings = keep_only_config(settings);
     // For any other plugin, a `config` that does not fit the schema prevents loading.
-    let place = options.setting_places(plugin, Trust::Managed);
+    let place = options.setting_locator(plugin, Trust::Managed);
     let place = |keys: &[&str]| place(&[&["config"], keys].concat());
-    if let Err(error) = super::settings::plugin_config(manifest, &settings.config, &place) {
+    if let Err(error) = super::settings::effective_plugin_config(manifest, &settings.config, &place)
+    {
         refused.push(format!(
             "plugin {plugin} runs without its settings: {error}"
         ));
@@ -94,7 +102,7 @@ pub(super) fn settle_protected(
     refused
 }
 
-fn only_config(settings: &PluginSettings) -> PluginSettings {
+fn keep_only_config(settings: &PluginSettings) -> PluginSettings {
     PluginSettings {
         config: settings.config.clone(),
         ..PluginSettings::default()

@@ -1,5 +1,5 @@
-//! Plugins that the operator relies on. If one of them cannot run, no session starts: a missing
-//! guard must not look like a guard without objections.
+//! Plugins that the operator relies on. If one of them cannot run, no session starts: otherwise a
+//! missing guard would look like a guard that allows everything.
 //!
 //! Decides which of the plugins that do not run the operator relies on, and why. Start from
 //! [`Reliance`].
@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::Error;
-use super::discover::Found;
+use super::discover::FoundPlugin;
 use super::load::{LeftOut, ListedPlugin, LoadOptions, PluginSet, Why};
 use super::manifest::{HookOptions, Manifest};
 use super::protected;
@@ -29,21 +29,21 @@ pub enum Reliance {
         /// Location of that section: `FILE:LINE`, or a flag.
         place: String,
     },
-    /// `--plugin` or `--grant` names it.
+    /// The flag `--plugin` or `--grant` names the plugin.
     Named {
-        /// Flag with its dashes, in backticks.
+        /// Flag, written with its dashes and in backticks.
         flag: &'static str,
     },
-    /// The plugin may block when it fails, and the operator installed it or granted it permissions
-    /// before.
+    /// The plugin may block the agent when it fails, and the operator has installed it or granted
+    /// it permissions.
     Guard,
-    /// The plugin is missing; it blocked when it failed, and the operator's grant for it is still
-    /// valid.
+    /// The plugin is missing. It is recorded as a plugin that blocks the agent when it fails, and
+    /// the operator's grant for it is still valid.
     Remembered {
-        /// Former folder of the plugin; empty if it was installed.
+        /// Former folder of the plugin; empty if the plugin was installed.
         source: String,
     },
-    /// Only the administrator can switch the plugin off.
+    /// The plugin is protected: only the administrator can switch it off.
     Protected,
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for Reliance {
 impl Reliance {
     /// Returns advice on how to run without the plugin.
     #[must_use]
-    pub fn go_on(&self, plugin: &str) -> String {
+    pub fn describe_workaround(&self, plugin: &str) -> String {
         match self {
             Self::Configured { place } => {
                 format!("`--without {plugin}` for one run; `enabled = false` at {place} for good")
@@ -87,19 +87,19 @@ impl Reliance {
 
 /// A plugin that the operator relies on and that was not found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Absent {
+pub struct MissingPlugin {
     /// Name of the plugin.
     pub name: String,
     /// Reason why the operator relies on the plugin.
     pub reliance: Reliance,
-    /// Whether the operator leaves the plugin out of this run with `--without`.
+    /// Whether the operator excludes the plugin from this run with `--without`.
     pub is_without: bool,
 }
 
 /// Message about a plugin that the settings configure but that was not found.
 pub const ABSENT: &str = "there is no such plugin; see `rind plugin list`";
 
-impl Absent {
+impl MissingPlugin {
     fn why(&self) -> String {
         match &self.reliance {
             Reliance::Remembered { source } if source.is_empty() => {
@@ -119,7 +119,7 @@ impl PluginSet {
     /// # Errors
     /// A plugin that the operator relies on does not run. The error lists each such plugin with the
     /// cause and how to continue without it.
-    pub(super) fn check_relied(&self) -> Result<(), Error> {
+    pub(super) fn check_relied_on_plugins(&self) -> Result<(), Error> {
         let left_out = self.left_out.iter().filter_map(|left| {
             let reliance = left.reliance.as_ref()?;
             Some((left.name.as_str(), left.why.to_string(), reliance))
@@ -134,7 +134,7 @@ impl PluginSet {
             .map(|(name, why, reliance)| {
                 format!(
                     "plugin {name} cannot run: {why}\n  required: {reliance}\n  to run without it: {}",
-                    reliance.go_on(name)
+                    reliance.describe_workaround(name)
                 )
             })
             .collect();
@@ -148,7 +148,7 @@ impl PluginSet {
 
     /// Decides for each plugin that does not run whether the operator relies on it, and finds the
     /// plugins that are configured or granted but missing.
-    pub(super) fn settle_reliance(&mut self, options: &LoadOptions) {
+    pub(super) fn find_relied_on_plugins(&mut self, options: &LoadOptions) {
         let running: BTreeSet<&str> = self
             .plugins
             .iter()
@@ -168,13 +168,13 @@ impl PluginSet {
             let reliance = configured_reliance(name, options).filter(|_| is_gone)?;
             Some((name.clone(), reliance))
         });
-        // If a name is in both lists, report the location in the settings, because it is more
-        // specific.
+        // If a missing plugin is both configured and granted, report the location in the settings,
+        // because it is more specific.
         let mut absent: BTreeMap<String, Reliance> = absent.collect();
-        for (name, reliance) in self.forgotten_plugins(options) {
+        for (name, reliance) in self.find_missing_guards(options) {
             absent.entry(name).or_insert(reliance);
         }
-        let absent = absent.into_iter().map(|(name, reliance)| Absent {
+        let absent = absent.into_iter().map(|(name, reliance)| MissingPlugin {
             is_without: options.without.contains(&name),
             name,
             reliance,
@@ -183,9 +183,9 @@ impl PluginSet {
     }
 
     /// Finds guards that have a grant but are missing: their folder was removed, or their project
-    /// changed and is no longer trusted. A plugin of `--plugin` is never missing, because only runs
-    /// with that flag expect it.
-    fn forgotten_plugins(&self, options: &LoadOptions) -> Vec<(String, Reliance)> {
+    /// changed and is no longer trusted. A plugin that was loaded with `--plugin` is never reported
+    /// as missing, because only runs with that flag need it.
+    fn find_missing_guards(&self, options: &LoadOptions) -> Vec<(String, Reliance)> {
         let Some(answers) = &options.grants.answers else {
             return Vec::new();
         };
@@ -210,7 +210,7 @@ impl PluginSet {
             settings.is_some_and(|settings| !settings.enabled)
         };
         answers
-            .guards(options.grants.session.as_deref())
+            .guard_answers(options.grants.session.as_deref())
             .filter(|answer| is_here(answer) && !is_found(answer) && !is_off(answer))
             .map(|answer| {
                 let source = answer.source.clone();
@@ -230,7 +230,7 @@ fn find_reliance(left: &LeftOut, options: &LoadOptions) -> Option<Reliance> {
             let is_by_project = matches!(left.why, Why::Disabled { .. });
             return configured_reliance(name, options).filter(|_| is_by_project);
         }
-        // The check runs for the plugin that shadows this one.
+        // Another plugin is loaded under this name and is checked instead.
         Why::Shadowed { .. } => return None,
         Why::Failed(_) | Why::Held(_) => {}
     }
@@ -245,11 +245,11 @@ fn find_reliance(left: &LeftOut, options: &LoadOptions) -> Option<Reliance> {
             let is_named = flags.iter().any(|flag| flag.plugin() == name);
             is_named.then(|| named("`--grant`"))
         })
-        .or_else(|| is_guard(left, &options.grants).then_some(Reliance::Guard))
+        .or_else(|| is_relied_on_guard(left, &options.grants).then_some(Reliance::Guard))
 }
 
-/// Returns the location where the operator's own settings configure a plugin, unless they switch it
-/// off.
+/// Returns the reliance on a plugin that the operator's own settings configure, with the location
+/// in the settings; `None` if they do not configure the plugin or switch it off.
 fn configured_reliance(name: &str, options: &LoadOptions) -> Option<Reliance> {
     options.settings.get(name).filter(|own| own.enabled)?;
     let place = options.written.places(&["plugins", name]).pop();
@@ -261,23 +261,23 @@ fn configured_reliance(name: &str, options: &LoadOptions) -> Option<Reliance> {
 /// Whether a plugin may block when it fails, and the operator installed it or granted it
 /// permissions before. A plugin of a project or of `--plugin` that waits for its first grant has
 /// never run, so it is no guard.
-fn is_guard(left: &LeftOut, grants: &GrantOptions) -> bool {
+fn is_relied_on_guard(left: &LeftOut, grants: &GrantOptions) -> bool {
     let was_answered = || {
         let answers = grants.answers.as_ref();
         answers.is_some_and(|answers| {
             let session = grants.session.as_deref();
-            answers.is_known(&left.name, &source_text(&left.found), session)
+            answers.is_known(&left.name, &unverified_plugin_folder(&left.found), session)
         })
     };
     let is_installed = left.found.trust <= Trust::User;
-    // A plugin under a name that is reserved for another has never run.
+    // A plugin whose name is reserved for another plugin has never run.
     let is_impostor = matches!(left.why, Why::Failed(Error::Reserved { .. }));
     left.may_block && !is_impostor && (is_installed || was_answered())
 }
 
 /// Returns the folder of a plugin whose name is not verified (project, local); empty for all other
 /// plugins.
-pub(super) fn source_text(found: &Found) -> String {
+pub(super) fn unverified_plugin_folder(found: &FoundPlugin) -> String {
     if found.trust <= Trust::User {
         String::new()
     } else {
@@ -286,25 +286,25 @@ pub(super) fn source_text(found: &Found) -> String {
 }
 
 /// Whether a hook of the plugin may block when it fails, according to the manifest and the
-/// operator's settings. A manifest that names no hook does not tell which hooks the component
-/// exports, so the answer is yes unless the settings say `skip`.
-pub(super) fn may_block(manifest: &Manifest, settings: &PluginSettings) -> bool {
+/// operator's settings. If the manifest names no hook, the exported hooks are unknown, so the
+/// result is true unless the settings say `skip`.
+pub(super) fn may_block_on_failure(manifest: &Manifest, settings: &PluginSettings) -> bool {
     let declared = manifest.hooks.iter();
     let mut hooks = declared.map(|(point, options)| (point.get_ref().as_str(), options));
     let is_unknown = manifest.hooks.is_empty() && settings.on_failure != Some(OnFailure::Skip);
-    is_unknown || hooks.any(|(point, options)| blocks_at(point, options, settings))
+    is_unknown || hooks.any(|(point, options)| blocks_on_failure(point, options, settings))
 }
 
-/// Whether a hook of the plugin blocks when it fails. In contrast to [`may_block`], the exported
-/// hooks are known.
-pub(super) fn is_blocking_hook(plugin: &ListedPlugin) -> bool {
+/// Whether a hook of the plugin blocks when it fails. Unlike in [`may_block_on_failure`], the
+/// exported hooks are known.
+pub(super) fn has_blocking_hook(plugin: &ListedPlugin) -> bool {
     let exports = plugin.exports.iter();
     let mut points = exports.filter(|export| catalog::find(export).is_some());
-    points.any(|point| blocks_at(point, &plugin.manifest.hook(point), &plugin.settings))
+    points.any(|point| blocks_on_failure(point, &plugin.manifest.hook(point), &plugin.settings))
 }
 
-fn blocks_at(point: &str, options: &HookOptions, settings: &PluginSettings) -> bool {
-    let own = super::open::settings_for(settings, point);
+fn blocks_on_failure(point: &str, options: &HookOptions, settings: &PluginSettings) -> bool {
+    let own = super::open::hook_settings_for(settings, point);
     let by_kind = catalog::find(point).map(catalog::PointRow::default_on_failure);
     let on_failure = own.on_failure.or(settings.on_failure);
     own.enabled && on_failure.or(options.on_failure).or(by_kind) == Some(OnFailure::Block)

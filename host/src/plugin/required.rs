@@ -1,34 +1,34 @@
 //! Checks that every plugin that a policy requires runs; otherwise no session starts. So a user
-//! cannot switch off a guard that the administrator relies on. The user who sets the folders of a
-//! run also decides which plugins are found there, so only a digest in the policy identifies the
-//! required plugin.
+//! cannot switch off a guard that the administrator relies on. A user can choose the folders in
+//! which plugins are searched, and put another plugin with the same name there; only a digest in
+//! the policy prevents this.
 
 use super::Error;
 use super::load::{LoadedPlugin, PluginSet};
-use crate::grant::policy::{Asker, Required};
+use crate::grant::policy::{RequestingPlugin, RequiredPlugin};
 
 impl PluginSet {
-    /// Checks that every required plugin runs, with all hooks that it would use.
+    /// Checks that every required plugin runs, and that none of its hooks is switched off.
     ///
     /// # Errors
     /// A policy requires a plugin that does not run, or a hook of the plugin is switched off.
-    pub(super) fn check_required(&self) -> Result<(), Error> {
+    pub(super) fn check_required_plugins(&self) -> Result<(), Error> {
         for required in &self.required {
             let running = self.plugins.iter().find(|plugin| {
-                required.is(Asker {
+                required.matches_plugin(RequestingPlugin {
                     plugin: &plugin.manifest.name,
                     trust: plugin.trust,
                     content: &plugin.request.content(),
                 })
             });
             let name = &required.plugin;
-            let why = match running.map(|plugin| switched_off(plugin)) {
+            let why = match running.map(|plugin| find_disabled_hook(plugin)) {
                 Some(None) => continue,
                 Some(Some(point)) => format!(
                     "its hook at {point} is switched off; take `enabled = false` out of [plugins.{name}.hooks.{point}] in your \
                      settings"
                 ),
-                None => self.missing_required(required),
+                None => self.missing_required_reason(required),
             };
             return Err(Error::Required {
                 plugin: name.clone(),
@@ -39,8 +39,8 @@ impl PluginSet {
         Ok(())
     }
 
-    /// Returns the reason why the required plugin is not among the running ones.
-    fn missing_required(&self, required: &Required) -> String {
+    /// Returns the reason why a required plugin is not among the running plugins.
+    fn missing_required_reason(&self, required: &RequiredPlugin) -> String {
         let name = &required.plugin;
         let other = self.plugins.iter().find(|p| p.manifest.name == *name);
         if let Some(other) = other {
@@ -69,10 +69,10 @@ impl PluginSet {
 }
 
 /// Returns the first point at which the settings switch off a hook of the plugin. A hook that would
-/// not be called anyway, because the settings that it needs are empty, does not count.
-fn switched_off(plugin: &LoadedPlugin) -> Option<&str> {
+/// not be called anyway, because the settings that it needs are empty, is ignored.
+fn find_disabled_hook(plugin: &LoadedPlugin) -> Option<&str> {
     let mut points = plugin.exports.iter().map(String::as_str);
     points.find(|point| {
-        !plugin.hook_settings(point).enabled && plugin.empty_settings(point).is_empty()
+        !plugin.hook_settings(point).enabled && plugin.empty_settings_of_hook(point).is_empty()
     })
 }

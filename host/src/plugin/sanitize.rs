@@ -1,4 +1,5 @@
-//! Sanitizes all text that leaves the sandbox, for every later reader.
+//! Sanitizes all text that leaves the sandbox, before the host displays it, stores it or sends it
+//! to a model.
 //!
 //! This module ensures that secrets are masked, that lines are short and free of control
 //! characters, and that each masking is recorded. It must not interpret a text. Other guest output
@@ -13,19 +14,20 @@ use std::sync::{Arc, PoisonError};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::host::{HostState, PluginBacking};
+use super::host::{HostState, SharedPluginState};
 use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
-use crate::secret::{Masked, Scanner, mask_leaves, run_aside};
+use crate::secret::{MaskedText, SecretScanner, mask_secrets_in_json, run_blocking_scan};
 use crate::text::clean_line;
 
-/// Number of bytes of a text that are scanned to produce one short line. Much more than the line,
-/// so that a secret at the end of the line is scanned completely and no part of it survives.
+/// Number of bytes of a text that are scanned to produce one short line. The scanned part is much
+/// longer than the line, so that a secret at the end of the line is recognized completely and no
+/// part of it remains.
 const MAX_LINE_SOURCE_BYTES: usize = 1 << 20;
 
-/// Maximum number of recorded maskings per plugin and step. Masking itself is unlimited; only the
-/// records are capped.
+/// Maximum number of recorded maskings per plugin and step. Further secrets are masked too, but not
+/// recorded.
 const MAX_REPORTS: usize = 32;
 
 /// Maskings that were reported for a plugin in the current step, by target and rule. A guest that
@@ -38,7 +40,7 @@ pub(super) struct ReportedMaskings {
 }
 
 impl ReportedMaskings {
-    /// Adds a report. Returns the rules that were not yet reported for this target.
+    /// Marks `rules` as reported for `target`. Returns those that were not reported before.
     fn add_report(
         &mut self,
         at: (u32, u32),
@@ -63,9 +65,9 @@ impl ReportedMaskings {
 /// Sanitizer for one call of one plugin.
 #[derive(Clone, Copy)]
 pub(super) struct CallSanitizer<'a> {
-    backing: &'a PluginBacking,
+    backing: &'a SharedPluginState,
     caller: &'a Caller,
-    /// Location of the call: the name of a point, `tool`, or the name of an import.
+    /// Origin of the text: the name of a point, `tool`, or the name of an import.
     place: &'a str,
     /// Whether `place` is a point, because a hook is being called.
     is_hook: bool,
@@ -74,7 +76,7 @@ pub(super) struct CallSanitizer<'a> {
 }
 
 impl<'a> CallSanitizer<'a> {
-    pub(super) fn new(backing: &'a PluginBacking, caller: &'a Caller, place: &'a str) -> Self {
+    pub(super) fn new(backing: &'a SharedPluginState, caller: &'a Caller, place: &'a str) -> Self {
         Self {
             backing,
             caller,
@@ -85,7 +87,11 @@ impl<'a> CallSanitizer<'a> {
     }
 
     /// Creates a sanitizer for the answer of a hook.
-    pub(super) fn of_hook(backing: &'a PluginBacking, caller: &'a Caller, point: &'a str) -> Self {
+    pub(super) fn for_hook(
+        backing: &'a SharedPluginState,
+        caller: &'a Caller,
+        point: &'a str,
+    ) -> Self {
         Self {
             is_hook: true,
             ..Self::new(backing, caller, point)
@@ -93,20 +99,20 @@ impl<'a> CallSanitizer<'a> {
     }
 
     /// Sets the text that the guest received as payload.
-    pub(super) fn with_given(self, given: Option<&'a str>) -> Self {
+    pub(super) fn with_payload_text(self, given: Option<&'a str>) -> Self {
         Self { given, ..self }
     }
 
     /// Creates a sanitizer for the call that an instance is running.
-    pub(super) fn sanitizer_of(state: &'a HostState, place: &'a str) -> Self {
+    pub(super) fn for_current_call(state: &'a HostState, place: &'a str) -> Self {
         Self::new(&state.backing, &state.call.caller, place)
     }
 
     /// Sanitizes a text of any length and any number of lines.
     pub(super) fn text(&self, what: &str, text: String) -> String {
-        match run_aside(text.len(), || Scanner::shared().mask(&text)) {
+        match run_blocking_scan(text.len(), || SecretScanner::shared().mask(&text)) {
             None => text,
-            Some(masked) => self.report_masked(what, masked),
+            Some(masked) => self.report_masking(what, masked),
         }
     }
 
@@ -119,72 +125,73 @@ impl<'a> CallSanitizer<'a> {
     /// Sanitizes a text for terminals and models: one line, at most `limit` bytes.
     pub(super) fn sanitize_line(&self, what: &str, text: &str, limit: usize) -> String {
         let text = text.trim_start();
-        let text = cut_text(text);
-        match run_aside(text.len(), || Scanner::shared().mask(text)) {
+        let text = truncate_line_before_scan(text);
+        match run_blocking_scan(text.len(), || SecretScanner::shared().mask(text)) {
             None => clean_line(text, limit),
-            Some(masked) => clean_line(&self.report_masked(what, masked), limit),
+            Some(masked) => clean_line(&self.report_masking(what, masked), limit),
         }
     }
 
     /// Sanitizes JSON text so that it stays valid JSON. Text that is not JSON is sanitized as plain
-    /// text; its parser will report it.
+    /// text; the caller that parses it reports the error.
     pub(super) fn json(&self, what: &str, text: String) -> String {
-        run_aside(text.len(), || self.masked_json(what, text))
+        run_blocking_scan(text.len(), || self.mask_json(what, text))
     }
 
-    fn masked_json(&self, what: &str, text: String) -> String {
-        let scanner = Scanner::shared();
+    fn mask_json(&self, what: &str, text: String) -> String {
+        let scanner = SecretScanner::shared();
         // Scan the raw text first, because the name of a key may show that its value is a secret.
         let mut text = match scanner.mask(&text) {
             None => text,
-            Some(masked) if is_json(&masked.text) || !is_json(&text) => {
-                self.report_masked(what, masked)
+            Some(masked) if is_valid_json(&masked.text) || !is_valid_json(&text) => {
+                self.report_masking(what, masked)
             }
-            Some(_) => self.leaves(what, text),
+            Some(_) => self.mask_json_strings(what, text),
         };
-        // Also scan the unescaped strings, because a parser would undo the escapes.
+        // Also scan the strings without escapes, because a secret with escaped characters appears
+        // when the JSON is parsed.
         if text.contains("\\u") || text.contains("\\/") {
-            text = self.leaves(what, text);
+            text = self.mask_json_strings(what, text);
         }
         text
     }
 
-    /// Checks the name under which something is stored. A name with a secret is refused and not
+    /// Checks a name under which a value is stored. A name that contains a secret is refused, not
     /// masked, because masking could make two names equal.
     pub(super) fn name(&self, what: &str, name: &str) -> Result<(), HandleError> {
-        let found = run_aside(name.len(), || Scanner::shared().scan(name));
+        let found = run_blocking_scan(name.len(), || SecretScanner::shared().scan(name));
         if found.is_empty() {
             return Ok(());
         }
         let rules: BTreeSet<_> = found.into_iter().map(|finding| finding.rule).collect();
-        let listed = list_rules(&rules);
-        self.report_rules(what, &rules, AccessOutcome::Denied);
+        let listed = join_rule_names(&rules);
+        self.record_masking(what, &rules, AccessOutcome::Denied);
         Err(HandleError::Denied(format!(
             "the {what} contains what looks like a secret ({listed}); remove it"
         )))
     }
 
     /// Masks each string in JSON text separately.
-    fn leaves(&self, what: &str, text: String) -> String {
+    fn mask_json_strings(&self, what: &str, text: String) -> String {
         let Ok(mut value) = serde_json::from_str::<Value>(&text) else {
             return text;
         };
         let mut rules = BTreeSet::new();
-        mask_leaves(&mut value, &mut rules);
+        mask_secrets_in_json(&mut value, &mut rules);
         if rules.is_empty() {
             return text;
         }
-        self.report_rules(what, &rules, AccessOutcome::Masked);
+        self.record_masking(what, &rules, AccessOutcome::Masked);
         value.to_string()
     }
 
-    fn report_masked(&self, what: &str, masked: Masked) -> String {
-        self.report_rules(what, &masked.rules, AccessOutcome::Masked);
+    fn report_masking(&self, what: &str, masked: MaskedText) -> String {
+        self.record_masking(what, &masked.rules, AccessOutcome::Masked);
         masked.text
     }
 
     /// Records a masking. The record names the rules, never the matched text.
-    fn report_rules(&self, what: &str, rules: &BTreeSet<Arc<str>>, outcome: AccessOutcome) {
+    fn record_masking(&self, what: &str, rules: &BTreeSet<Arc<str>>, outcome: AccessOutcome) {
         let target = format!("{} {what}", self.place);
         let context = &self.caller.context;
         let at = (context.turn, context.step);
@@ -205,16 +212,16 @@ impl<'a> CallSanitizer<'a> {
             reached: Reached::Secret,
             target,
             outcome,
-            reason: Some(list_rules(&fresh)),
+            reason: Some(join_rule_names(&fresh)),
             origin,
         });
     }
 }
 
-/// Cuts a text to the part that is scanned to produce a line. Drops the word at the cut: half a
-/// word may be half a secret, and masking may shorten the text so much that the word would appear
-/// in the line.
-fn cut_text(text: &str) -> &str {
+/// Truncates a text to the part that is scanned to produce a line. Also drops the last, incomplete
+/// word: it may be part of a secret, and masking may shorten the text so much that the word would
+/// appear in the line.
+fn truncate_line_before_scan(text: &str) -> &str {
     let end = text.floor_char_boundary(MAX_LINE_SOURCE_BYTES);
     match text.split_at_checked(end) {
         Some((head, "")) => head,
@@ -226,11 +233,11 @@ fn cut_text(text: &str) -> &str {
     }
 }
 
-fn list_rules<'a>(rules: impl IntoIterator<Item = &'a Arc<str>>) -> String {
+fn join_rule_names<'a>(rules: impl IntoIterator<Item = &'a Arc<str>>) -> String {
     let rules: Vec<&str> = rules.into_iter().map(|rule| &**rule).collect();
     rules.join(", ")
 }
 
-fn is_json(text: &str) -> bool {
+fn is_valid_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
 }

@@ -7,10 +7,10 @@ use super::Error;
 use super::manifest::Manifest;
 use crate::tool::schema;
 
-/// Returns the settings that a plugin sees: `given` merged over the schema's defaults. A plugin
-/// without `[config]` has no settings, and setting any is an error; otherwise a misspelled plugin
-/// name would go unnoticed. `place` returns the location of a key below `config`.
-pub(super) fn plugin_config(
+/// Returns the settings that a plugin sees: `given` merged over the schema's defaults. For a plugin
+/// without `[config]`, every setting is an error; otherwise a misspelled plugin name would go
+/// unnoticed. `place` returns the location of a key below `config`.
+pub(super) fn effective_plugin_config(
     manifest: &Manifest,
     given: &toml::Table,
     place: &dyn Fn(&[&str]) -> Option<String>,
@@ -21,8 +21,8 @@ pub(super) fn plugin_config(
             path if path.is_empty() => message,
             path => format!("`{path}`: {message}"),
         };
-        // The key itself may be missing, or be an element of a list; then use the location of the
-        // enclosing table.
+        // If the key is missing or is an element of a list, it has no location: use the location of
+        // the enclosing table.
         let places = (0..=path.len()).rev().find_map(|n| place(path.get(..n)?));
         Error::Config {
             message,
@@ -36,10 +36,10 @@ pub(super) fn plugin_config(
             _ => Err(refuse(&[], "the plugin takes no settings".to_owned())),
         };
     };
-    let schema = object_schema(declared);
+    let schema = complete_schema(declared);
     let mut config = given;
     fill_defaults(&schema, &mut config);
-    match schema::misfit(&schema, &config) {
+    match schema::find_first_fault(&schema, &config) {
         Ok(None) => Ok(config),
         Ok(Some(misfit)) => Err(refuse(&misfit.keys, misfit.message)),
         Err(e) => Err(refuse(
@@ -49,9 +49,9 @@ pub(super) fn plugin_config(
     }
 }
 
-/// Returns the schema with the parts that `[config]` may omit: that it is an object and that
-/// unknown keys are errors.
-fn object_schema(declared: &Value) -> Value {
+/// Adds the parts that the schema in `[config]` may omit: `"type": "object"`, and that unknown keys
+/// are errors.
+fn complete_schema(declared: &Value) -> Value {
     let mut schema = declared.clone();
     if let Value::Object(map) = &mut schema {
         map.entry("type").or_insert_with(|| Value::from("object"));
@@ -79,7 +79,7 @@ fn fill_defaults(schema: &Value, value: &mut Value) {
 
 /// Lists a plugin's settings in the order of its manifest: name, effective value, and whether the
 /// value is the default.
-pub(super) fn listed_settings(
+pub(super) fn list_settings(
     manifest: &Manifest,
     config: &Value,
 ) -> Vec<(String, Option<Value>, bool)> {

@@ -1,4 +1,4 @@
-//! Plugin sets with which a session may be opened. All checks of guards are made here.
+//! Plugin sets with which a session may be opened, because all guards run.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use super::load::PluginSet;
 /// A set of plugins in which every guard runs: those that a policy requires, and those that the
 /// operator relies on.
 ///
-/// Only [`check`](Self::check) makes one, and only a startable set can be opened, so no session
-/// starts without its guards.
+/// Only [`check`](Self::check) creates a startable set, and only a startable set can be opened, so
+/// no session starts without its guards.
 #[derive(Clone, Debug)]
 pub struct StartableSet<S = Arc<PluginSet>>(S);
 
@@ -21,14 +21,14 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
     /// A policy requires a plugin that does not run, or the operator relies on one. The error says
     /// why it does not run, and how to continue without it.
     pub fn check(set: S) -> Result<Self, Error> {
-        set.check_required()?;
-        set.check_relied()?;
+        set.check_required_plugins()?;
+        set.check_relied_on_plugins()?;
         Ok(Self(set))
     }
 }
 
 impl StartableSet {
-    /// Returns the shared set.
+    /// Returns the set of plugins, which clones share.
     #[must_use]
     pub fn shared(&self) -> &Arc<PluginSet> {
         &self.0

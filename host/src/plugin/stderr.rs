@@ -1,5 +1,5 @@
-//! Captures a guest's standard error. Writes always succeed; the last bytes are kept for the
-//! message of a panic.
+//! Captures a guest's standard error. Writes always succeed; the last bytes are stored, because
+//! they contain the message of a panic.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,7 +15,7 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 use crate::lock::lock;
 
-/// Number of bytes that a guest may write in one call.
+/// Number of bytes that a guest may write in one call of the stream's `write`.
 const PERMIT_BYTES: usize = 64 << 10;
 
 /// The last bytes that a guest wrote to standard error. The stream must never close when the buffer
@@ -23,7 +23,8 @@ const PERMIT_BYTES: usize = 64 << 10;
 #[derive(Clone)]
 pub(super) struct StderrTail {
     kept: Arc<Mutex<VecDeque<u8>>>,
-    /// Whether the buffer is not empty. Most guests never write, and this is checked at every call.
+    /// Whether the buffer contains output. A separate flag, because every call checks it and most
+    /// guests never write.
     is_dirty: Arc<AtomicBool>,
     capacity: usize,
 }
@@ -37,9 +38,9 @@ impl StderrTail {
         }
     }
 
-    /// Returns the kept output as text. If output was dropped, the text starts after the first
-    /// whitespace, because half a word may be half a secret that no rule recognizes; without
-    /// whitespace it is empty.
+    /// Returns the stored output as text. If the buffer is full, the text starts after the first
+    /// whitespace, because a truncated word may be part of a secret that no rule recognizes;
+    /// without whitespace the text is empty.
     pub(super) fn text(&self) -> String {
         let mut bytes: Vec<u8> = lock(&self.kept).iter().copied().collect();
         if bytes.len() == self.capacity {
@@ -49,8 +50,8 @@ impl StderrTail {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Whether something was written since the last clear.
-    pub(super) fn is_dirty(&self) -> bool {
+    /// Whether the guest has written output since [`clear_tail`](Self::clear_tail).
+    pub(super) fn has_output_since_clear(&self) -> bool {
         self.is_dirty.load(Ordering::Acquire)
     }
 
@@ -129,7 +130,7 @@ impl AsyncWrite for StderrTail {
 
 /// Returns the location and the message of a Rust panic, with the output before it. The trap itself
 /// contains neither.
-pub(super) fn panic_place(printed: &str) -> Option<String> {
+pub(super) fn find_panic_message(printed: &str) -> Option<String> {
     let (before, panic) = printed.split_once("' ")?;
     let (before, _) = before.rsplit_once("thread '")?;
     let (_, panic) = panic.split_once("panicked at ")?;
@@ -157,7 +158,11 @@ mod tests {
             ("isn' t", None),
             ("", None),
         ] {
-            assert_eq!(panic_place(printed).as_deref(), expected, "{printed}");
+            assert_eq!(
+                find_panic_message(printed).as_deref(),
+                expected,
+                "{printed}"
+            );
         }
     }
 

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::discover::Found;
-use crate::disk::{private_folder, replace_private};
+use super::discover::FoundPlugin;
+use crate::disk::{create_private_folder, replace_private_file};
 use crate::grant::Trust;
 use crate::lock::lock;
 use crate::point::handle::HandleError;
@@ -30,12 +30,12 @@ pub const MAX_TOTAL_BYTES: u64 = 64 << 20;
 /// Maximum number of keys in a plugin's store.
 const MAX_KEYS: usize = 10_000;
 
-/// Time for which a count of the used space stays valid while the store is more than half full.
-/// Other processes may write to the same store, and their keys count too.
+/// Time for which a measurement of the used space stays valid while the store is more than half
+/// full. It must be repeated because other processes may write to the same store.
 const FULL_COUNT_HOLDS: Duration = Duration::from_secs(1);
 
-/// Time for which a count stays valid while the store is at most half full. A count reads the
-/// metadata of every file in the store.
+/// Time for which a measurement of the used space stays valid while the store is at most half full.
+/// It is long because a measurement reads the metadata of every file.
 const COUNT_HOLDS: Duration = Duration::from_secs(60);
 
 /// Key-value store of one plugin.
@@ -43,23 +43,23 @@ const COUNT_HOLDS: Duration = Duration::from_secs(60);
 pub struct PluginStore {
     folder: PathBuf,
     is_closed: bool,
-    taken: Arc<Mutex<Option<SpaceInUse>>>,
-    /// Keys that were already read from files, by file name. They never become stale: a file name
-    /// is a hash of the key.
+    taken: Arc<Mutex<Option<StoreSpaceInUse>>>,
+    /// Keys that were already read from files, by file name. A cached key never becomes stale,
+    /// because a file name is a hash of the key.
     known: Arc<Mutex<HashMap<OsString, String>>>,
 }
 
-/// Space in use, from the last count and the changes made by this process since.
+/// Space in use, from the last measurement and the later changes of this process.
 #[derive(Debug)]
-struct SpaceInUse {
+struct StoreSpaceInUse {
     counted: Instant,
     /// Size of each file, in bytes.
     sizes: HashMap<PathBuf, u64>,
     total: u64,
 }
 
-impl SpaceInUse {
-    fn count_folder(folder: &Path) -> io::Result<Self> {
+impl StoreSpaceInUse {
+    fn measure_folder(folder: &Path) -> io::Result<Self> {
         let mut sizes = HashMap::new();
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
@@ -72,8 +72,8 @@ impl SpaceInUse {
         })
     }
 
-    /// Whether the count is too old to be used.
-    fn is_old(&self) -> bool {
+    /// Whether the measurement is too old to be used.
+    fn is_measurement_outdated(&self) -> bool {
         let is_half_full = self.total > MAX_TOTAL_BYTES / 2 || self.sizes.len() > MAX_KEYS / 2;
         let holds = if is_half_full {
             FULL_COUNT_HOLDS
@@ -83,7 +83,7 @@ impl SpaceInUse {
         self.counted.elapsed() >= holds
     }
 
-    fn put_file(&mut self, path: PathBuf, size: u64) {
+    fn set_file_size(&mut self, path: PathBuf, size: u64) {
         let old = self.sizes.insert(path, size).unwrap_or(0);
         self.total = self.total.saturating_sub(old) + size;
     }
@@ -95,15 +95,16 @@ impl SpaceInUse {
 }
 
 fn store_error(error: &io::Error) -> HandleError {
-    HandleError::Failed(format!("the plugin's store: {error}"))
+    HandleError::Failed(format!("cannot access the plugin's store: {error}"))
 }
 
 /// Returns the plugin's own directory under `data`. For project and command-line plugins, whose
 /// names are not verified, the directory name includes a hash of the plugin's location: otherwise a
-/// plugin could inherit the data of another plugin with the same name. The same holds for a plugin
-/// whose folder is a symlink, because its target can be replaced by another plugin.
+/// plugin could inherit the data of another plugin with the same name. The name also includes the
+/// hash if the plugin's folder is a symlink, because the link's target can be replaced by another
+/// plugin.
 #[must_use]
-pub fn own_folder(data: &Path, plugin: &str, found: &Found) -> PathBuf {
+pub fn plugin_own_folder(data: &Path, plugin: &str, found: &FoundPlugin) -> PathBuf {
     let is_link = fs::symlink_metadata(&found.folder).is_ok_and(|about| about.is_symlink());
     if found.trust <= Trust::User && !is_link {
         return data.join(plugin);
@@ -115,7 +116,8 @@ pub fn own_folder(data: &Path, plugin: &str, found: &Found) -> PathBuf {
     data.join(format!("{plugin}@{}", &hash[..16]))
 }
 
-/// Returns the directory that a plugin sees as `data`, inside its [own directory](own_folder).
+/// Returns the directory that a plugin sees as `data`, inside its
+/// [own directory](plugin_own_folder).
 #[must_use]
 pub fn data_folder(own: &Path) -> PathBuf {
     own.join("files")
@@ -146,12 +148,12 @@ impl PluginStore {
 
     /// Makes the store read-only, for a plugin that runs only to list its tools.
     #[must_use]
-    pub fn closed(self) -> Self {
+    pub fn into_read_only(self) -> Self {
         let is_closed = true;
         Self { is_closed, ..self }
     }
 
-    fn check_open(&self) -> Result<(), HandleError> {
+    fn check_writable(&self) -> Result<(), HandleError> {
         if self.is_closed {
             let why = "values cannot be stored while the plugin only lists its tools";
             return Err(HandleError::Denied(why.to_owned()));
@@ -168,7 +170,7 @@ impl PluginStore {
     /// Returns the value of a key, if set.
     pub fn get(&self, key: &str) -> Result<Option<String>, HandleError> {
         check_key(key)?;
-        match fs::read_to_string(self.key_path(key)) {
+        match fs::read_to_string(self.value_file_path(key)) {
             Ok(text) => Ok(text.split_once('\n').map(|(_, value)| value.to_owned())),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(store_error(&e)),
@@ -178,19 +180,19 @@ impl PluginStore {
     /// Sets a key atomically.
     pub fn set(&self, key: &str, value: &str) -> Result<(), HandleError> {
         check_key(key)?;
-        self.check_open()?;
+        self.check_writable()?;
         if value.len() > MAX_VALUE_BYTES {
             return Err(HandleError::Limit(format!(
                 "the value has {} bytes, at most {MAX_VALUE_BYTES} are allowed",
                 value.len()
             )));
         }
-        private_folder(&self.folder).map_err(|e| store_error(&e))?;
-        let path = self.key_path(key);
+        create_private_folder(&self.folder).map_err(|e| store_error(&e))?;
+        let path = self.value_file_path(key);
         let mut taken = lock(&self.taken);
         let now = match taken.take() {
-            Some(taken) if !taken.is_old() => taken,
-            _ => SpaceInUse::count_folder(&self.folder).map_err(|e| store_error(&e))?,
+            Some(taken) if !taken.is_measurement_outdated() => taken,
+            _ => StoreSpaceInUse::measure_folder(&self.folder).map_err(|e| store_error(&e))?,
         };
         let now = taken.insert(now);
         let old = now.sizes.get(&path).copied();
@@ -202,16 +204,16 @@ impl PluginStore {
             )));
         }
         let content = format!("{}\n{value}", serde_json::Value::from(key));
-        replace_private(&path, content.as_bytes()).map_err(|e| store_error(&e))?;
-        now.put_file(path, content.len() as u64);
+        replace_private_file(&path, content.as_bytes()).map_err(|e| store_error(&e))?;
+        now.set_file_size(path, content.len() as u64);
         Ok(())
     }
 
     /// Removes a key; does nothing if the key is not set.
     pub fn remove(&self, key: &str) -> Result<(), HandleError> {
         check_key(key)?;
-        self.check_open()?;
-        let path = self.key_path(key);
+        self.check_writable()?;
+        let path = self.value_file_path(key);
         match fs::remove_file(&path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(store_error(&e)),
             _ => {}
@@ -232,7 +234,7 @@ impl PluginStore {
         };
         let names: Vec<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
         let mut known = lock(&self.known);
-        // Other processes may have removed files.
+        // Forget keys of files that other processes have removed.
         if known.len() > names.len() {
             let present: HashSet<&OsString> = names.iter().collect();
             known.retain(|name, _| present.contains(name));
@@ -241,7 +243,7 @@ impl PluginStore {
         for name in names {
             let key = match known.entry(name) {
                 Entry::Occupied(own) => own.into_mut(),
-                Entry::Vacant(free) => match key_of(&self.folder, free.key()) {
+                Entry::Vacant(free) => match read_key_of_file(&self.folder, free.key()) {
                     Some(key) => free.insert(key),
                     None => continue,
                 },
@@ -254,7 +256,7 @@ impl PluginStore {
         Ok(keys)
     }
 
-    fn key_path(&self, key: &str) -> PathBuf {
+    fn value_file_path(&self, key: &str) -> PathBuf {
         self.folder.join(file_name(key))
     }
 }
@@ -265,7 +267,7 @@ fn file_name(key: &str) -> String {
 
 /// Reads the key from the first line of a file. Returns `None` if the file name is not the hash of
 /// that key, as with the temporary file of a process that was killed while it wrote.
-fn key_of(folder: &Path, name: &OsStr) -> Option<String> {
+fn read_key_of_file(folder: &Path, name: &OsStr) -> Option<String> {
     let file = fs::File::open(folder.join(name)).ok()?;
     let mut line = String::new();
     io::BufReader::new(file).read_line(&mut line).ok()?;
@@ -312,7 +314,7 @@ mod tests {
         let link = at("link");
         let place = |folder: &Path, trust| {
             let folder = folder.to_owned();
-            own_folder(Path::new("/data"), "memo", &Found { trust, folder })
+            plugin_own_folder(Path::new("/data"), "memo", &FoundPlugin { trust, folder })
         };
         for trust in [Trust::User, Trust::Local] {
             let places = ["one", "other"].map(|target| {
@@ -330,7 +332,7 @@ mod tests {
     fn one_that_is_closed_can_be_read_and_stays_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let store = PluginStore::new(folder.path().join("store"));
-        let closed = store.clone().closed();
+        let closed = store.clone().into_read_only();
         assert!(matches!(closed.set("a", "1"), Err(HandleError::Denied(_))));
         assert!(!folder.path().join("store").exists());
         store.set("a", "1").unwrap();

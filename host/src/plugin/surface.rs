@@ -9,9 +9,10 @@ use super::contract;
 use super::contract::stamp::{self, Stamp};
 use super::{Error, foreign};
 
-/// Names of a component's outermost imports and exports, and other facts from its sections.
+/// Imports and exports of a component, without those of nested components, and other facts from its
+/// sections.
 #[derive(Clone, Debug, Default)]
-pub struct Surface {
+pub struct ComponentSurface {
     /// Imported interfaces, as the component spells them.
     pub imports: Vec<String>,
     /// Exported interfaces, as the component spells them.
@@ -24,14 +25,14 @@ pub struct Surface {
     pub stamp: Option<Stamp>,
 }
 
-impl Surface {
+impl ComponentSurface {
     /// Reads a component. `path` is only used in messages.
     ///
     /// # Errors
     /// The bytes are not a component, or the component needs a version of the contract that this
     /// host does not support.
     pub fn read(path: &Path, bytes: &[u8]) -> Result<Self, Error> {
-        foreign::check_foreign(path, bytes)?;
+        foreign::check_component_header(path, bytes)?;
         let mut surface = Self {
             bytes: bytes.len() as u64,
             ..Self::default()
@@ -61,12 +62,12 @@ impl Surface {
                 _ => {}
             }
         }
-        surface.stamp = stamp::read_stamp(bytes)?;
+        surface.stamp = stamp::check_contract_stamps(bytes)?;
         Ok(surface)
     }
 
     /// Whether the component imports an interface of the contract, given by its short name
-    /// (`files`), or any interface of a foreign package (`wasi:http`).
+    /// (`files`), or any interface of another package (`wasi:http`).
     #[must_use]
     pub fn has_import(&self, name: &str) -> bool {
         let is_it = |import: &String| match contract::split_interface(import) {
@@ -78,7 +79,7 @@ impl Surface {
 
     /// Returns the names of the contract's interfaces that the component exports, without package
     /// and version.
-    pub fn own_exports(&self) -> impl Iterator<Item = &str> {
+    pub fn contract_exports(&self) -> impl Iterator<Item = &str> {
         let exports = self.exports.iter();
         exports.filter_map(|export| Some(contract::split_interface(export)?.0))
     }

@@ -23,7 +23,7 @@ use crate::json;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::deadline::with_deadline;
 use crate::point::failure::Failure;
-use crate::secret::Scanner;
+use crate::secret::SecretScanner;
 use crate::tool::registry::{MAX_DESCRIPTION_BYTES, MAX_TOOLS_PER_PLUGIN, is_tool_name};
 use crate::tool::{CallRepetition, FileTracking, Tool, ToolCtx, ToolOutput, schema};
 
@@ -53,7 +53,7 @@ pub struct ToolCollision {
 impl ToolCollision {
     /// Whether one of the two tools belongs to this plugin.
     #[must_use]
-    pub fn is_about(&self, plugin: &str) -> bool {
+    pub fn involves_plugin(&self, plugin: &str) -> bool {
         self.plugin == plugin || self.taken_by.as_deref() == Some(plugin)
     }
 }
@@ -76,8 +76,8 @@ impl std::fmt::Display for ToolCollision {
 }
 
 impl PluginSet {
-    /// Finds the tools that a session does not offer because of a name collision. Earlier plugins
-    /// win, in the order of the session: by trust, then by name.
+    /// Lists the tools that a session does not offer because another tool has the same name. The
+    /// tool of the first plugin is offered; plugins are ordered by trust, then by name.
     #[must_use]
     pub fn tool_collisions(&self) -> Vec<ToolCollision> {
         let mut plugins: Vec<&LoadedPlugin> = self.plugins.iter().map(|plugin| &**plugin).collect();
@@ -115,8 +115,8 @@ pub(super) struct WasmTool {
     pub(super) repetition: CallRepetition,
 }
 
-/// Deadline of a plugin's tool if the manifest sets none. Guests only compute; they do not wait for
-/// a build, as a shell command may.
+/// Deadline of a plugin's tool if the manifest sets none. Guests only compute and need no longer
+/// deadline, unlike a shell command that waits for a build.
 const TOOL_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Maximum deadline that a manifest may set for its tools.
@@ -176,32 +176,32 @@ impl WasmTool {
         let arguments = (self.spec.name.clone(), arguments.to_string());
         let called = self.slot.call_guest(&ctx.caller, "tools", find, arguments);
         let (answer,) = called.await?;
-        let sanitizer = CallSanitizer::new(self.slot.backing(), &ctx.caller, "tool");
+        let sanitizer = CallSanitizer::new(self.slot.shared_state(), &ctx.caller, "tool");
         Ok(match answer {
             Ok(answer) => convert::convert_answer(answer, sanitizer),
-            Err(error) => ToolOutput::error(convert::guest_error(error, sanitizer)),
+            Err(error) => ToolOutput::error(convert::describe_guest_error(error, sanitizer)),
         })
     }
 }
 
-/// Asks an instance for its tools. Raises each tool's effect class to the minimum that the
-/// manifest's side effects imply: a tool of a plugin that may write files is not read-only just
-/// because it says so.
+/// Calls the plugin instance to list its tools. Raises each tool's effect class to the minimum that
+/// the manifest's side effects imply: a tool of a plugin that may write files is not read-only,
+/// even if the plugin declares it so.
 pub(super) async fn list_tools(
     manifest: &Manifest,
     mut busy: BusyInstance<'_>,
 ) -> Result<Vec<ToolSpec>, Error> {
     let start = |failure: Failure| Error::Start {
-        message: format!("asked for its tools, {failure}"),
+        message: format!("when the host asked for its tools, {failure}"),
     };
     let instance = &mut busy.instance;
     let Some(tools) = instance.functions.tools.as_ref() else {
         return Ok(Vec::new());
     };
     let result = tools.list.call_async(&mut instance.store, ()).await;
-    let floor = effect_floor(manifest);
+    let floor = min_effect_class(manifest);
     let mut specs: Vec<ToolSpec> = Vec::new();
-    let (listed,) = busy.settle_call(result).map_err(start)?;
+    let (listed,) = busy.finish_guest_call(result).map_err(start)?;
     for tool in listed {
         let refuse = |why: String| Error::Tool {
             tool: crate::text::clean_line(&tool.name, 64),
@@ -209,7 +209,7 @@ pub(super) async fn list_tools(
         };
         if specs.len() >= MAX_TOOLS_PER_PLUGIN {
             return Err(refuse(format!(
-                "a plugin may have {MAX_TOOLS_PER_PLUGIN} tools, and this one lists more"
+                "a plugin may have at most {MAX_TOOLS_PER_PLUGIN} tools, but this plugin lists more"
             )));
         }
         if tool.description.len() > MAX_DESCRIPTION_BYTES {
@@ -223,10 +223,10 @@ pub(super) async fn list_tools(
                 "a name is made of 1 to 64 of a-z, A-Z, 0-9, `_` and `-`".to_owned(),
             ));
         }
-        // Tool descriptions are sent with every request and come from the author, so a secret in
-        // them is not a leak to mask: the author must remove it.
+        // Refuse a secret in a tool description instead of masking it: the description comes from
+        // the author, who must remove the secret.
         for text in [&tool.description, &tool.parameters] {
-            if let Some(finding) = Scanner::shared().scan(text).first() {
+            if let Some(finding) = SecretScanner::shared().scan(text).first() {
                 return Err(refuse(format!(
                     "its description or schema contains what looks like a secret ({})",
                     finding.rule
@@ -240,16 +240,16 @@ pub(super) async fn list_tools(
             name: tool.name,
             description: tool.description,
             parameters,
-            effect_class: convert::effect_class_from(tool.effect_class).max(floor),
+            effect_class: convert::convert_effect_class(tool.effect_class).max(floor),
             plugin: Some(manifest.name.clone()),
         });
     }
-    check_declared(manifest, &specs)?;
+    check_declared_tools(manifest, &specs)?;
     Ok(specs)
 }
 
 /// Checks that the component lists every tool that `[tools]` in the manifest names.
-fn check_declared(manifest: &Manifest, specs: &[ToolSpec]) -> Result<(), Error> {
+fn check_declared_tools(manifest: &Manifest, specs: &[ToolSpec]) -> Result<(), Error> {
     let is_listed = |name: &String| specs.iter().any(|spec| spec.name == *name);
     for (tool, options) in &manifest.tools {
         let named = std::iter::once(tool).chain(&options.check);
@@ -257,7 +257,7 @@ fn check_declared(manifest: &Manifest, specs: &[ToolSpec]) -> Result<(), Error> 
             return Err(Error::Tool {
                 tool: tool.clone(),
                 why: format!(
-                    "[tools.{tool}] of the manifest is about the tool `{missing}`, which the component does not list"
+                    "[tools.{tool}] of the manifest names the tool `{missing}`, which the component does not list"
                 ),
             });
         }
@@ -278,14 +278,18 @@ pub(super) fn call_repetition(manifest: &Manifest, tool: &str) -> CallRepetition
 }
 
 /// Describes the permissions of a plugin, for approval questions about its tools.
-pub(super) fn tool_rights(granted: &Granted, has_hooks: bool) -> Arc<[String]> {
-    let each = granted.capabilities().iter().map(grant::in_words);
-    each.chain(grant::combined(granted, has_hooks)).collect()
+pub(super) fn describe_tool_rights(granted: &Granted, has_hooks: bool) -> Arc<[String]> {
+    let each = granted
+        .capabilities()
+        .iter()
+        .map(grant::describe_capability);
+    each.chain(grant::combined_risk(granted, has_hooks))
+        .collect()
 }
 
 /// Returns the method by which the host detects which files a plugin changes. A snapshot of the
 /// workspace is needed only if the plugin may write there.
-pub(super) fn tool_tracking(granted: &Granted) -> FileTracking {
+pub(super) fn tool_file_tracking(granted: &Granted) -> FileTracking {
     let folders = granted.folders();
     let mut folders = folders.iter();
     match folders.any(|(access, folder)| *access != Access::Read && folder.root != Root::Data) {
@@ -295,7 +299,7 @@ pub(super) fn tool_tracking(granted: &Granted) -> FileTracking {
 }
 
 /// Returns the minimum effect class of a tool of the plugin.
-pub(super) fn effect_floor(manifest: &Manifest) -> EffectClass {
+pub(super) fn min_effect_class(manifest: &Manifest) -> EffectClass {
     let writes = manifest.filesystem.as_ref().is_some_and(|filesystem| {
         filesystem
             .write

@@ -17,17 +17,17 @@ const ENDLESS: &[u8] = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x08\x
 /// Smallest valid component.
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// Time after which the endless loop counts as not stopped: a hundred ticks of the epoch.
+/// Time after which the test fails because the loop was not stopped: a hundred ticks of the epoch.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Starts the engine, runs an endless loop, and returns the time until the engine stopped the loop.
-pub fn stops_endless_loop() -> Result<Duration, Error> {
+pub fn time_until_loop_is_stopped() -> Result<Duration, Error> {
     let failed = |message: String| Error::Start { message };
     let engine = engine()?;
     let module = Module::from_binary(&engine, ENDLESS).map_err(|e| failed(format!("{e:#}")))?;
     let (done, outcome) = mpsc::channel();
     let started = Instant::now();
-    // Run on a thread of its own, which can be abandoned if the engine does not stop the loop.
+    // Run on a separate thread, which can be abandoned if the engine does not stop the loop.
     std::thread::Builder::new()
         .name("endless".to_owned())
         .spawn(move || {
@@ -36,7 +36,7 @@ pub fn stops_endless_loop() -> Result<Duration, Error> {
             let trap = Instance::new(&mut store, &module, &[])
                 .err()
                 .and_then(|error| error.downcast_ref::<Trap>().copied());
-            // After the timeout the receiver is gone.
+            // After the timeout the receiver is dropped, and sending fails.
             let _ = done.send(trap);
         })
         .map_err(|e| failed(e.to_string()))?;
@@ -50,9 +50,9 @@ pub fn stops_endless_loop() -> Result<Duration, Error> {
     }
 }
 
-/// Compiles the smallest component in the same way as a plugin. Returns the duration, and the
+/// Compiles the smallest valid component in the same way as a plugin. Returns the duration, and the
 /// reason why the compile process was not sandboxed, if it was not.
-pub async fn try_compile(
+pub async fn try_compile_component(
     compiler: &Compiler,
     cache: &Path,
 ) -> Result<(Duration, Option<String>), Error> {
@@ -69,7 +69,7 @@ pub async fn try_compile(
 }
 
 /// Opens the cache of native code, which creates its private directory and its key.
-pub fn opens_cache(folder: &Path, key: &Path) -> Result<(), Error> {
+pub fn check_cache_folder(folder: &Path, key: &Path) -> Result<(), Error> {
     CompileCache::open_cache(folder, key)?;
     // Create and remove a file: otherwise a read-only cache would be noticed only when it is
     // needed.

@@ -1,10 +1,10 @@
-//! Loops of plugins that control the order of a turn (`wit/agent-loop.wit`, `wit/agent-turn.wit`):
-//! [`AgentLoop`] is the interface for the agent, and [`TurnPrimitives`] is the interface for the
-//! loop.
+//! Agent loops of plugins, which control the steps of a turn (`wit/agent-loop.wit`,
+//! `wit/agent-turn.wit`): [`AgentLoop`] is the interface for the agent, and [`TurnPrimitives`] is
+//! the interface for the loop.
 //!
 //! The loop sends each primitive to the turn, which executes it in its own task and sends the
-//! answer back. So the loop needs no access to the turn itself. The module must not know the effect
-//! of a primitive. Start from [`AgentLoop`].
+//! answer back. So the loop needs no access to the turn itself. The module must not depend on the
+//! effect of a primitive. Start from [`AgentLoop`].
 
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
@@ -15,17 +15,17 @@ use super::handle::HandleError;
 use super::payload::Decision;
 use crate::message::{ToolCall, Usage};
 
-/// Maximum number of primitives between two requests to the model. The limit of steps bounds the
-/// number of requests; without this limit, a loop could run forever between two of them.
+/// Maximum number of primitives between two requests to the model. The step limit bounds the number
+/// of requests; without this constant, a loop could run forever between two requests.
 pub const MAX_PRIMITIVES: u32 = 64;
 
-/// Maximum number of answers that a turn keeps outside the conversation.
+/// Maximum number of model answers that a turn stores outside the conversation.
 pub const MAX_CANDIDATES: usize = 16;
 
-/// Maximum size of a text that a loop adds, in bytes.
+/// Maximum size in bytes of a text that an agent loop adds to the conversation.
 pub const MAX_ADDED_BYTES: usize = 256 << 10;
 
-/// Checks the size of a text that a loop adds, in bytes.
+/// Checks the size of a text that an agent loop adds to the conversation.
 ///
 /// # Errors
 /// The text is longer than [`MAX_ADDED_BYTES`].
@@ -38,13 +38,13 @@ pub fn check_added_size(what: &str, n_bytes: usize) -> Result<(), HandleError> {
     )))
 }
 
-/// Loop of a plugin that controls the order of a turn.
+/// Agent loop of a plugin, which controls the steps of a turn.
 pub trait AgentLoop: Send + Sync {
     /// Returns the name of the loop's plugin.
     fn plugin(&self) -> &str;
 
-    /// Runs a turn by requesting primitives through `turn`. Dropping the future ends the loop; the
-    /// loop holds no state that the turn needs.
+    /// Runs a turn by requesting primitives through `turn`. Dropping the future ends the loop. The
+    /// turn needs no state of the loop.
     ///
     /// # Errors
     /// The loop failed, trapped, or computed longer than its deadline.
@@ -61,21 +61,22 @@ pub type PrimitiveReply<T> = oneshot::Sender<Result<T, HandleError>>;
 /// Operation of a turn that a loop requests, with the channel for the answer.
 #[derive(Debug)]
 pub enum TurnPrimitive {
-    /// Tells whether the turn continues one that was interrupted.
+    /// Query whether the turn continues an interrupted turn.
     IsResumed(PrimitiveReply<bool>),
-    /// Takes the input of the turn; later calls take what the user said since.
+    /// Takes the input of the turn. Later calls take the messages that the user sent since the last
+    /// call.
     TakeInput(PrimitiveReply<Option<TakenInput>>),
     /// Builds the system prompt.
     BuildPrompt(PrimitiveReply<()>),
-    /// Asks the model.
-    Request(AnswerOrder, PrimitiveReply<TurnAnswer>),
-    /// Adds an answer that was kept outside the conversation to the conversation.
+    /// Sends a request to the model.
+    Request(LoopModelRequest, PrimitiveReply<TurnAnswer>),
+    /// Adds to the conversation an answer that the turn had stored outside of it.
     Accept(u32, PrimitiveReply<()>),
     /// Runs the tool calls of the last answer.
     RunCalls(PrimitiveReply<Vec<CallReport>>),
     /// Adds a message of the plugin to the conversation.
     Inject(String, PrimitiveReply<()>),
-    /// Judges the last answer, and returns the reason for another step if one is needed.
+    /// Checks the last answer, and returns the reason for another step if one is needed.
     Reflect(PrimitiveReply<Option<String>>),
     /// Outputs the last answer and ends the turn, unless another step is needed.
     Finish(PrimitiveReply<TurnFinish>),
@@ -102,22 +103,22 @@ impl TurnPrimitive {
 /// Input that a turn has taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TakenInput {
-    /// Text as changed by hooks; empty if hooks dropped it and added messages of their own.
+    /// Text as changed by hooks; empty if hooks removed the text and added other messages.
     pub text: String,
     /// Assessment of the turn's first input.
     pub decision: Decision,
 }
 
-/// Request to the model that a loop orders.
+/// Request to the model that an agent loop asks the turn to send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AnswerOrder {
-    /// Model to ask; `None` selects the model of the turn.
+pub struct LoopModelRequest {
+    /// Model that gets the request; `None` selects the model of the turn.
     pub model: Option<String>,
     /// Name of the preset that selects the tools; `None` keeps all tools of the turn.
     pub preset: Option<String>,
     /// Message of the plugin for this request only.
     pub note: Option<String>,
-    /// Whether the answer is kept outside the conversation.
+    /// Whether the turn stores the answer outside the conversation.
     pub is_aside: bool,
 }
 
@@ -126,13 +127,13 @@ pub struct AnswerOrder {
 pub struct TurnAnswer {
     /// Number of the answer, unique within the turn.
     pub id: u32,
-    /// Model that was asked.
+    /// Model that gave the answer.
     pub model: String,
     /// Text of the answer, as changed by hooks.
     pub text: String,
     /// Tool calls in the answer.
     pub calls: Vec<ToolCall>,
-    /// Whether the answer was cut off, so that none of its calls run.
+    /// Whether the answer is incomplete, so that none of its calls run.
     pub is_cut: bool,
     /// Tokens that the request used.
     pub usage: Usage,
@@ -169,11 +170,11 @@ impl TurnPrimitives {
         (Self(sender), receiver)
     }
 
-    /// Requests a primitive, and waits until the turn has executed it.
+    /// Requests a primitive from the turn, and returns the answer when the turn has executed it.
     ///
     /// # Errors
     /// The turn refused the primitive, or is over.
-    pub async fn ask<T>(
+    pub async fn request_primitive<T>(
         &self,
         primitive: impl FnOnce(PrimitiveReply<T>) -> TurnPrimitive,
     ) -> Result<T, HandleError> {

@@ -1,8 +1,9 @@
-//! Caller of a hook or a tool: the context that guests can ask for, and the chain of plugins that
+//! Caller of a hook or a tool: the context that guests can query, and the chain of plugins that
 //! caused the call.
 //!
-//! Guests see [`CallContext`] only. The call chain stays in the host; dispatch uses it so that a
-//! plugin's hooks do not fire on calls that the plugin itself causes. Start from [`Caller`].
+//! Guests see only [`CallContext`]. The call chain is not passed to guests; the dispatcher uses it
+//! so that a plugin's hooks are not called for calls that the plugin itself causes. Start from
+//! [`Caller`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ pub struct CallContext {
     pub skill: Option<Arc<str>>,
 }
 
-/// Maximum depth of plugins calling plugins.
+/// Maximum length of a chain of plugins that call each other.
 pub const MAX_NESTING: usize = 4;
 
 /// Context of a call, and the plugins whose code caused it.
@@ -48,16 +49,16 @@ pub const MAX_NESTING: usize = 4;
 /// hook of plugin `b` judges that call, the call chain seen by `b` is `["a"]`.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
-    /// Context that guests may ask for.
+    /// Context of the call, which guests may query.
     pub context: CallContext,
-    /// Names of the plugins whose code led to this call, outermost first. Their hooks do not fire,
-    /// except as described in [`Caller::passes_over`].
+    /// Names of the plugins whose code led to this call, outermost first. Their hooks are not
+    /// called, except as described in [`Caller::skips_hooks_of`].
     pub call_chain: Vec<Arc<str>>,
-    /// Point of the running hook; `None` if a tool runs or no hook does. Set anew for each hook and
-    /// tool of a plugin.
+    /// Point of the running hook; `None` if a tool runs or nothing of a plugin runs. The host sets
+    /// it before each call of a hook or tool.
     pub point: Option<Cow<'static, str>>,
-    /// Id of the tool call that is being judged, made or reported. A nested call, which a plugin
-    /// makes, has an id of its own.
+    /// Id of the tool call that hooks judge, that runs, or whose result hooks receive. A tool call
+    /// that a plugin makes during another call has a separate id.
     pub call: Option<Arc<str>>,
 }
 
@@ -71,9 +72,9 @@ impl Caller {
         }
     }
 
-    /// Returns the caller for work that belongs to a tool call.
+    /// Returns this caller for work that belongs to the tool call `id`.
     #[must_use]
-    pub fn for_call(&self, id: &str) -> Self {
+    pub fn for_tool_call(&self, id: &str) -> Self {
         Self {
             call: Some(id.into()),
             point: None,
@@ -95,20 +96,20 @@ impl Caller {
 
     /// Returns this caller with `plugin` appended to its call chain.
     #[must_use]
-    pub fn caused_by(&self, plugin: &Arc<str>) -> Self {
+    pub fn with_calling_plugin(&self, plugin: &Arc<str>) -> Self {
         let mut caller = self.clone();
         caller.call_chain.push(plugin.clone());
         caller
     }
 
-    /// Copies `now` into `self`, without the strings that both already share. This runs at every
-    /// call, and between two calls of a session only some numbers differ.
+    /// Copies `now` into `self`, but not the strings that both already share. The function runs at
+    /// every call, and two successive calls of a session usually differ in a few numbers only.
     pub fn update(&mut self, now: &Self) {
         let (kept, context) = (&mut self.context, &now.context);
-        share_text(&mut kept.session, &context.session);
-        share_text(&mut kept.agent, &context.agent);
-        share_text(&mut kept.workspace, &context.workspace);
-        share_text(&mut kept.model, &context.model);
+        replace_shared_text(&mut kept.session, &context.session);
+        replace_shared_text(&mut kept.agent, &context.agent);
+        replace_shared_text(&mut kept.workspace, &context.workspace);
+        replace_shared_text(&mut kept.model, &context.model);
         kept.turn = context.turn;
         kept.step = context.step;
         kept.depth = context.depth;
@@ -124,11 +125,11 @@ impl Caller {
 
     /// Whether a hook of `plugin` is skipped because the plugin's own code caused the call.
     ///
-    /// Gates are skipped only for direct calls. If a gate were skipped for the whole chain, a guard
-    /// that asks the model or calls a tool would not judge the actions of other plugins that hook
-    /// into that call.
+    /// A gate is skipped only if the plugin caused the call directly. For indirect calls it runs:
+    /// if a guard asks the model, a hook of another plugin may act during that request, and the
+    /// guard must still judge that action.
     #[must_use]
-    pub fn passes_over(&self, plugin: &str, is_gate: bool) -> bool {
+    pub fn skips_hooks_of(&self, plugin: &str, is_gate: bool) -> bool {
         let is_it = |cause: &Arc<str>| &**cause == plugin;
         if is_gate {
             self.call_chain.last().is_some_and(is_it)
@@ -139,7 +140,7 @@ impl Caller {
 }
 
 /// Replaces `kept` with `now` unless both point to the same string.
-fn share_text(kept: &mut Arc<str>, now: &Arc<str>) {
+fn replace_shared_text(kept: &mut Arc<str>, now: &Arc<str>) {
     if !Arc::ptr_eq(kept, now) {
         *kept = now.clone();
     }

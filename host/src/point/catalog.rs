@@ -10,7 +10,7 @@ use super::Point;
 use super::contract::payloads::*;
 use super::dispatch::PointKind;
 use super::failure::OnFailure;
-use super::merge::{Merge, MergeEnv, Merged};
+use super::merge::{MergeEnv, MergeIntoPayload, MergedOutcome};
 use super::outcome::*;
 use super::payload::{
     FinishedCall, PromptContext, ProposedCall, Reflection, Slice, TextDelta, TurnSummary,
@@ -18,8 +18,8 @@ use super::payload::{
 };
 use crate::message::Message;
 
-/// Payload that can be large. It is shared and copied only when it is changed; guests read it in
-/// pieces through a handle (`wit/handles.wit`).
+/// Payload that can be large. It is shared, and copied only when it is changed. Guests read parts
+/// of it through a handle (`wit/handles.wit`).
 type Lent<T> = Arc<T>;
 
 /// Messages of a request.
@@ -37,15 +37,17 @@ pub struct PointRow {
     pub kind: PointKind,
     /// Names of the point in other systems, accepted in `plugin.toml` only.
     pub aliases: &'static [&'static str],
-    /// Short description of the possible outcomes.
+    /// Short description of the outcomes that hooks of the point can return.
     pub returns: &'static str,
-    /// Names of the rights that hooks of the point have; `may` in a manifest can give some up.
+    /// Names of the rights that hooks of the point have. A manifest can limit a hook to some of
+    /// them with `may`.
     pub rights: &'static [&'static str],
 }
 
 impl PointRow {
-    /// Returns the default of `on_failure`, usually the default of the kind. `output-delta` blocks
-    /// by default: text that was shown cannot be withdrawn, so a failed hook must not release it.
+    /// Returns the default of `on_failure`, usually that of the point's kind. `output-delta` blocks
+    /// by default: displayed text cannot be withdrawn, so text must not be displayed if the hook
+    /// fails.
     #[must_use]
     pub fn default_on_failure(&self) -> OnFailure {
         if self.name == OutputDelta::NAME {
@@ -65,7 +67,7 @@ macro_rules! table {
                 kind: PointKind::$kind,
                 aliases: &[$($alias),*],
                 returns: $returns,
-                rights: <$outcome as Merge<$payload>>::RIGHTS,
+                rights: <$outcome as MergeIntoPayload<$payload>>::RIGHTS,
             },)*
         ];
 
@@ -83,7 +85,7 @@ macro_rules! table {
                 fn merge(
                     payload: &mut $payload,
                     outcome: $outcome,
-                    merged: &mut Merged,
+                    merged: &mut MergedOutcome,
                     env: &MergeEnv<'_>,
                 ) -> Result<(), String> {
                     outcome.merge(payload, merged, env)

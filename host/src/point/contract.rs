@@ -1,9 +1,9 @@
-//! Data of hooks as defined by the contract, generated from `wit/payloads.wit` and
-//! `wit/outcomes.wit`.
+//! Payloads and outcomes of hooks as the contract defines them, generated from `wit/payloads.wit`
+//! and `wit/outcomes.wit`.
 //!
-//! A payload that needs more, such as a host-side check or a field hidden from guests, has a type
-//! of the same name in [`super::payload`], and `plugin` converts between the two. This module holds
-//! data only.
+//! A payload that needs additional data in the host, such as a check or a field hidden from guests,
+//! has a type of the same name in [`super::payload`], and `plugin` converts between the two types.
+//! This module holds data only.
 
 use std::borrow::Cow;
 
@@ -24,8 +24,8 @@ mod generated {
 
 pub use generated::rind::plugin::{outcomes, payloads, types};
 
-/// Gives enums of the contract their names in events and session entries. The doc comments below
-/// become part of the JSON Schema of the events.
+/// Implements serialization for enums of the contract, with their names in events and session
+/// entries. The doc comments below become part of the JSON Schema of the events.
 macro_rules! named {
     ($($(#[$doc:meta])* $module:ident::$name:ident { $($(#[$case_doc:meta])* $case:ident,)* })*) => {$(
         const _: () = {

@@ -1,13 +1,13 @@
 //! Deadline of one plugin call. The clock stops while the call waits for another call of the same
 //! plugin, or for the user.
 //!
-//! A plugin answers one call after the other. The time that a call waits for its turn is not the
-//! plugin's fault, so it does not count towards the deadline; it is bounded by [`MAX_WAIT`]
-//! instead. The code that hands out instances wraps that wait in [`wait_for_turn`], and calls
-//! [`note_holding`] once a call has an instance. If that call then waits for the user, `MAX_WAIT`
-//! of the calls queued after it is suspended too.
+//! A plugin answers one call after the other. The time that a call waits for earlier calls is not
+//! its fault, so it does not count towards the deadline; [`MAX_WAIT`] limits it instead. The code
+//! that assigns instances to calls wraps that wait in [`wait_in_call_queue`], and calls
+//! [`declare_instance_holder`] once a call has an instance. If that call then waits for the user,
+//! the time does not count towards `MAX_WAIT` of the queued calls either.
 //!
-//! This module must not know who calls or which plugin is called. Start from [`with_deadline`].
+//! This module must not depend on the caller or on the called plugin. Start from [`with_deadline`].
 
 mod clock;
 mod pauses;
@@ -21,28 +21,29 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 
 use self::clock::{CallClock, WaitReason};
-pub(crate) use self::pauses::HolderPauses;
+pub(crate) use self::pauses::HolderUserWaits;
 use super::failure::Failure;
 
-/// Maximum total time that one call waits for other calls of the same plugin. Longer than most
-/// plugin tools run.
+/// Maximum total time that one call waits for other calls of the same plugin. It is longer than
+/// most plugin tools run.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(90);
 
 tokio::task_local! {
-    /// Clock of the call that this task is making.
-    static CLOCK: LazyClock;
+    /// Clock of the plugin call that the current task is making.
+    static CLOCK: LazyCallClock;
 }
 
 /// Clock of a call, created on first use: most calls neither wait nor make further calls.
-struct LazyClock {
+struct LazyCallClock {
     started: Instant,
     outer: Option<Arc<CallClock>>,
     clock: OnceCell<Arc<CallClock>>,
-    /// Pauses to attach to the clock when it is created, if `note_holding` ran before.
-    held: OnceCell<Arc<HolderPauses>>,
+    /// User waits to attach to the clock when it is created, if `declare_instance_holder` ran
+    /// before.
+    held: OnceCell<Arc<HolderUserWaits>>,
 }
 
-impl LazyClock {
+impl LazyCallClock {
     fn clock(&self) -> &Arc<CallClock> {
         self.clock.get_or_init(|| {
             Arc::new(CallClock {
@@ -59,7 +60,7 @@ impl LazyClock {
     }
 }
 
-impl From<&Arc<CallClock>> for LazyClock {
+impl From<&Arc<CallClock>> for LazyCallClock {
     fn from(clock: &Arc<CallClock>) -> Self {
         Self {
             started: clock.started,
@@ -70,42 +71,43 @@ impl From<&Arc<CallClock>> for LazyClock {
     }
 }
 
-/// Returns the clock of the call that this task is making, if there is one.
+/// Returns the clock of the plugin call that the current task is making, if there is one.
 fn call_clock() -> Option<Arc<CallClock>> {
     CLOCK.try_with(|lazy| lazy.clock().clone()).ok()
 }
 
-/// An open wait of the current call. Dropping it ends the wait.
-struct OpenWait(Arc<CallClock>, WaitReason);
+/// Guard of a wait of the current call. Dropping the guard ends the wait.
+struct OpenWaitGuard(Arc<CallClock>, WaitReason);
 
-impl OpenWait {
-    fn begin_wait(wait: WaitReason, pauses: Option<&Arc<HolderPauses>>) -> Option<Self> {
+impl OpenWaitGuard {
+    fn begin_wait(wait: WaitReason, pauses: Option<&Arc<HolderUserWaits>>) -> Option<Self> {
         let clock = call_clock()?;
         clock.begin_wait(Instant::now(), wait, pauses);
         Some(Self(clock, wait))
     }
 }
 
-impl Drop for OpenWait {
+impl Drop for OpenWaitGuard {
     fn drop(&mut self) {
         self.0.end_wait(Instant::now(), self.1);
     }
 }
 
-/// Waits for `turn` without using up the deadline of the current call. Time in which the holder of
-/// the turn waits for the user, recorded in `pauses`, does not count towards [`MAX_WAIT`] either.
-pub(crate) async fn wait_for_turn<T>(
+/// Waits for `turn`, the future that resolves when earlier calls are done, without using up the
+/// deadline of the current call. Time in which the call that is waited for itself waits for the
+/// user (`pauses`) does not count towards [`MAX_WAIT`].
+pub(crate) async fn wait_in_call_queue<T>(
     turn: impl Future<Output = T>,
-    pauses: Option<&Arc<HolderPauses>>,
+    pauses: Option<&Arc<HolderUserWaits>>,
 ) -> T {
-    let _open = OpenWait::begin_wait(WaitReason::Turn, pauses);
+    let _open = OpenWaitGuard::begin_wait(WaitReason::Turn, pauses);
     turn.await
 }
 
-/// Declares that the current call holds the resource that other calls wait for, until the call
-/// ends. From now on, its waits for the user are recorded in `pauses`.
-pub(crate) fn note_holding(pauses: &Arc<HolderPauses>) {
-    // Outside of a call there is no clock to attach the pauses to.
+/// Declares that, until it ends, the current call holds the resource that other calls wait for. The
+/// call's later waits for the user are recorded in `pauses`.
+pub(crate) fn declare_instance_holder(pauses: &Arc<HolderUserWaits>) {
+    // Ignore the error: outside of a plugin call there is no clock.
     let _ = CLOCK.try_with(|lazy| match lazy.clock.get() {
         Some(clock) => {
             clock.held.get_or_init(|| pauses.clone());
@@ -116,10 +118,10 @@ pub(crate) fn note_holding(pauses: &Arc<HolderPauses>) {
     });
 }
 
-/// Waits for the user. The deadlines of the current call and of its outer calls are suspended.
-/// There is no timeout; the caller must have its own way to cancel the wait.
-pub(crate) async fn pause_clock<T>(answer: impl Future<Output = T>) -> T {
-    let _open = OpenWait::begin_wait(WaitReason::Person, None);
+/// Waits for an answer of the user. Meanwhile the deadlines of the current call and of its outer
+/// calls are suspended. There is no timeout, so the caller must be able to cancel the wait.
+pub(crate) async fn wait_with_paused_deadline<T>(answer: impl Future<Output = T>) -> T {
+    let _open = OpenWaitGuard::begin_wait(WaitReason::Person, None);
     answer.await
 }
 
@@ -133,15 +135,15 @@ pub(crate) async fn with_deadline<T>(
     started: Instant,
     mut call: impl Future<Output = Result<T, Failure>> + Unpin,
 ) -> Result<T, Failure> {
-    // Poll once before setting a timer: most calls answer without waiting, and a timer costs a good
-    // part of such a call. A guest that computes yields every few milliseconds, which ends this
-    // first poll.
+    // Poll once before setting a timer: most calls answer without waiting, and setting a timer
+    // takes a large part of the time of such a call. A guest that computes yields every few
+    // milliseconds, which ends this first poll.
     //
-    // The answer is written to `first` from inside the scope, because a wrapping future or scope
-    // would move the large result once more.
+    // Write the answer to `first` inside the scope: returning it through the future and the scope
+    // would copy the large value again.
     let mut first = Poll::Pending;
     let clock = poll_fn(|context| {
-        let lazy = LazyClock {
+        let lazy = LazyCallClock {
             started,
             outer: call_clock(),
             clock: OnceCell::new(),
@@ -155,7 +157,7 @@ pub(crate) async fn with_deadline<T>(
     });
     match (clock.await, first) {
         (_, Poll::Ready(answer)) => answer,
-        // Boxed because the future is large and would enlarge every call.
+        // Box the future: it is large, and would enlarge the future of every call.
         (Some(clock), Poll::Pending) => Box::pin(await_call(deadline, clock, call)).await,
         (None, Poll::Pending) => Err(Failure::Unavailable("it was not called".to_owned())),
     }
@@ -181,9 +183,9 @@ async fn await_call<T>(
                 MAX_WAIT.as_secs()
             )));
         }
-        // If the clock is stopped, check again at the earliest time at which the deadline could
-        // have expired.
-        let call = CLOCK.scope(LazyClock::from(&clock), &mut call);
+        // Wake up at the earliest time at which the deadline could expire, and check again, because
+        // the clock may have been stopped meanwhile.
+        let call = CLOCK.scope(LazyCallClock::from(&clock), &mut call);
         if let Ok(answer) = tokio::time::timeout(left.min(to_wait), call).await {
             return answer;
         }

@@ -1,7 +1,7 @@
 //! Points that plugins define: their declarations, and the only function that calls them.
 //!
-//! Payloads and results are checked against the owner's schemas. Authority is checked here too:
-//! only the owner and the listed callers may call a point. Start from [`DefinedPoints::call`].
+//! Payloads and results are checked against the owner's schemas. Permission to call is checked here
+//! too: only the owner and the listed callers may call a point. Start from [`DefinedPoints::call`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,9 +20,9 @@ use super::payload::{CheckArguments, PluginPayload};
 pub struct DefinedPoint {
     /// Kind of the point.
     pub kind: PointKind,
-    /// Check of the payload that a caller passes.
+    /// Function that checks the payload which a caller passes.
     pub payload: Arc<CheckArguments>,
-    /// Check of the answer of an implementer.
+    /// Function that checks the answer of an implementer.
     pub result: Arc<CheckArguments>,
     /// Names of the plugins that may call the point, in addition to its owner.
     pub callers: Vec<String>,
@@ -41,7 +41,7 @@ impl std::fmt::Debug for DefinedPoints {
 }
 
 impl DefinedPoints {
-    /// Adds a point. Keys are unique because plugin names are.
+    /// Adds a point. No other point has the same key, because plugin names are unique.
     pub fn add(&mut self, owner: &str, name: &str, point: DefinedPoint) {
         self.points.insert(format!("{owner}.{name}"), point);
     }
@@ -53,7 +53,7 @@ impl DefinedPoints {
     }
 
     /// Calls every implementer of a point through the dispatcher, on behalf of `plugin`. `name` is
-    /// either `owner.NAME` or the bare name of a point of the plugin itself. The call chain of
+    /// either `owner.NAME`, or `NAME` for a point that the plugin itself defines. The call chain of
     /// `caller` already contains the plugin, so the plugin's own implementation is skipped.
     pub async fn call(
         &self,
@@ -82,8 +82,8 @@ impl DefinedPoints {
                 "the payload of `{full_name}` does not fit its schema: {e}"
             ))
         })?;
-        // At a gate or mutate point, the answer becomes the payload of the next implementer, so it
-        // must fit both schemas.
+        // At a gate or mutate point, the answer of one implementer becomes the payload of the next,
+        // so it must fit the schemas of both result and payload.
         let (payload, result) = (point.payload.clone(), point.result.clone());
         let is_chain = point.kind.is_chain();
         let check: Arc<CheckArguments> = Arc::new(move |answer| {
@@ -97,7 +97,12 @@ impl DefinedPoints {
             check,
         };
         let done = dispatcher
-            .dispatch_named::<PluginPoint>(Cow::Owned(full_name), point.kind, caller, payload)
+            .dispatch_point_by_name::<PluginPoint>(
+                Cow::Owned(full_name),
+                point.kind,
+                caller,
+                payload,
+            )
             .await;
         let value = match point.kind {
             PointKind::Gate | PointKind::Mutate => done.value.value,

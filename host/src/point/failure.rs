@@ -12,10 +12,10 @@ pub enum Failure {
     /// The hook returned an error, as its WIT type allows.
     #[error("it reported an error: {0}")]
     Error(String),
-    /// The guest trapped because of a bug in the plugin. Its instance is gone.
+    /// The guest trapped because of a bug in the plugin, and its instance was discarded.
     #[error("it trapped: {0}")]
     Trap(String),
-    /// The script was ended by a signal that the host did not send.
+    /// The hook is a script, and a signal that the host did not send ended it.
     #[error("it crashed: {0}")]
     Crash(String),
     /// The hook was stopped at its deadline.
@@ -30,16 +30,16 @@ pub enum Failure {
     /// The host's own code panicked while it called the hook or merged its outcome.
     #[error("an internal error of the host occurred during the call: {0}")]
     Panic(String),
-    /// The plugin cannot be called here, for a reason that is not the guest's fault.
+    /// The plugin cannot be called, for a reason that is not the guest's fault.
     #[error("it could not be called: {0}")]
     Unavailable(String),
 }
 
 impl Failure {
-    /// Whether the hook is dropped for the rest of the turn: a guest that failed in this way is
-    /// likely to fail again, and the turn must not wait for a second deadline.
+    /// Whether the failure disables the hook for the rest of the turn. A guest that failed in such
+    /// a way is likely to fail again, and the turn must not wait for a second deadline.
     #[must_use]
-    pub fn drops_hook(&self) -> bool {
+    pub fn causes_quarantine(&self) -> bool {
         matches!(
             self,
             Self::Trap(_) | Self::Crash(_) | Self::Deadline(_) | Self::Limit(_) | Self::Panic(_)
@@ -59,7 +59,7 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or_else(|| "no message".to_owned())
 }
 
-/// Action when a hook fails: whether the judged value is refused.
+/// Action when a hook fails: refuse the value that the hook judges, or continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {

@@ -1,9 +1,9 @@
 //! Trait through which plugin code calls the host.
 //!
-//! The sandbox holds one handle per plugin and session, and the host imports call its methods. An
-//! implementation makes no authorization decision: an import that was not granted is not linked, so
-//! its method is never called. The limits per turn are constants of this module; implementations
-//! enforce them. Start from [`AgentHandle`].
+//! The sandbox has one handle per plugin and session, and the host's imports call the methods of
+//! the handle. An implementation makes no authorization decision: an import that was not granted is
+//! not linked, so its method is never called. The limits per turn are constants of this module;
+//! implementations enforce them. Start from [`AgentHandle`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use super::outcome::{Effect, Level};
 use super::trace::AccessRecord;
 use crate::message::{Message, Parts, Usage};
 
-/// Maximum number of questions that one plugin may ask a model in one turn. These limits stop a
-/// broken plugin before it costs more than a long turn; a plugin that needs more should be a loop
-/// of its own.
+/// Maximum number of questions that one plugin may ask a model in one turn. The limits per turn
+/// stop a faulty plugin before it costs more than a long turn; a plugin that needs more should have
+/// a loop.
 pub const MAX_QUESTIONS: u32 = 20;
 
 /// Maximum number of tool calls that one plugin may make in one turn.
@@ -29,8 +29,8 @@ pub const MAX_TOOL_CALLS: u32 = 100;
 /// Maximum number of subagents that one plugin may run in one turn.
 pub const MAX_SUBAGENTS: u32 = 4;
 
-/// Maximum number of questions that one plugin may ask the user in one turn. More would be a
-/// nuisance.
+/// Maximum number of questions that one plugin may ask the user in one turn. More questions would
+/// annoy the user.
 pub const MAX_PERSON_QUESTIONS: u32 = 5;
 
 /// Error of a host function (`wit/types.wit`, `error`).
@@ -39,7 +39,7 @@ pub enum HandleError {
     /// The plugin passed an invalid argument.
     #[error("{0}")]
     InvalidInput(String),
-    /// The target does not exist.
+    /// The file, value, session or other target of the call does not exist.
     #[error("{0}")]
     NotFound(String),
     /// The call is not allowed.
@@ -48,7 +48,7 @@ pub enum HandleError {
     /// A value is too large, or there are too many values or calls.
     #[error("{0}")]
     Limit(String),
-    /// Any other failure.
+    /// The call failed for another reason.
     #[error("{0}")]
     Failed(String),
 }
@@ -56,7 +56,8 @@ pub enum HandleError {
 /// Result of calling a plugin-defined point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointAnswer {
-    /// The final value (gate, mutate), the array of contributions (collect), or null (observe).
+    /// Value after the calls: the final value (gate, mutate), the array of contributions (collect),
+    /// or null (observe).
     pub value: Value,
     /// Combined verdict of the implementers.
     pub verdict: HookVerdict,
@@ -95,9 +96,9 @@ pub struct AgentTask {
     pub max_steps: u32,
 }
 
-/// Task for a subagent that runs concurrently with the plugin (`wit/agents.wit`).
+/// Task for a subagent that runs in the background while the plugin continues (`wit/agents.wit`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AgentOrder {
+pub struct ConcurrentAgentTask {
     /// Prompt of the subagent.
     pub prompt: String,
     /// Name of the preset of the subagent.
@@ -113,7 +114,7 @@ pub struct AgentOrder {
 pub struct AgentReport {
     /// Id of the subagent.
     pub id: String,
-    /// State of the subagent, in the words of events.
+    /// State of the subagent, named as in events.
     pub state: &'static str,
     /// Answer, or the reason why there is none; empty while the subagent runs.
     pub answer: String,
@@ -141,12 +142,13 @@ pub struct PersonQuestion {
     pub text: String,
     /// Possible answers.
     pub kind: QuestionKind,
-    /// Whether the policy mutes the plugin: the user is not asked, and the default answer is
+    /// Whether the policy mutes the plugin, so that the user is not asked and the default answer is
     /// returned.
     pub is_muted: bool,
 }
 
-/// Possible answers to a question of a plugin, each kind with the default for runs without a user.
+/// Kind of a plugin's question: its possible answers, and the default answer for runs without a
+/// user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuestionKind {
     /// Yes or no.
@@ -179,9 +181,9 @@ impl QuestionKind {
         }
     }
 
-    /// Formats an answer for display.
+    /// Formats an answer to a question of this kind for display.
     #[must_use]
-    pub fn shown(&self, answer: &PersonAnswer) -> String {
+    pub fn format_answer(&self, answer: &PersonAnswer) -> String {
         match (self, answer) {
             (_, PersonAnswer::Yes(true)) => "yes".to_owned(),
             (_, PersonAnswer::Yes(false)) => "no".to_owned(),
@@ -197,7 +199,7 @@ impl QuestionKind {
 /// Answer of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PersonAnswer {
-    /// Yes or no.
+    /// Answer to a yes-or-no question; `true` is yes.
     Yes(bool),
     /// Index of the chosen option, from 0.
     Choice(u32),
@@ -212,8 +214,8 @@ pub trait ChangeRecorder: fmt::Debug + Send + Sync {
     /// of the record, or `None` if the previous state cannot be saved. Blocks the thread.
     fn begin_change(&self, path: &str, content: Option<&[u8]>) -> Option<u64>;
 
-    /// Records that the change of a record has ended; `is_done` is false if nothing was changed.
-    /// Blocks the thread.
+    /// Records that the change with the number `record` has ended; `is_done` is false if the file
+    /// was not changed. Blocks the thread.
     fn end_change(&self, record: u64, is_done: bool);
 }
 
@@ -226,7 +228,7 @@ pub trait AgentHandle: Send + Sync {
     /// Writes one line to the plugin's log. The text is already truncated and escaped.
     fn log(&self, plugin: &str, level: Level, text: &str);
 
-    /// Applies an effect that a hook or tool returned.
+    /// Applies an effect, such as a log line or a notice, that a hook or tool returned.
     fn effect(&self, plugin: &str, effect: Effect);
 
     /// Reports that the plugin's code accessed something outside its sandbox.
@@ -266,8 +268,8 @@ pub trait AgentHandle: Send + Sync {
     }
 
     /// Sets (`Some`) or removes (`None`) a value of the plugin's session state. `when` determines
-    /// when the change is written to the session file. It is synced to disk before the model or a
-    /// tool can depend on it.
+    /// when the change is written to the session file. The change is synced to disk before the
+    /// model or a tool can depend on it.
     fn state_set(
         &self,
         plugin: &str,
@@ -292,13 +294,14 @@ pub trait AgentHandle: Send + Sync {
     }
 
     /// Passes the last `last` messages of the agent that calls the plugin to `view`, oldest first.
-    /// They are not returned, because copying them would be expensive; the session is locked during
-    /// the call.
+    /// The messages are not returned, because copying them would be expensive; the session is
+    /// locked while `view` runs.
     fn view_messages(&self, caller: &Caller, last: usize, view: &mut dyn FnMut(&[Message])) {
         _ = (caller, last, view);
     }
 
-    /// Returns the bytes of a blob of the session, or `NotFound` if the blob is missing or corrupt.
+    /// Returns the bytes of a blob that the session stores. Fails with `NotFound` if the blob is
+    /// missing or corrupt.
     fn read_blob<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<u8>, HandleError>> {
         _ = id;
         Box::pin(async { no_session() })
@@ -310,8 +313,8 @@ pub trait AgentHandle: Send + Sync {
         no_session()
     }
 
-    /// Calls every implementer of a plugin-defined point. `name` is either `owner.NAME` or the bare
-    /// name of a point that the plugin itself defines.
+    /// Calls every implementer of a plugin-defined point. `name` is either `owner.NAME`, or `NAME`
+    /// for a point that the plugin itself defines.
     fn call_point<'a>(
         &'a self,
         plugin: &'a str,
@@ -323,7 +326,7 @@ pub trait AgentHandle: Send + Sync {
         Box::pin(async { no_session() })
     }
 
-    /// Asks a model once, without tools.
+    /// Sends one request without tools to a model.
     fn ask_model<'a>(
         &'a self,
         plugin: &'a Arc<str>,
@@ -355,7 +358,7 @@ pub trait AgentHandle: Send + Sync {
     fn start_agent<'a>(
         &'a self,
         plugin: &'a Arc<str>,
-        order: AgentOrder,
+        order: ConcurrentAgentTask,
         caller: Caller,
     ) -> BoxFuture<'a, Result<String, HandleError>> {
         _ = (plugin, order, caller);
@@ -397,9 +400,9 @@ pub trait AgentHandle: Send + Sync {
         Box::pin(async { no_session() })
     }
 
-    /// Resets the limits of the running call. The limits are those of one turn, but a run of a loop
-    /// may last for days.
-    fn renew_uses(&self, caller: &Caller) {
+    /// Resets the limits per turn for the running call: a run of a loop counts as one turn, but may
+    /// last for days.
+    fn reset_call_limits(&self, caller: &Caller) {
         _ = caller;
     }
 
@@ -426,16 +429,16 @@ pub enum StateWrite {
     WithNextEntry,
 }
 
-/// A handle without a session, for inspecting a plugin. Log lines, effects and access records are
-/// dropped.
+/// Handle of a plugin that is only inspected, without a session. Log lines, effects and access
+/// records are dropped.
 #[derive(Debug)]
-pub struct NoHandle;
+pub struct HandleWithoutSession;
 
 fn no_session<T>() -> Result<T, HandleError> {
     Err(HandleError::Failed("there is no session here".to_owned()))
 }
 
-impl AgentHandle for NoHandle {
+impl AgentHandle for HandleWithoutSession {
     fn log(&self, _plugin: &str, _level: Level, _text: &str) {}
 
     fn effect(&self, _plugin: &str, _effect: Effect) {}

@@ -1,9 +1,10 @@
 //! The trait through which the loop of a plugin waits and runs turns (`wit/waiting.wit`,
 //! `wit/turns.wit`).
 //!
-//! Each run of a loop gets a handle; hooks, tools and commands get none. An implementation decides
-//! which sessions a loop may use and how many turns it may run. Whether the plugin may run turns at
-//! all is decided before: without the grant, the import is not linked. Start from [`LoopHandle`].
+//! Each run of a loop gets a handle; hooks, tools and commands do not get one. An implementation
+//! decides which sessions a loop may use and how many turns it may run. Whether the plugin may run
+//! turns at all is decided when it is linked: without the grant, the import is missing. Start from
+//! [`LoopHandle`].
 
 use std::time::Duration;
 
@@ -38,20 +39,20 @@ pub struct LoopMessage {
 pub enum TurnSession {
     /// A new session.
     Fresh,
-    /// The session that the loop keeps under this name.
+    /// The session to which the loop gave this name.
     Named(String),
     /// An existing session, by its full id.
     Existing(String),
 }
 
-/// Order of a loop to run a turn.
+/// Request of a loop to run a turn.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LoopTurnOrder {
+pub struct LoopTurnRequest {
     /// Input of the turn.
     pub input: String,
     /// Session of the turn.
     pub session: TurnSession,
-    /// Model to ask; `None` selects the model of the host.
+    /// Model that the turn uses; `None` selects the model of the host.
     pub model: Option<String>,
     /// Name of the preset that selects the tools; `None` keeps all tools of the session.
     pub preset: Option<String>,
@@ -68,7 +69,7 @@ pub struct LoopTurnReport {
     pub session: String,
     /// Number of the turn in the session.
     pub turn: u32,
-    /// Reason why the turn ended, in the words of the contract.
+    /// Reason why the turn ended, named as in the contract.
     pub state: &'static str,
     /// Output of the turn, or the reason why there is none.
     pub answer: String,
@@ -84,8 +85,8 @@ pub struct LoopTurnReport {
 
 /// Functions that a run of a loop may call, in addition to those of its session.
 pub trait LoopHandle: Send + Sync {
-    /// Returns the token that is cancelled when the host shuts down. A run that has called this
-    /// method is given time to return after the cancellation.
+    /// Returns the token that is cancelled when the host shuts down. After the cancellation, a run
+    /// that has called this method gets time to return.
     fn shutdown(&self) -> CancellationToken;
 
     /// Checks whether the loop may continue: its session must not be full.
@@ -98,10 +99,10 @@ pub trait LoopHandle: Send + Sync {
     fn receive_message(&self) -> BoxFuture<'_, LoopMessage>;
 
     /// Starts a turn and returns the id of its session.
-    fn start_turn(&self, order: LoopTurnOrder) -> BoxFuture<'_, Result<String, HandleError>>;
+    fn start_turn(&self, order: LoopTurnRequest) -> BoxFuture<'_, Result<String, HandleError>>;
 
-    /// Waits for the end of a turn that the loop started, at most for `limit`. `Ok(None)` if it
-    /// still runs then.
+    /// Waits for the end of a turn that the loop started, at most for `limit`. Returns `Ok(None)`
+    /// if the turn still runs after `limit`.
     fn finish_turn<'a>(
         &'a self,
         session: &'a str,
@@ -115,10 +116,11 @@ pub trait LoopHandle: Send + Sync {
         text: String,
     ) -> BoxFuture<'a, Result<(), HandleError>>;
 
-    /// Interrupts the turn of the loop that runs in a session. Returns whether there was one.
+    /// Interrupts the turn that the loop runs in a session. Returns whether such a turn was
+    /// running.
     fn stop_turn(&self, session: &str) -> bool;
 
-    /// Returns the sessions in which a turn of the loop runs, or has ended but its report was not
-    /// returned yet.
+    /// Returns the ids of the sessions in which a turn of the loop runs, or has ended without its
+    /// report having been returned by `finish_turn`.
     fn running_turns(&self) -> Vec<String>;
 }

@@ -1,4 +1,5 @@
-//! Extension points: one table, one registry, one dispatch function.
+//! Extension points, at which plugins take part in a turn: their table, the registry of hooks, and
+//! the dispatcher.
 //!
 //! A point is a named place in a turn where plugins act. [`catalog`] lists the built-in points;
 //! plugins define more ([`PluginPoint`]). [`registry`] stores which hooks are bound to which point,
@@ -36,13 +37,13 @@ use futures_util::future::BoxFuture;
 use caller::Caller;
 use dispatch::PointKind;
 use failure::Failure;
-use merge::{Merge, MergeEnv, Merged};
+use merge::{MergeEnv, MergeIntoPayload, MergedOutcome};
 
 /// An extension point, with the types of its payload and its outcome.
 ///
 /// The built-in points are marker types, generated from `wit/points.in`; all plugin-defined points
-/// share [`PluginPoint`]. An implementation must be pure: [`Point::merge`] decides how an outcome
-/// changes the payload, without calling hooks.
+/// share [`PluginPoint`]. An implementation must have no side effects: [`Point::merge`] only
+/// decides how an outcome changes the payload.
 pub trait Point: Send + Sync + 'static {
     /// Name of the point.
     const NAME: &'static str;
@@ -53,17 +54,18 @@ pub trait Point: Send + Sync + 'static {
     /// Outcome of one hook.
     type Outcome: Send + 'static;
 
-    /// Checks `outcome` and applies it to `payload`. `merged` is empty at the call and receives the
-    /// result. An error leaves the payload unchanged and counts as the hook's failure.
+    /// Checks `outcome` and applies it to `payload`. `merged` must be empty, and receives the
+    /// result. After an error the payload is unchanged, and the hook counts as failed.
     fn merge(
         payload: &mut Self::Payload,
         outcome: Self::Outcome,
-        merged: &mut Merged,
+        merged: &mut MergedOutcome,
         env: &MergeEnv<'_>,
     ) -> Result<(), String>;
 }
 
-/// A function bound to a point: the hook of a plugin, a script or native code.
+/// Function that is bound to a point: the hook of a plugin, a script of the operator, or native
+/// code.
 ///
 /// Only the dispatcher calls it. A hook does not change the payload itself; it returns an outcome,
 /// which the dispatcher checks and merges. Calls can overlap, for example for parallel tool calls
@@ -71,7 +73,8 @@ pub trait Point: Send + Sync + 'static {
 /// [`Hook::call`].
 pub trait Hook<P: Point>: Send + Sync {
     /// Runs the hook. The future may be dropped at any await, because the dispatcher handles
-    /// deadlines and cancellation; a dropped call must leave nothing running.
+    /// deadlines and cancellation; when the future of a call is dropped, the call must stop all its
+    /// work.
     fn call<'a>(
         &'a self,
         caller: &'a Caller,
@@ -93,7 +96,7 @@ impl Point for PluginPoint {
     fn merge(
         payload: &mut Self::Payload,
         outcome: Self::Outcome,
-        merged: &mut Merged,
+        merged: &mut MergedOutcome,
         env: &MergeEnv<'_>,
     ) -> Result<(), String> {
         outcome.merge(payload, merged, env)

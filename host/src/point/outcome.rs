@@ -45,9 +45,10 @@ for_each_choice!(choices);
 macro_rules! changes {
     ($($name:ident($value:ty);)*) => {$(
         impl $name {
-            /// Returns the new value: `None` keeps the old one, `Some(None)` unsets it.
+            /// Returns the change: `None` keeps the old value, `Some(None)` removes it, and
+            /// `Some(Some(…))` is the new value.
             #[must_use]
-            pub fn into_new(self) -> Option<Option<$value>> {
+            pub fn into_new_value(self) -> Option<Option<$value>> {
                 match self {
                     Self::Keep => None,
                     Self::Unset => Some(None),
@@ -72,7 +73,7 @@ impl From<String> for Part {
 /// Verdict of an implementer on the payload of a plugin-defined point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum PointVerdict {
-    /// No objection, no change.
+    /// The implementer neither objects nor changes the value.
     #[default]
     Pass,
     /// The new value at a gate or mutate point, or a contribution at a collect point.
@@ -86,8 +87,8 @@ pub enum PointVerdict {
 /// Outcome of an implementer of a plugin-defined point.
 #[derive(Clone, Debug, Default)]
 pub struct PointOutcome {
-    /// Verdict on the value, or a new one.
+    /// Verdict on the value, or a new value.
     pub verdict: PointVerdict,
-    /// Side requests to the host.
+    /// Requests to the host that do not concern the value, such as log lines and notices.
     pub effects: Vec<Effect>,
 }

@@ -1,8 +1,8 @@
 //! Payloads of hooks at each point: the Rust side of `wit/payloads.wit`, except for the types that
 //! are [generated](super::contract).
 //!
-//! This module holds data only. A payload may carry host-side checks that guests never see (their
-//! docs say so); it must not carry authority.
+//! This module holds data only. A payload may contain checks for the host that guests do not see
+//! (their docs say so). It must not contain anything that gives access to a resource.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::point::dispatch::PointKind;
 include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/payloads.in"));
 pub(crate) use for_each_payload;
 
-/// Payload of `system-prompt` hooks, and the parts collected so far, which guests do not see.
+/// Payload of `system-prompt` hooks, with the parts collected so far, which guests do not see.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptContext {
     /// Name of the model.
@@ -35,21 +35,21 @@ pub struct PromptContext {
     pub parts: Vec<PromptPart>,
 }
 
-/// A request as it will go over the wire.
+/// Request to a model in the form in which it is sent to the provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WireRequest {
     /// Name of the provider.
     pub provider: String,
-    /// The body, JSON text in the provider's own format.
+    /// Body of the request: JSON text in the provider's own format.
     pub body: String,
 }
 
-/// A piece of an answer that is still streaming.
+/// Part of an answer that is still being received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextDelta {
-    /// Last part of the text that has already been shown.
+    /// End of the text that has already been displayed.
     pub before: String,
-    /// Text that has not been shown yet.
+    /// Text that has not been displayed yet.
     pub text: String,
     /// Whether this is the last piece.
     pub is_last: bool,
@@ -66,7 +66,7 @@ pub struct WireResponse {
     pub provider: String,
     /// HTTP status; 0 for a provider that is not reached over HTTP.
     pub status: u16,
-    /// Milliseconds from sending the request to the end of the stream.
+    /// Time from sending the request to the end of the answer, in milliseconds.
     pub latency_ms: u64,
     /// Tokens used.
     pub usage: Usage,
@@ -94,7 +94,7 @@ pub struct ProposedCall {
     pub check: Arc<CheckArguments>,
 }
 
-debug_some!(
+impl_partial_debug!(
     ProposedCall,
     self,
     call = self.call,
@@ -116,7 +116,7 @@ pub struct FinishedCall {
     pub plugin: Option<String>,
 }
 
-/// A turn about to end.
+/// Payload of the hooks that judge the answer of a turn before the turn ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reflection {
     /// Current text of the answer.
@@ -127,7 +127,8 @@ pub struct Reflection {
     pub tools: Vec<UsedTool>,
     /// Criteria for a good answer; hooks add to them.
     pub criteria: Vec<String>,
-    /// Verdict of a hook that overrides the built-in reflection. Guests do not see it.
+    /// Verdict of a hook, which replaces the verdict of the built-in reflection. Guests do not see
+    /// it.
     pub verdict: VerdictChange,
 }
 
@@ -155,7 +156,7 @@ pub struct TurnSummary {
     pub output: String,
 }
 
-/// Part of a conversation that is about to be compacted or archived, or has just been.
+/// Messages of a conversation that are about to be compacted or archived, or have just been.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
     /// Reason: `token-threshold`, `max-steps`, `tool-calls`, or `asked`.
@@ -169,8 +170,8 @@ pub struct Slice {
 /// Payload for implementers of a plugin-defined point.
 #[derive(Clone)]
 pub struct PluginPayload {
-    /// Value that the implementers judge: changed by one after another at gate and mutate points,
-    /// an array of contributions at collect points.
+    /// Value that the implementers judge. At gate and mutate points each implementer may change it;
+    /// at collect points it is an array of contributions.
     pub value: Value,
     /// Contributions so far, at collect points.
     pub collected: Vec<Value>,

@@ -1,4 +1,4 @@
-//! Hooks that are disabled for the rest of the turn, with reasons.
+//! Hooks that are disabled for the rest of the turn because they failed, with the reasons.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use crate::lock::lock;
 
 /// Hooks that failed in this turn, for example by a trap or at their deadline, and are not called
-/// again. They stay listed, so that a hook that blocks on failure still refuses, with its name.
+/// again. The list is needed because a quarantined hook that blocks on failure still refuses
+/// values, under its name.
 #[derive(Debug, Default)]
 pub(crate) struct HookQuarantine {
     dropped: Mutex<HashMap<(Arc<str>, String), String>>,
@@ -16,13 +17,13 @@ pub(crate) struct HookQuarantine {
 
 impl HookQuarantine {
     /// Clears the quarantine at the start of a turn.
-    pub(crate) fn clear_hooks(&self) {
+    pub(crate) fn clear_quarantine(&self) {
         lock(&self.dropped).clear();
         self.is_empty.store(true, Ordering::Release);
     }
 
-    /// Drops a hook for the rest of the turn.
-    pub(crate) fn drop_hook(&self, plugin: &Arc<str>, point: &str, why: String) {
+    /// Disables a hook for the rest of the turn.
+    pub(crate) fn quarantine_hook(&self, plugin: &Arc<str>, point: &str, why: String) {
         lock(&self.dropped)
             .entry((plugin.clone(), point.to_owned()))
             .or_insert(why);
@@ -37,7 +38,8 @@ impl HookQuarantine {
     /// Returns the reason why a hook is quarantined, if it is.
     #[must_use]
     pub(crate) fn quarantine_reason(&self, plugin: &Arc<str>, point: &str) -> Option<String> {
-        // If no hook is quarantined, which is the common case, take no lock and build no key.
+        // Return early if no hook is quarantined, which is the common case: no lock and no key are
+        // needed.
         if self.is_empty.load(Ordering::Acquire) {
             return None;
         }

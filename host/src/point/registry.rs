@@ -22,7 +22,7 @@ use crate::message::Message;
 /// Default priority. Lower runs first.
 pub const DEFAULT_PRIORITY: u16 = 100;
 
-/// Default deadline of a hook, the same as in the pipeline design on which the points are based.
+/// Default deadline of one call of a hook.
 pub const HOOK_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Description of a hook, without its code.
@@ -30,7 +30,7 @@ pub const HOOK_DEADLINE: Duration = Duration::from_secs(5);
 pub struct HookSpec {
     /// Name of the plugin.
     pub plugin: Arc<str>,
-    /// Name of the point, in the form `owner.NAME` for a plugin-defined one.
+    /// Name of the point; `owner.NAME` for a plugin-defined point.
     pub point: String,
     /// Lower runs first; equal priorities run in order of the plugin's name.
     pub priority: u16,
@@ -44,8 +44,8 @@ pub struct HookSpec {
     pub may_change: bool,
     /// Rights that the manifest leaves to the hook; `None` means all rights of the point.
     pub may: Option<Vec<String>>,
-    /// Tools for whose calls the hook is called; `None` means for all calls. Has no effect at
-    /// points that have no tool call as payload.
+    /// Tools for whose calls the hook is called; `None` means that it is called for all calls. Has
+    /// no effect at points that have no tool call as payload.
     pub only_tools: Option<Vec<String>>,
     /// Whether the hook is called only for answers of the model that call no tool.
     pub only_final: bool,
@@ -102,7 +102,8 @@ impl HookSpec {
         call.is_none_or(|call| tools.contains(&call.name))
     }
 
-    /// Whether the hook has a right: the point offers it, and the manifest does not give it up.
+    /// Whether the hook has a right: its point offers the right, and the manifest does not exclude
+    /// it.
     #[must_use]
     pub fn has_right(&self, right: &str) -> bool {
         catalog::find(&self.point).is_some_and(|row| row.rights.contains(&right))
@@ -114,14 +115,14 @@ impl HookSpec {
 }
 
 /// A hook with its description.
-pub struct Bound<P: Point> {
+pub struct BoundHook<P: Point> {
     /// Description of the hook.
     pub spec: Arc<HookSpec>,
     /// Code of the hook.
     pub hook: Arc<dyn Hook<P>>,
 }
 
-impl<P: Point> Clone for Bound<P> {
+impl<P: Point> Clone for BoundHook<P> {
     fn clone(&self) -> Self {
         Self {
             spec: self.spec.clone(),
@@ -130,30 +131,31 @@ impl<P: Point> Clone for Bound<P> {
     }
 }
 
-/// Ordered hooks of one point, type-erased so that points of different types fit in one map.
+/// Hooks of one point in order. The point's type is erased, so that one map can store the hooks of
+/// all points.
 trait PointHooks: Any + Send + Sync {
     /// Returns a copy without the hooks of this plugin.
     fn without_plugin(&self, plugin: &str) -> Box<dyn PointHooks>;
 
     /// Adds the hooks that another registry has at the same point.
-    fn take_hooks(&mut self, other: Box<dyn Any>);
+    fn append_hooks(&mut self, other: Box<dyn Any>);
 }
 
-impl<P: Point> PointHooks for Vec<Bound<P>> {
+impl<P: Point> PointHooks for Vec<BoundHook<P>> {
     fn without_plugin(&self, plugin: &str) -> Box<dyn PointHooks> {
         let others = self.iter().filter(|bound| &*bound.spec.plugin != plugin);
         Box::new(others.cloned().collect::<Self>())
     }
 
-    fn take_hooks(&mut self, other: Box<dyn Any>) {
+    fn append_hooks(&mut self, other: Box<dyn Any>) {
         if let Ok(other) = other.downcast::<Self>() {
-            other.into_iter().for_each(|bound| insert(self, bound));
+            other.into_iter().for_each(|bound| insert_hook(self, bound));
         }
     }
 }
 
-/// Inserts a hook at its position in the order.
-fn insert<P: Point>(hooks: &mut Vec<Bound<P>>, new: Bound<P>) {
+/// Inserts a hook at its position in the order of execution.
+fn insert_hook<P: Point>(hooks: &mut Vec<BoundHook<P>>, new: BoundHook<P>) {
     let place = |spec: &HookSpec| (spec.priority, spec.plugin.clone());
     let at = hooks.partition_point(|bound| place(&bound.spec) <= place(&new.spec));
     hooks.insert(at, new);
@@ -162,8 +164,8 @@ fn insert<P: Point>(hooks: &mut Vec<Bound<P>>, new: Bound<P>) {
 /// All hooks of all points, in their order.
 ///
 /// Built once from the loaded plugins, scripts and native hooks, then only read. To reload a
-/// plugin, [`Registry::replaced`] makes a changed copy, so that a dispatch in progress is not
-/// affected.
+/// plugin, [`Registry::with_replaced_hooks`] creates a changed copy, so that a dispatch in progress
+/// is not affected.
 #[derive(Default)]
 pub struct Registry {
     /// Hooks of built-in points, keyed by the type of the point, which avoids hashing names at
@@ -172,13 +174,13 @@ pub struct Registry {
     /// Hooks of plugin-defined points, keyed by name.
     defined: HashMap<String, Box<dyn PointHooks>, FxBuildHasher>,
     specs: Vec<Arc<HookSpec>>,
-    /// Cached [`StreamPath`] when all hooks are called, because it is needed several times per
+    /// Cached [`StreamPath`] for calls that skip no hook, because it is needed several times per
     /// step.
     streaming: OnceLock<StreamPath>,
 }
 
 /// Whether points of this type are defined by plugins.
-fn is_defined<P: Point>() -> bool {
+fn is_plugin_defined<P: Point>() -> bool {
     TypeId::of::<P>() == TypeId::of::<PluginPoint>()
 }
 
@@ -193,7 +195,7 @@ fn replace_in_map<K: Clone + Eq + Hash>(
     let mut all: HashMap<_, _, FxBuildHasher> = kept.collect();
     for (point, new) in with {
         match all.get_mut(&point) {
-            Some(hooks) => hooks.take_hooks(new),
+            Some(hooks) => hooks.append_hooks(new),
             None => {
                 all.insert(point, new);
             }
@@ -203,28 +205,28 @@ fn replace_in_map<K: Clone + Eq + Hash>(
 }
 
 impl Registry {
-    /// Binds a hook to its point, at its position in the order. For plugin-defined points
-    /// `spec.point` selects the point.
+    /// Binds a hook to its point, at the position that its priority and its plugin's name
+    /// determine. For plugin-defined points `spec.point` selects the point.
     pub fn add<P: Point>(&mut self, spec: HookSpec, hook: Arc<dyn Hook<P>>) {
         let spec = Arc::new(spec);
         self.specs.push(spec.clone());
         self.streaming.take();
-        let new = || -> Box<dyn PointHooks> { Box::new(Vec::<Bound<P>>::new()) };
-        let slot = if is_defined::<P>() {
+        let new = || -> Box<dyn PointHooks> { Box::new(Vec::<BoundHook<P>>::new()) };
+        let slot = if is_plugin_defined::<P>() {
             let name = spec.point.clone();
             self.defined.entry(name).or_insert_with(new)
         } else {
             self.built_in.entry(TypeId::of::<P>()).or_insert_with(new)
         };
         let slot: &mut dyn Any = &mut **slot;
-        if let Some(bound) = slot.downcast_mut::<Vec<Bound<P>>>() {
-            insert(bound, Bound { spec, hook });
+        if let Some(bound) = slot.downcast_mut::<Vec<BoundHook<P>>>() {
+            insert_hook(bound, BoundHook { spec, hook });
         }
     }
 
     /// Returns a copy in which the hooks of `plugin` are replaced by those of `with`.
     #[must_use]
-    pub fn replaced(&self, plugin: &str, with: Self) -> Self {
+    pub fn with_replaced_hooks(&self, plugin: &str, with: Self) -> Self {
         let others = self.specs.iter().filter(|spec| &*spec.plugin != plugin);
         let specs = others.cloned().chain(with.specs).collect();
         Self {
@@ -238,28 +240,29 @@ impl Registry {
     /// Returns the hooks of a point in the order in which they run. For plugin-defined points
     /// `point` selects the point; for built-in points it is ignored.
     #[must_use]
-    pub fn hooks<P: Point>(&self, point: &str) -> &[Bound<P>] {
-        let found = if is_defined::<P>() {
+    pub fn hooks<P: Point>(&self, point: &str) -> &[BoundHook<P>] {
+        let found = if is_plugin_defined::<P>() {
             self.defined.get(point)
         } else {
             self.built_in.get(&TypeId::of::<P>())
         };
         found
-            .and_then(|slot| (&**slot as &dyn Any).downcast_ref::<Vec<Bound<P>>>())
+            .and_then(|slot| (&**slot as &dyn Any).downcast_ref::<Vec<BoundHook<P>>>())
             .map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the path of the model's text to the user, given the hooks that are called for
-    /// `caller`.
+    /// Decides how the model's text reaches the user, from the hooks that are called for `caller`.
     pub(crate) fn streaming(&self, caller: &Caller) -> StreamPath {
         let specs = self.specs.iter().map(AsRef::as_ref);
         if caller.call_chain.is_empty() {
             let path = self
                 .streaming
-                .get_or_init(|| StreamPath::streaming_of(specs));
+                .get_or_init(|| StreamPath::decide_stream_path(specs));
             return path.clone();
         }
-        StreamPath::streaming_of(specs.filter(|spec| !caller.passes_over(&spec.plugin, false)))
+        StreamPath::decide_stream_path(
+            specs.filter(|spec| !caller.skips_hooks_of(&spec.plugin, false)),
+        )
     }
 
     /// Returns every bound hook, in the order of registration.
@@ -269,4 +272,4 @@ impl Registry {
     }
 }
 
-debug_some!(Registry, self, specs = self.specs);
+impl_partial_debug!(Registry, self, specs = self.specs);

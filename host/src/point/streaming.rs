@@ -1,8 +1,8 @@
-//! Decides from the bound hooks whether the model's text may be shown while it streams.
+//! Decides from the bound hooks whether the model's text may be displayed while it arrives.
 //!
-//! Text that was shown cannot be withdrawn. So the text streams only if every hook that could still
-//! change or refuse it has given up that right, or its plugin also has a hook at `output-delta`.
-//! Start from [`StreamPath::streaming_of`].
+//! Displayed text cannot be withdrawn. So the text streams only if no hook has the right to change
+//! or refuse it later, except hooks of plugins that also have a hook at `output-delta`. Start from
+//! [`StreamPath::decide_stream_path`].
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::catalog::{OutputDelta, PostReason, PostReflect, PreOutput, PreReflect
 use super::failure::OnFailure;
 use super::registry::HookSpec;
 
-/// Points whose hooks judge a complete answer.
+/// Names of the points whose hooks judge a complete answer.
 const JUDGING: [&str; 4] = [
     PostReason::NAME,
     PreReflect::NAME,
@@ -24,7 +24,7 @@ const CHANGING: [&str; 3] = ["text", "draft", "block"];
 
 /// A hook that prevents streaming.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StreamHolder {
+pub(crate) struct StreamBlockingHook {
     /// Name of the plugin.
     pub plugin: Arc<str>,
     /// Name of the point.
@@ -34,28 +34,30 @@ pub(crate) struct StreamHolder {
 /// Path of the model's text to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StreamPath {
-    /// Text streams freely: no hook may change it.
+    /// Text is displayed as soon as it arrives: no hook may change or refuse it.
     Free,
-    /// Text streams up to the position that the `output-delta` hooks have released.
+    /// Text is displayed up to the position that the `output-delta` hooks have released.
     Judged,
     /// Text is shown only when it is complete and these hooks have judged it.
-    Held(Vec<StreamHolder>),
+    Held(Vec<StreamBlockingHook>),
 }
 
 impl StreamPath {
     /// Decides from the hooks that will be called how the text reaches the user.
-    pub(crate) fn streaming_of<'a>(specs: impl Iterator<Item = &'a HookSpec> + Clone) -> Self {
-        let holders: Vec<StreamHolder> = specs
+    pub(crate) fn decide_stream_path<'a>(
+        specs: impl Iterator<Item = &'a HookSpec> + Clone,
+    ) -> Self {
+        let holders: Vec<StreamBlockingHook> = specs
             .clone()
-            .filter(|spec| holds_stream(spec, specs.clone()))
-            .map(|spec| StreamHolder {
+            .filter(|spec| prevents_streaming(spec, specs.clone()))
+            .map(|spec| StreamBlockingHook {
                 plugin: spec.plugin.clone(),
                 point: spec.point.clone(),
             })
             .collect();
         if !holders.is_empty() {
             Self::Held(holders)
-        } else if specs.into_iter().any(judges_output) {
+        } else if specs.into_iter().any(judges_streamed_text) {
             Self::Judged
         } else {
             Self::Free
@@ -64,7 +66,7 @@ impl StreamPath {
 
     /// Returns the names of the plugins that hold text back, without duplicates.
     #[must_use]
-    pub(crate) fn holders(&self) -> Vec<Arc<str>> {
+    pub(crate) fn blocking_plugins(&self) -> Vec<Arc<str>> {
         let Self::Held(holders) = self else {
             return Vec::new();
         };
@@ -76,23 +78,26 @@ impl StreamPath {
 }
 
 /// Whether a hook prevents streaming. `all` are the hooks that will be called.
-pub fn holds_stream<'a>(spec: &HookSpec, mut all: impl Iterator<Item = &'a HookSpec>) -> bool {
-    // A hook that blocks on failure can refuse, regardless of its rights.
+pub fn prevents_streaming<'a>(
+    spec: &HookSpec,
+    mut all: impl Iterator<Item = &'a HookSpec>,
+) -> bool {
+    // A hook that blocks on failure can refuse the text, regardless of its rights.
     let is_judge = JUDGING.contains(&&*spec.point)
         && (spec.on_failure == OnFailure::Block
             || CHANGING.iter().any(|right| spec.has_right(right)));
-    // An output-delta hook that skips on failure does not cover a hook that blocks on failure: if
-    // it failed, it would release the text.
+    // An `output-delta` hook that skips on failure does not replace a hook that blocks on failure:
+    // if the former failed, the text would be displayed.
     let covers = |look: &HookSpec| {
         look.plugin == spec.plugin
-            && judges_output(look)
+            && judges_streamed_text(look)
             && (look.on_failure == OnFailure::Block || spec.on_failure == OnFailure::Skip)
     };
     is_judge && !all.any(covers)
 }
 
 /// Whether the hook judges streamed text and may change it.
-fn judges_output(spec: &HookSpec) -> bool {
+fn judges_streamed_text(spec: &HookSpec) -> bool {
     spec.point == OutputDelta::NAME && CHANGING.iter().any(|right| spec.has_right(right))
 }
 
@@ -161,11 +166,11 @@ a pre-output blocks; a output-delta blocks may => a
     fn text_streams_when_whoever_may_change_it_gave_that_up_or_looks_at_it_as_it_comes() {
         for [hooks, expected] in rows(TABLE) {
             let specs = specs(&hooks);
-            let streaming = StreamPath::streaming_of(specs.iter());
+            let streaming = StreamPath::decide_stream_path(specs.iter());
             let found = match &streaming {
                 StreamPath::Free => "free".to_owned(),
                 StreamPath::Judged => "judged".to_owned(),
-                StreamPath::Held(_) => streaming.holders().join(" "),
+                StreamPath::Held(_) => streaming.blocking_plugins().join(" "),
             };
             assert_eq!(found, expected, "{specs:?}");
         }

@@ -1,9 +1,9 @@
 //! Trace records of dispatch and access records of plugins.
 //!
 //! Dispatch writes one [`TraceRecord`] for every hook whose conditions hold, whether it passed,
-//! failed or was skipped; plugin code that reaches out of its sandbox leaves an [`AccessRecord`].
-//! Both are parts of events and session entries, so their docs become part of the JSON Schema of
-//! the events. Start from [`Sink`].
+//! failed or was skipped; plugin code that accesses something outside its sandbox leaves an
+//! [`AccessRecord`]. Both are parts of events and session entries, so their docs become part of the
+//! JSON Schema of the events. Start from [`DispatchSink`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl TraceRecord {
     /// Whether the hook was called. A hook that was dropped earlier in the turn is recorded but not
     /// called.
     #[must_use]
-    pub fn was_called(&self) -> bool {
+    pub fn was_hook_called(&self) -> bool {
         !matches!(
             self.outcome,
             TraceOutcome::Dropped | TraceOutcome::DroppedBlocking
@@ -175,20 +175,21 @@ fn as_option_str<S: serde::Serializer>(
     name.as_deref().serialize(serializer)
 }
 
-/// Receiver of reports from dispatch. Its methods run in the task of the dispatch, so they must
+/// Receiver of the dispatcher's reports. Its methods run in the task of the dispatch, so they must
 /// return quickly and must not call a plugin.
-pub trait Sink: Send + Sync {
+pub trait DispatchSink: Send + Sync {
     /// Records one hook that was called or skipped.
     fn trace(&self, record: TraceRecord);
-    /// Handles a side request that a hook returned with its outcome; `plugin` is the hook's plugin.
+    /// Handles an effect, such as a log line, that a hook returned with its outcome; `plugin` is
+    /// the hook's plugin.
     fn effect(&self, plugin: &Arc<str>, effect: Effect);
 }
 
-/// A sink that drops everything.
+/// Sink that discards all reports.
 #[derive(Debug, Default)]
-pub struct NoSink;
+pub struct NullDispatchSink;
 
-impl Sink for NoSink {
+impl DispatchSink for NullDispatchSink {
     fn trace(&self, _record: TraceRecord) {}
     fn effect(&self, _plugin: &Arc<str>, _effect: Effect) {}
 }

@@ -1,7 +1,7 @@
 //! Prices of models: the operator's own prices, and as a fallback the built-in table of models.
 //!
-//! Owns the section `[prices]` and the calculation of costs. The module must not know who asks a
-//! model, nor any budget.
+//! Owns the section `[prices]` and the calculation of costs. The module must not depend on the
+//! senders of requests or on budgets.
 //!
 //! Start from [`Prices::cost`].
 //!
@@ -60,7 +60,8 @@ impl Section for Prices {
 }
 
 impl Prices {
-    /// Returns the cost of a request, at the price of the first of `models` that has one.
+    /// Returns the cost of a request, at the price of the first model in `models` that has a known
+    /// price.
     #[must_use]
     pub fn cost<'a>(&self, models: impl IntoIterator<Item = &'a str>, usage: &Usage) -> Cost {
         let mut models = models.into_iter();
@@ -76,16 +77,17 @@ impl Prices {
         }
     }
 
-    /// Returns the names of models that have a price, the operator's first.
+    /// Returns the names of the models that have a price: those of the operator's settings, then
+    /// those of the built-in table.
     pub fn names(&self) -> Vec<String> {
         let listed = model::model_names().cloned();
         self.0.keys().cloned().chain(listed).collect()
     }
 
-    /// Returns the price of a model; `None` if it is unknown.
+    /// Returns the price of a model; `None` if the price is unknown.
     #[must_use]
     pub fn of(&self, model: &str) -> Option<Price> {
-        let own = model::longest_prefix(model, &self.0).copied();
+        let own = model::find_longest_prefix(model, &self.0).copied();
         own.or_else(|| model::find_price(model))
     }
 }

@@ -1,5 +1,5 @@
-//! The host's own parts of the system prompt. They are short on purpose: instructions of taste
-//! belong to plugins.
+//! The host's own parts of the system prompt. They are short on purpose: instructions on style
+//! belong in plugins.
 
 use std::path::Path;
 
@@ -22,13 +22,13 @@ refusal: do something else, or tell the user.
 from the user.
 - When the task is done, check the result where a tool can check it, then answer without calling tools.";
 
-/// Facts from which the host's parts are built.
+/// Facts about a turn from which the host's parts of the system prompt are built.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HostFacts<'a> {
+pub(crate) struct HostPromptFacts<'a> {
     /// Working directory of the agent.
     pub workspace: &'a Path,
-    /// Current date, for example `2026-01-31`. There is no time of day, so the text and the
-    /// provider's prompt cache stay valid for a day.
+    /// Current date, for example `2026-01-31`. The time of day is omitted, so that the text does
+    /// not change and the provider's prompt cache stays valid for a day.
     pub date: &'a str,
     /// Decision on how to handle the turn.
     pub decision: Decision,
@@ -36,26 +36,26 @@ pub(crate) struct HostFacts<'a> {
     pub has_tools: bool,
 }
 
-/// Returns the host's parts: identity and use of tools (stable); date, workspace and guidance for
-/// the decision (volatile).
+/// Returns the host's parts of the system prompt: identity and use of tools (stable tier); date,
+/// workspace and guidance for the decision (volatile tier).
 #[must_use]
-pub(crate) fn host_parts(facts: HostFacts<'_>) -> Vec<PromptPart> {
-    let mut parts = vec![host_part(Tier::Stable, "00-identity", IDENTITY)];
+pub(crate) fn host_system_prompt_parts(facts: HostPromptFacts<'_>) -> Vec<PromptPart> {
+    let mut parts = vec![host_prompt_part(Tier::Stable, "00-identity", IDENTITY)];
     if facts.has_tools {
-        parts.push(host_part(Tier::Stable, "10-tools", TOOLS));
+        parts.push(host_prompt_part(Tier::Stable, "10-tools", TOOLS));
     }
     let place = format!(
         "Today is {}. The workspace is {}; relative paths mean it.",
         facts.date,
         facts.workspace.display()
     );
-    parts.push(host_part(Tier::Volatile, "00-environment", place));
+    parts.push(host_prompt_part(Tier::Volatile, "00-environment", place));
     let guidance = decision_guidance(facts.decision);
-    parts.extend(guidance.map(|text| host_part(Tier::Volatile, "10-decision", text)));
+    parts.extend(guidance.map(|text| host_prompt_part(Tier::Volatile, "10-decision", text)));
     parts
 }
 
-pub(crate) fn host_part(tier: Tier, key: &str, text: impl Into<String>) -> PromptPart {
+pub(crate) fn host_prompt_part(tier: Tier, key: &str, text: impl Into<String>) -> PromptPart {
     PromptPart {
         tier,
         key: key.to_owned(),
@@ -66,12 +66,12 @@ pub(crate) fn host_part(tier: Tier, key: &str, text: impl Into<String>) -> Promp
 
 /// Returns the part that tells the model the schema of its answer. The part is volatile, because
 /// each turn may have another schema.
-pub(crate) fn answer_part(schema: &Value) -> PromptPart {
+pub(crate) fn answer_schema_part(schema: &Value) -> PromptPart {
     let text = format!(
         "Your final answer, once you call no more tools, is read by a program: one JSON value that matches this JSON Schema, \
          with no text and no code fence around it.\n{schema}"
     );
-    host_part(Tier::Volatile, "20-answer", text)
+    host_prompt_part(Tier::Volatile, "20-answer", text)
 }
 
 /// Text for the model in plan mode.
@@ -82,8 +82,8 @@ Do not claim that any of it is done.";
 
 /// Returns the part that tells the model to make a plan. The part is volatile, because the mode may
 /// change between two turns.
-pub(crate) fn plan_part() -> PromptPart {
-    host_part(Tier::Volatile, "15-plan", PLAN)
+pub(crate) fn plan_mode_part() -> PromptPart {
+    host_prompt_part(Tier::Volatile, "15-plan", PLAN)
 }
 
 fn decision_guidance(decision: Decision) -> Option<&'static str> {
@@ -112,8 +112,8 @@ fn decision_guidance(decision: Decision) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn facts(decision: Decision) -> HostFacts<'static> {
-        HostFacts {
+    fn facts(decision: Decision) -> HostPromptFacts<'static> {
+        HostPromptFacts {
             workspace: Path::new("/w"),
             date: "2026-01-31",
             decision,
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn stable_parts_do_not_depend_on_the_turn() {
         let stable = |decision| {
-            let mut parts = host_parts(facts(decision));
+            let mut parts = host_system_prompt_parts(facts(decision));
             parts.retain(|part| part.tier == Tier::Stable);
             parts
         };
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn the_decision_reaches_the_model_unless_it_is_direct() {
         let has = |decision| {
-            let parts = host_parts(facts(decision));
+            let parts = host_system_prompt_parts(facts(decision));
             parts.iter().any(|part| part.key == "10-decision")
         };
         assert!(!has(Decision::Direct));

@@ -1,26 +1,28 @@
 //! The system prompt: parts in three tiers, rendered to text blocks.
 //!
 //! Owns the host's own parts, the order of parts, the cache breakpoints and the ledger. The module
-//! must not know who contributes: parts of hooks arrive as data, labeled with the name of their
-//! plugin.
+//! must not depend on the authors of parts: callers pass the parts of hooks as data, labeled with
+//! the name of the plugin.
 //!
-//! Stable parts come first and are frozen while the session is open, so that the provider's prompt
-//! cache stays valid from one request to the next. They are built again when the session is
+//! Stable parts come first and do not change while the session is open, so that the provider's
+//! prompt cache stays valid from one request to the next. They are built again when the session is
 //! resumed, because other plugins may be loaded then; the ledger records the differences.
 //!
 //! A hook at `after-system-prompt` edits the rendered text, which has no tiers. Leading blocks that
-//! the hook left unchanged keep their cache breakpoints; the remaining text has none.
+//! the hook left unchanged keep their cache breakpoints; the remaining text has no breakpoint.
 //!
-//! Start from [`host_parts`], then [`render_blocks`]. [`ledger`] reads back the prompts that a
-//! session recorded.
+//! Start from [`host_system_prompt_parts`], then [`render_blocks`]. [`ledger`] reads the prompts
+//! that a session recorded.
 
 mod files;
 mod host;
 #[doc(hidden)]
 pub mod ledger;
 
-pub(crate) use files::{ReadRules, context_files, files_below};
-pub(crate) use host::{HostFacts, answer_part, host_part, host_parts, plan_part};
+pub(crate) use files::{ReadRules, context_files_below, read_context_files};
+pub(crate) use host::{
+    HostPromptFacts, answer_schema_part, host_prompt_part, host_system_prompt_parts, plan_mode_part,
+};
 
 use serde_json::{Value, json};
 
@@ -33,13 +35,17 @@ use crate::tokens;
 /// Sorts parts by tier, then by the key without the plugin's prefix, then by the full key.
 pub(crate) fn sort_parts(parts: &mut [PromptPart]) {
     parts.sort_by(|a, b| {
-        (a.tier as u8, chosen_key(&a.key), &a.key).cmp(&(b.tier as u8, chosen_key(&b.key), &b.key))
+        (a.tier as u8, key_without_plugin(&a.key), &a.key).cmp(&(
+            b.tier as u8,
+            key_without_plugin(&b.key),
+            &b.key,
+        ))
     });
 }
 
-/// Returns a key without its plugin prefix. A key of the host may also contain a colon, as part of
-/// a path.
-fn chosen_key(key: &str) -> &str {
+/// Returns a key without its plugin prefix. A colon in a key of the host, as part of a path, does
+/// not end a plugin prefix.
+fn key_without_plugin(key: &str) -> &str {
     let is_in_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     match key.split_once(':') {
         Some((plugin, chosen)) if plugin.chars().all(is_in_name) => chosen,
@@ -99,10 +105,10 @@ pub(crate) fn render_blocks(parts: &[PromptPart]) -> Vec<SystemBlock> {
         .collect()
 }
 
-/// Returns the tiers of `parts` whose cache breakpoint is missing from `blocks`, after hooks edited
-/// the text.
+/// Returns the tiers of `parts` for which `blocks` contains no cache breakpoint, because hooks
+/// edited the text.
 #[must_use]
-pub(crate) fn lost_borders(parts: &[PromptPart], blocks: &[SystemBlock]) -> Vec<Tier> {
+pub(crate) fn tiers_without_breakpoint(parts: &[PromptPart], blocks: &[SystemBlock]) -> Vec<Tier> {
     let has_text = |tier| {
         let mut texts = parts.iter().filter(|part| part.tier == tier);
         texts.any(|part| !part.text.trim().is_empty())
@@ -122,10 +128,11 @@ pub(crate) fn join_blocks(blocks: &[SystemBlock]) -> String {
     texts.join("\n\n")
 }
 
-/// Splits a text that hooks made from `blocks` into blocks again. Leading blocks that are unchanged
-/// keep their cache breakpoints; the remaining text becomes one block without a breakpoint.
+/// Splits the prompt text into blocks, after hooks may have edited the joined text of `blocks`.
+/// Leading blocks that are unchanged keep their cache breakpoints; the remaining text becomes one
+/// block without a breakpoint.
 #[must_use]
-pub(crate) fn split_blocks(blocks: Vec<SystemBlock>, text: &str) -> Vec<SystemBlock> {
+pub(crate) fn split_edited_prompt(blocks: Vec<SystemBlock>, text: &str) -> Vec<SystemBlock> {
     let mut rest = text;
     let mut kept = Vec::new();
     for block in blocks {
@@ -151,7 +158,7 @@ pub(crate) fn split_blocks(blocks: Vec<SystemBlock>, text: &str) -> Vec<SystemBl
 mod tests {
     use super::*;
 
-    use super::host_part as part;
+    use super::host_prompt_part as part;
 
     fn block(text: &str, is_cached: bool) -> SystemBlock {
         SystemBlock::new(text, is_cached)
@@ -196,7 +203,7 @@ mod tests {
         ] {
             let mut expected = kept[..n_kept].to_vec();
             expected.extend(rest.map(|rest| block(rest, false)));
-            assert_eq!(split_blocks(blocks(), text), expected, "{text}");
+            assert_eq!(split_edited_prompt(blocks(), text), expected, "{text}");
         }
     }
 
@@ -207,11 +214,13 @@ mod tests {
             part(Tier::Context, "f", "c"),
             part(Tier::Volatile, "z", "d"),
         ];
-        let lost = |text| lost_borders(&parts, &split_blocks(render_blocks(&parts), text));
+        let lost = |text| {
+            tiers_without_breakpoint(&parts, &split_edited_prompt(render_blocks(&parts), text))
+        };
         assert_eq!(lost("a\n\nc\n\nD"), []);
         assert_eq!(lost("a\n\nC\n\nd"), [Tier::Context]);
         assert_eq!(lost("A\n\nc\n\nd"), [Tier::Stable, Tier::Context]);
-        assert_eq!(lost_borders(&parts[2..], &[]), []);
+        assert_eq!(tiers_without_breakpoint(&parts[2..], &[]), []);
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! Queries a server about a model: its context window, its longest answer, support for images,
-//! prices.
+//! Queries a server for facts about a model: its context window, its maximum answer length, support
+//! for images, and prices.
 //!
-//! Owns the API of each kind of server and the parsing of its answer. No answer is required, and a
-//! value of an unexpected type is skipped. The module must not know which source of a profile takes
-//! precedence (`profile` does). Start from [`Ask::ask_about`].
+//! Owns the API of each kind of server and the parsing of its answer. An answer is not required,
+//! and a value of an unexpected type is ignored. The module must not know which source of a profile
+//! takes precedence (`profile` does). Start from [`ModelQueryApi::query_model`].
 
 use std::time::Duration;
 
@@ -13,13 +13,15 @@ use tokio_util::sync::CancellationToken;
 use super::http::HttpPool;
 use crate::model::{ModelProfile, Price};
 
-/// Timeout for all queries about one model. A run waits for them once, before its first request.
+/// Timeout for all queries about one model together. A session waits for these queries once, before
+/// its first request.
 const PATIENCE: Duration = Duration::from_millis(2_000);
 
-/// API to query about a model.
+/// API of a server from which facts about a model can be queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
-    /// The list of models. vLLM, llama.cpp, Groq, Mistral and most gateways list more than names.
+pub enum ModelQueryApi {
+    /// List of models (`/v1/models`). vLLM, llama.cpp, Groq, Mistral and most gateways list more
+    /// facts than names.
     Models,
     /// The list of models of OpenRouter, which is more accurate than the built-in table about the
     /// server that runs a model.
@@ -32,24 +34,24 @@ pub enum Ask {
     Ollama,
 }
 
-/// Answer of a server.
+/// Facts about a model that a server reported.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ServerAnswer {
     pub(crate) profile: ModelProfile,
-    /// Whether another query would return the same answer.
+    /// Whether the answer cannot change, so that the server need not be queried again.
     pub(crate) is_final: bool,
 }
 
-impl Ask {
+impl ModelQueryApi {
     /// Whether the server is queried even if the model is in the built-in table, because it may run
     /// the model with a smaller window.
-    pub(super) fn knows_better(self) -> bool {
+    pub(super) fn is_more_accurate_than_table(self) -> bool {
         self != Self::Models
     }
 
     /// Queries the server about a model. A timeout or an unexpected answer counts as an empty
     /// answer.
-    pub(super) async fn ask_about(
+    pub(super) async fn query_model(
         self,
         http: &HttpPool,
         model: &str,
@@ -57,44 +59,48 @@ impl Ask {
     ) -> ServerAnswer {
         let asking = async {
             match self {
-                Self::Ollama => return ask_ollama(http, model, cancel).await,
+                Self::Ollama => return query_ollama(http, model, cancel).await,
                 Self::LlamaCpp => {
                     let props = http
-                        .ask_server(&http.url_at_root("props"), None, cancel)
+                        .request_document(&http.join_root_url("props"), None, cancel)
                         .await;
                     let listed = http
-                        .ask_server(&http.url_under("models"), None, cancel)
+                        .request_document(&http.join_url("models"), None, cancel)
                         .await;
-                    let listed = listed.map(|list| of_list(&list, model)).unwrap_or_default();
+                    let listed = listed
+                        .map(|list| find_listed_profile(&list, model))
+                        .unwrap_or_default();
                     props
-                        .map(|props| of_props(&props))
+                        .map(|props| parse_llama_cpp_props(&props))
                         .unwrap_or_default()
                         .or(listed)
                 }
                 Self::LmStudio => {
                     let list = http
-                        .ask_server(&http.url_at_root("api/v0/models"), None, cancel)
+                        .request_document(&http.join_root_url("api/v0/models"), None, cancel)
                         .await;
-                    list.map(|list| of_list(&list, model)).unwrap_or_default()
+                    list.map(|list| find_listed_profile(&list, model))
+                        .unwrap_or_default()
                 }
                 Self::Models | Self::OpenRouter => {
                     let list = http
-                        .ask_server(&http.url_under("models"), None, cancel)
+                        .request_document(&http.join_url("models"), None, cancel)
                         .await;
-                    list.map(|list| of_list(&list, model)).unwrap_or_default()
+                    list.map(|list| find_listed_profile(&list, model))
+                        .unwrap_or_default()
                 }
             }
-            .told()
+            .into_final_answer()
         };
-        // Count a timeout as a final answer: otherwise each step of a run would query the server
-        // and wait again.
+        // Treat a timeout as a final answer: otherwise each step of a session would query the
+        // server and wait again.
         let told = tokio::time::timeout(PATIENCE, asking).await;
-        told.unwrap_or_else(|_| ModelProfile::default().told())
+        told.unwrap_or_else(|_| ModelProfile::default().into_final_answer())
     }
 }
 
 impl ModelProfile {
-    fn told(self) -> ServerAnswer {
+    fn into_final_answer(self) -> ServerAnswer {
         ServerAnswer {
             profile: self,
             is_final: true,
@@ -103,27 +109,29 @@ impl ModelProfile {
 }
 
 /// Queries Ollama. Ollama runs a model with the window of its own settings, which only `/api/ps`
-/// reports, and only while the model is loaded. While it is not loaded, the parameter `num_ctx` of
-/// the model counts. The window that the model was trained with, which `/api/show` also reports, is
-/// not used: it is usually much larger, and Ollama silently truncates a prompt that fits only that
-/// window.
-async fn ask_ollama(http: &HttpPool, model: &str, cancel: &CancellationToken) -> ServerAnswer {
+/// reports, and only while the model is loaded. While the model is not loaded, the parameter
+/// `num_ctx` of the model is used instead. The window that the model was trained with, which
+/// `/api/show` also reports, is not used: it is usually much larger, and Ollama silently truncates
+/// a prompt that fits only that window.
+async fn query_ollama(http: &HttpPool, model: &str, cancel: &CancellationToken) -> ServerAnswer {
     let question = json!({"model": model});
     let shown = http
-        .ask_server(&http.url_at_root("api/show"), Some(&question), cancel)
+        .request_document(&http.join_root_url("api/show"), Some(&question), cancel)
         .await;
-    let mut profile = shown.as_ref().map(of_show).unwrap_or_default();
+    let mut profile = shown.as_ref().map(parse_ollama_show).unwrap_or_default();
     let running = http
-        .ask_server(&http.url_at_root("api/ps"), None, cancel)
+        .request_document(&http.join_root_url("api/ps"), None, cancel)
         .await;
     let loaded = running.as_ref().and_then(|list| {
         let models = list.get("models")?.as_array()?.iter();
         let is_it = |entry: &&Value| {
             let names = [entry.get("name"), entry.get("model")];
             let names = names.into_iter().flatten().filter_map(Value::as_str);
-            names.into_iter().any(|name| is_same(name, model))
+            names
+                .into_iter()
+                .any(|name| is_same_ollama_model(name, model))
         };
-        token_count(
+        parse_token_count(
             models
                 .filter(is_it)
                 .find_map(|entry| entry.get("context_length")),
@@ -136,12 +144,12 @@ async fn ask_ollama(http: &HttpPool, model: &str, cancel: &CancellationToken) ->
     }
 }
 
-/// Whether two Ollama names are one model: the tag `latest` is optional.
-fn is_same(name: &str, model: &str) -> bool {
+/// Whether two names in Ollama refer to the same model: the tag `latest` is optional.
+fn is_same_ollama_model(name: &str, model: &str) -> bool {
     name == model || name.strip_suffix(":latest") == Some(model)
 }
 
-fn of_show(show: &Value) -> ModelProfile {
+fn parse_ollama_show(show: &Value) -> ModelProfile {
     let capabilities = show.get("capabilities").and_then(Value::as_array);
     let has = |name: &str| capabilities.map(|all| all.iter().any(|one| one.as_str() == Some(name)));
     let parameters = show.get("parameters").and_then(Value::as_str);
@@ -158,33 +166,33 @@ fn of_show(show: &Value) -> ModelProfile {
     }
 }
 
-fn of_props(props: &Value) -> ModelProfile {
+fn parse_llama_cpp_props(props: &Value) -> ModelProfile {
     let settings = props.get("default_generation_settings");
     let modalities = props.get("modalities");
     ModelProfile {
-        window_tokens: token_count(settings.and_then(|settings| settings.get("n_ctx"))),
+        window_tokens: parse_token_count(settings.and_then(|settings| settings.get("n_ctx"))),
         images: modalities.and_then(|all| all.get("vision")?.as_bool()),
         ..ModelProfile::default()
     }
 }
 
-/// Returns the profile of a model in a list of models. If the list has one model, that model is
-/// used for any name.
-fn of_list(list: &Value, model: &str) -> ModelProfile {
+/// Returns the profile of a model in a list of models. If the list has only one model, its profile
+/// is returned for any model name.
+fn find_listed_profile(list: &Value, model: &str) -> ModelProfile {
     let Some(entries) = list.get("data").and_then(Value::as_array) else {
         return ModelProfile::default();
     };
     let id = |entry: &Value| entry.get("id").and_then(Value::as_str) == Some(model);
     let only = || entries.first().filter(|_| entries.len() == 1);
     let entry = entries.iter().find(|entry| id(entry)).or_else(only);
-    entry.map(of_entry).unwrap_or_default()
+    entry.map(parse_listed_model).unwrap_or_default()
 }
 
-fn of_entry(entry: &Value) -> ModelProfile {
+fn parse_listed_model(entry: &Value) -> ModelProfile {
     let first = |pointers: &[&str]| {
         let mut found = pointers
             .iter()
-            .map(|pointer| token_count(entry.pointer(pointer)));
+            .map(|pointer| parse_token_count(entry.pointer(pointer)));
         found.find_map(|tokens| tokens)
     };
     let lists = |pointer: &str, word: &str| {
@@ -217,14 +225,14 @@ fn of_entry(entry: &Value) -> ModelProfile {
             .or_else(|| flag("/capabilities/reasoning")),
         tools: lists("/supported_parameters", "tools")
             .or_else(|| flag("/capabilities/function_calling")),
-        price: entry_price(entry),
+        price: parse_openrouter_price(entry),
         ..ModelProfile::default()
     }
 }
 
 /// Reads the prices of an entry of OpenRouter: strings with dollars per token, `-1` if the price
 /// varies.
-fn entry_price(entry: &Value) -> Option<Price> {
+fn parse_openrouter_price(entry: &Value) -> Option<Price> {
     let of = |field: &str| {
         let price = entry.pointer(&format!("/pricing/{field}"))?;
         let price = price.as_str()?.parse::<f64>().ok()? * 1_000_000.0;
@@ -239,7 +247,7 @@ fn entry_price(entry: &Value) -> Option<Price> {
 }
 
 /// Reads a number of tokens; `None` if the value is implausible.
-fn token_count(value: Option<&Value>) -> Option<u64> {
+fn parse_token_count(value: Option<&Value>) -> Option<u64> {
     value?
         .as_u64()
         .filter(|tokens| (256..=1_000_000_000).contains(tokens))
@@ -260,7 +268,7 @@ mod tests {
             "pricing": {"prompt": "0.000003", "completion": "0.000015", "input_cache_read": "0.0000003"},
             "top_provider": {"context_length": 131_072, "max_completion_tokens": 64_000},
             "supported_parameters": ["tools", "reasoning"]}, {"id": "c"}]});
-        let profile = of_list(&router, "a/b");
+        let profile = find_listed_profile(&router, "a/b");
         assert_eq!(
             (window(&profile), profile.answer_tokens),
             (Some(131_072), Some(64_000))
@@ -269,7 +277,10 @@ mod tests {
         assert_eq!(can, (Some(true), Some(true), Some(true)));
         let price = profile.price.unwrap();
         assert!((price.input - 3.0).abs() < 1e-9 && (price.output - 15.0).abs() < 1e-9);
-        assert_eq!(of_list(&router, "unknown"), ModelProfile::default());
+        assert_eq!(
+            find_listed_profile(&router, "unknown"),
+            ModelProfile::default()
+        );
         for (entry, expected) in [
             (json!({"max_model_len": 32_768}), Some(32_768)),
             (json!({"meta": {"n_ctx_train": 8_192}}), Some(8_192)),
@@ -284,7 +295,7 @@ mod tests {
             (json!(null), None),
         ] {
             let list = json!({"data": [entry]});
-            assert_eq!(window(&of_list(&list, "m")), expected, "{list}");
+            assert_eq!(window(&find_listed_profile(&list, "m")), expected, "{list}");
         }
         for odd in [
             json!(null),
@@ -292,28 +303,31 @@ mod tests {
             json!({"data": 1}),
             json!({"data": [1, null]}),
         ] {
-            assert_eq!(of_list(&odd, "m"), ModelProfile::default());
+            assert_eq!(find_listed_profile(&odd, "m"), ModelProfile::default());
         }
         let free = json!({"pricing": {"prompt": "-1", "completion": "-1"}});
-        assert_eq!(super::entry_price(&free), None);
+        assert_eq!(super::parse_openrouter_price(&free), None);
     }
 
     #[test]
     fn the_window_that_a_server_was_started_with_counts_and_not_that_of_the_training() {
         let props = json!({"default_generation_settings": {"n_ctx": 4_096}, "modalities": {"vision": true}});
-        assert_eq!(window(&of_props(&props)), Some(4_096));
-        assert_eq!(of_props(&props).images, Some(true));
+        assert_eq!(window(&parse_llama_cpp_props(&props)), Some(4_096));
+        assert_eq!(parse_llama_cpp_props(&props).images, Some(true));
         let show = json!({"parameters": "stop \"x\"\nnum_ctx    8192", "capabilities": ["completion", "tools"],
             "model_info": {"llama.context_length": 131_072}});
-        let profile = of_show(&show);
+        let profile = parse_ollama_show(&show);
         let found = (window(&profile), profile.tools, profile.images);
         assert_eq!(found, (Some(8_192), Some(true), Some(false)));
         assert_eq!(
-            window(&of_show(
+            window(&parse_ollama_show(
                 &json!({"model_info": {"llama.context_length": 131_072}})
             )),
             None
         );
-        assert!(is_same("llama3.3:latest", "llama3.3") && !is_same("llama3.3:70b", "llama3.3"));
+        assert!(
+            is_same_ollama_model("llama3.3:latest", "llama3.3")
+                && !is_same_ollama_model("llama3.3:70b", "llama3.3")
+        );
     }
 }

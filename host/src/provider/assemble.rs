@@ -2,8 +2,8 @@
 //!
 //! Owns the conversion of text, reasoning and tool calls to one assistant message, and
 //! [`WireDecoder`], the interface between the HTTP side and the decoder of a wire format. Opaque
-//! data that only the server understands is kept with the part that it belongs to. The module must
-//! not know any format.
+//! data that only the server understands is stored with the part to which it belongs. The module
+//! must not depend on any wire format.
 //!
 //! Start from [`MessageAssembler`].
 
@@ -24,23 +24,29 @@ const MAX_MODEL_BYTES: usize = 128;
 /// Maximum length of the excerpt of an unreadable event, in bytes.
 const MAX_ODD_BYTES: usize = 4096;
 
-/// Number of bytes that each part of an answer adds to its size, besides its content.
+/// Number of bytes that each part of an answer counts towards the size limit, in addition to its
+/// content.
 const PART_BYTES: usize = 64;
 
 /// Decoder of one answer in one wire format.
 pub(crate) trait WireDecoder: Send {
     /// Decodes the data of the next event and calls `emit` for each resulting stream event.
-    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), AnswerFault>;
+    fn read_event(
+        &mut self,
+        data: &str,
+        emit: &mut dyn FnMut(StreamEvent),
+    ) -> Result<(), AnswerFault>;
 
     /// Returns the size of the answer so far, in bytes.
-    fn n_bytes(&self) -> usize;
+    fn n_answer_bytes(&self) -> usize;
 
-    /// Whether the answer has ended according to the format, so that the connection can be closed.
-    fn is_done(&self) -> bool;
+    /// Whether the stream has ended according to the wire format, so that the connection can be
+    /// closed.
+    fn is_stream_complete(&self) -> bool;
 
-    /// Whether the finish reason was received. From then on, the answer is complete even if the
-    /// connection fails: only token counts may follow.
-    fn has_ended(&self) -> bool;
+    /// Whether the finish reason was received. After it, the answer is complete even if the
+    /// connection fails, because only token counts may follow.
+    fn has_finish_reason(&self) -> bool;
 
     /// Returns the answer after the end of the stream; [`AnswerFault::EndedEarly`] if the answer is
     /// incomplete.
@@ -73,7 +79,7 @@ impl AnswerFault {
     /// Creates the fault of an event that does not match the format. `what` must not quote the
     /// data: only `excerpt` may contain text of the model, and it is truncated and marked as a
     /// quote.
-    pub(crate) fn bad_event(what: impl Into<String>, data: &str) -> Self {
+    pub(crate) fn bad_event_fault(what: impl Into<String>, data: &str) -> Self {
         Self::Bad {
             what: what.into(),
             excerpt: data.to_owned(),
@@ -83,9 +89,9 @@ impl AnswerFault {
 
 /// Index of a tool call in the parts of a [`MessageAssembler`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CallSlot(usize);
+pub(crate) struct CallIndex(usize);
 
-/// An assistant message while it is received.
+/// Assistant message that is being received.
 #[derive(Default)]
 pub(crate) struct MessageAssembler {
     /// Parts so far. The arguments of calls are unparsed text until the end.
@@ -96,13 +102,13 @@ pub(crate) struct MessageAssembler {
     text_halves: SurrogateJoiner,
     thinking_halves: SurrogateJoiner,
     has_halves: bool,
-    /// Problem and excerpt of the first unreadable event.
+    /// First unreadable event: a description of the problem, and an excerpt of the event.
     odd: Option<(&'static str, String)>,
 }
 
 impl MessageAssembler {
     /// Returns the size of the answer so far in bytes, with an overhead for each part.
-    pub(crate) fn n_bytes(&self) -> usize {
+    pub(crate) fn n_answer_bytes(&self) -> usize {
         self.n_bytes + self.parts.len() * PART_BYTES
     }
 
@@ -111,31 +117,31 @@ impl MessageAssembler {
     pub(super) fn parse_event(&mut self, data: &str) -> Option<Value> {
         let parsed = lenient::parse_event(data);
         let Some(parsed) = parsed.filter(|parsed| parsed.value.is_object()) else {
-            self.note_odd("not an event of this API", data);
+            self.record_unreadable_event("not an event of this API", data);
             return None;
         };
         if parsed.has_halves {
             self.has_halves = true;
-            self.text_halves.switch_on();
-            self.thinking_halves.switch_on();
+            self.text_halves.start_joining();
+            self.thinking_halves.start_joining();
         }
         Some(parsed.value)
     }
 
     /// Keeps the first unreadable event for the error message in case no answer follows.
-    pub(super) fn note_odd(&mut self, what: &'static str, data: &str) {
+    pub(super) fn record_unreadable_event(&mut self, what: &'static str, data: &str) {
         if self.odd.is_none() {
             let end = data.floor_char_boundary(data.len().min(MAX_ODD_BYTES));
             self.odd = Some((what, data[..end].to_owned()));
         }
     }
 
-    /// Returns the fault of an incomplete answer: the first unreadable event if nothing else came,
-    /// because the server is then probably not a model API.
-    pub(super) fn ended_early(self) -> AnswerFault {
+    /// Returns the fault of an incomplete answer. If only unreadable events arrived, it reports the
+    /// first of them, because the server is then probably not a model API.
+    pub(super) fn ended_early_fault(self) -> AnswerFault {
         match self.odd {
             Some((what, excerpt)) if self.parts.is_empty() => {
-                AnswerFault::bad_event(what, &excerpt)
+                AnswerFault::bad_event_fault(what, &excerpt)
             }
             _ => AnswerFault::EndedEarly,
         }
@@ -162,7 +168,7 @@ impl MessageAssembler {
         emit(StreamEvent::Text(delta.into_owned()));
     }
 
-    /// Appends reasoning.
+    /// Appends a delta of the model's reasoning, and emits it as an event.
     pub(crate) fn add_thinking(&mut self, delta: &str, emit: &mut dyn FnMut(StreamEvent)) {
         let delta = self.thinking_halves.push(delta);
         if delta.is_empty() {
@@ -170,7 +176,8 @@ impl MessageAssembler {
         }
         self.n_bytes += delta.len();
         match self.parts.last_mut() {
-            // A signature closes its block: later reasoning begins another one.
+            // Append only to reasoning without a signature: a signature ends its block, and later
+            // reasoning begins another block.
             Some(Content::Thinking {
                 text,
                 signature: None,
@@ -181,9 +188,9 @@ impl MessageAssembler {
         emit(StreamEvent::Thinking(delta.into_owned()));
     }
 
-    /// Stores the signature of the reasoning received last. If that is missing or signed already,
-    /// the signature becomes a block without text.
-    pub(crate) fn sign_thinking(&mut self, proof: String) {
+    /// Stores the signature of the last reasoning block. If there is no reasoning block or the last
+    /// one is already signed, the signature becomes a block without text.
+    pub(crate) fn add_thinking_signature(&mut self, proof: String) {
         self.n_bytes += proof.len();
         match self.parts.last_mut() {
             Some(Content::Thinking { signature, .. }) if signature.is_none() => {
@@ -198,7 +205,7 @@ impl MessageAssembler {
     }
 
     /// Adds opaque data to all reasoning blocks that have none yet.
-    pub(super) fn mark_thinking(&mut self, mark: &Value) {
+    pub(super) fn add_thinking_extra(&mut self, mark: &Value) {
         for part in &mut self.parts {
             if let Content::Thinking { extra, .. } = part {
                 extra.get_or_insert_with(|| mark.clone());
@@ -212,7 +219,7 @@ impl MessageAssembler {
     }
 
     /// Stores opaque data of a call under the name of the field that contained it.
-    pub(super) fn call_extra(&mut self, slot: CallSlot, name: &str, value: &Value) {
+    pub(super) fn add_call_extra(&mut self, slot: CallIndex, name: &str, value: &Value) {
         let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0) else {
             return;
         };
@@ -228,25 +235,25 @@ impl MessageAssembler {
         id: &str,
         name: &str,
         emit: &mut dyn FnMut(StreamEvent),
-    ) -> CallSlot {
+    ) -> CallIndex {
         self.n_bytes += id.len() + name.len();
         let call = ToolCall::new(id, name, Value::String(String::new()));
         self.parts.push(Content::ToolCall(call));
         let name = name.to_owned();
         emit(StreamEvent::ToolCall { name });
-        CallSlot(self.parts.len() - 1)
+        CallIndex(self.parts.len() - 1)
     }
 
-    /// Appends to the name of a call, for servers that send names in pieces.
-    pub(super) fn add_name(&mut self, slot: CallSlot, piece: &str) {
+    /// Appends a piece to the name of a call, for servers that send names in pieces.
+    pub(super) fn append_call_name(&mut self, slot: CallIndex, piece: &str) {
         if let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0) {
             self.n_bytes += piece.len();
             call.name.push_str(piece);
         }
     }
 
-    /// Returns the name and the arguments of a call so far.
-    pub(super) fn open_call(&self, slot: CallSlot) -> (&str, &str) {
+    /// Returns the name and the arguments of a call, as far as they were received.
+    pub(super) fn received_part_of_call(&self, slot: CallIndex) -> (&str, &str) {
         match self.parts.get(slot.0) {
             Some(Content::ToolCall(call)) => {
                 (&call.name, call.arguments.as_str().unwrap_or_default())
@@ -255,8 +262,8 @@ impl MessageAssembler {
         }
     }
 
-    /// Appends to the arguments of a call.
-    pub(crate) fn add_arguments(&mut self, slot: CallSlot, delta: &str) {
+    /// Appends a delta to the arguments of a call.
+    pub(crate) fn add_arguments(&mut self, slot: CallIndex, delta: &str) {
         self.n_bytes += delta.len();
         if let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0)
             && let Value::String(written) = &mut call.arguments
@@ -266,15 +273,18 @@ impl MessageAssembler {
     }
 
     /// Whether the arguments of a call are already complete JSON.
-    pub(crate) fn is_complete(&self, slot: CallSlot) -> bool {
-        serde_json::from_str::<Value>(self.open_call(slot).1).is_ok()
+    pub(crate) fn has_complete_arguments(&self, slot: CallIndex) -> bool {
+        serde_json::from_str::<Value>(self.received_part_of_call(slot).1).is_ok()
     }
 
     /// Returns the message and its finish reason: the reason `finish` from the server, corrected if
     /// it contradicts the presence of tool calls.
     pub(crate) fn finish_message(mut self, finish: Finish, usage: Usage) -> AssembledReply {
-        // Add the surrogates whose other half never arrived.
-        let (text, thinking) = (self.text_halves.end_text(), self.thinking_halves.end_text());
+        // Add surrogates of which the other half never arrived.
+        let (text, thinking) = (
+            self.text_halves.take_text_end(),
+            self.thinking_halves.take_text_end(),
+        );
         self.text_halves = SurrogateJoiner::default();
         self.thinking_halves = SurrogateJoiner::default();
         self.add_thinking(thinking, &mut |_| ());
@@ -298,8 +308,8 @@ impl MessageAssembler {
         let mut message = Message::new(Role::Assistant, self.parts);
         message.extra = (!self.extra.is_empty()).then_some(Value::Object(self.extra));
         let has_calls = message.tool_calls().next().is_some();
-        // Servers disagree on the finish reason of an answer with tool calls; the presence of calls
-        // decides.
+        // Servers use different finish reasons for an answer with tool calls, so the presence of
+        // calls determines the reason.
         let finish = match finish {
             Finish::Done | Finish::ToolCalls if has_calls => Finish::ToolCalls,
             Finish::ToolCalls => Finish::Done,
@@ -325,10 +335,10 @@ fn merge_field(fields: &mut Map<String, Value>, name: &str, value: &Value) -> us
     name.len() + value.to_string().len()
 }
 
-/// Merges a later delta of opaque data into the earlier value. Lists are appended to, except that
-/// an item with the same `index` and `type` as the last item continues that item, as in the
-/// `reasoning_details` that OpenRouter streams. Objects are merged field by field. `null` changes
-/// nothing, and any other value replaces the old one.
+/// Merges a later delta of opaque data into the earlier value. The items of a list are appended,
+/// except that an item with the same `index` and `type` as the last item continues that item, as in
+/// the `reasoning_details` that OpenRouter streams. Objects are merged field by field. `null`
+/// changes nothing, and any other value replaces the old one.
 fn merge_extra(old: &mut Value, new: &Value) {
     match (old, new) {
         (_, Value::Null) => {}
@@ -342,7 +352,9 @@ fn merge_extra(old: &mut Value, new: &Value) {
                             .all(|key| last.get(key) == item.get(key))
                 };
                 match (items.last_mut().filter(is_next), item) {
-                    (Some(Value::Object(last)), Value::Object(piece)) => grow_text(last, piece),
+                    (Some(Value::Object(last)), Value::Object(piece)) => {
+                        append_to_streamed_item(last, piece)
+                    }
                     _ => items.push(item.clone()),
                 }
             }
@@ -358,7 +370,7 @@ fn merge_extra(old: &mut Value, new: &Value) {
 
 /// Appends a delta to a streamed item: `text`, `summary` and `data` are concatenated, other fields
 /// are replaced.
-fn grow_text(last: &mut Map<String, Value>, piece: &Map<String, Value>) {
+fn append_to_streamed_item(last: &mut Map<String, Value>, piece: &Map<String, Value>) {
     for (name, value) in piece {
         match (last.get_mut(name), value) {
             (Some(Value::String(text)), Value::String(more))
@@ -374,20 +386,21 @@ fn grow_text(last: &mut Map<String, Value>, piece: &Map<String, Value>) {
     }
 }
 
-/// Parses the arguments of a call. Empty text is an empty object. Invalid JSON is kept as a string,
-/// so that the schema check reports it to the model. Two mistakes of models are unambiguous and are
-/// corrected: an object encoded as a JSON string, and unescaped line breaks within a string.
+/// Parses the arguments of a call. Empty text is an empty object. Invalid JSON becomes a JSON
+/// string, so that the schema check reports it to the model. Two mistakes of models are unambiguous
+/// and are corrected: an object encoded as a JSON string, and unescaped line breaks within a
+/// string.
 pub(crate) fn parse_arguments(written: String) -> Value {
     if written.trim().is_empty() {
         return Value::Object(Map::new());
     }
-    // Keep arguments that are nested too deeply as text as well: a session could store them but not
-    // read them back.
+    // Treat arguments that are nested too deeply as invalid too: a session could store them but not
+    // read them.
     let read = |text: &str| {
         let value = serde_json::from_str(text).ok();
         value.filter(|value: &Value| json::nesting_depth(value) <= json::MAX_DEPTH)
     };
-    match read(&written).or_else(|| read(&with_controls_escaped(&written))) {
+    match read(&written).or_else(|| read(&escape_control_characters(&written))) {
         Some(Value::String(inner)) => match read(&inner) {
             Some(object @ Value::Object(_)) => object,
             _ => Value::String(inner),
@@ -398,7 +411,7 @@ pub(crate) fn parse_arguments(written: String) -> Value {
 }
 
 /// Escapes control characters within the strings of a JSON document.
-fn with_controls_escaped(written: &str) -> String {
+fn escape_control_characters(written: &str) -> String {
     let (mut escaped, mut in_text, mut is_escape) = (String::new(), false, false);
     for c in written.chars() {
         match c {
@@ -414,8 +427,8 @@ fn with_controls_escaped(written: &str) -> String {
 }
 
 /// Returns arguments in a form that a provider accepts: always an object. Servers answer any other
-/// form with status 400, and the conversation could never continue.
-pub(crate) fn sendable_arguments(arguments: &Value) -> Value {
+/// form with status 400, so the conversation could not continue.
+pub(crate) fn arguments_as_object(arguments: &Value) -> Value {
     match arguments {
         Value::Object(_) => arguments.clone(),
         other => serde_json::json!({ "invalid_arguments": other }),
@@ -443,10 +456,10 @@ mod tests {
             assert_eq!(parse_arguments(written.to_owned()), expected, "{written}");
         }
         assert_eq!(
-            sendable_arguments(&json!("{oops")),
+            arguments_as_object(&json!("{oops")),
             json!({"invalid_arguments": "{oops"})
         );
-        assert_eq!(sendable_arguments(&json!({"a": 1})), json!({"a": 1}));
+        assert_eq!(arguments_as_object(&json!({"a": 1})), json!({"a": 1}));
     }
 
     #[test]
@@ -456,16 +469,16 @@ mod tests {
         let mut assembler = MessageAssembler::default();
         assembler.add_thinking("hm", &mut emit);
         assembler.add_thinking("m", &mut emit);
-        assembler.sign_thinking("proof".to_owned());
-        assembler.sign_thinking("alone".to_owned());
+        assembler.add_thinking_signature("proof".to_owned());
+        assembler.add_thinking_signature("alone".to_owned());
         assembler.add_text("a", &mut emit);
         assembler.add_text("", &mut emit);
         assembler.add_text("b", &mut emit);
         let slot = assembler.begin_call("id", "look", &mut emit);
         assembler.add_arguments(slot, "{");
-        assert!(!assembler.is_complete(slot));
+        assert!(!assembler.has_complete_arguments(slot));
         assembler.add_arguments(slot, "}");
-        assert!(assembler.is_complete(slot));
+        assert!(assembler.has_complete_arguments(slot));
         let answer = assembler.finish_message(Finish::Done, Usage::default());
         assert_eq!(answer.finish, Finish::ToolCalls);
         assert_eq!(
@@ -493,7 +506,7 @@ mod tests {
             assembler.add_extra("details", &piece);
         }
         for piece in [json!({"google": {"a": 1}}), json!({"google": {"b": "s"}})] {
-            assembler.call_extra(slot, "extra_content", &piece);
+            assembler.add_call_extra(slot, "extra_content", &piece);
         }
         let message = assembler
             .finish_message(Finish::Done, Usage::default())

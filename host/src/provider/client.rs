@@ -1,15 +1,15 @@
-//! Client of a model API, the same for every wire.
+//! Client of a model API, shared by all wire formats.
 //!
-//! Turns a wire into a [`Provider`]: it combines the headers, paths and decoder of the wire with a
-//! connection. The module must not know any wire; each one is a folder that implements
+//! Combines the headers, paths and decoder of a wire format with a connection to a [`Provider`].
+//! The module must not depend on a single wire format; each format is a folder that implements
 //! [`WireFormat`]. Start from [`connect`].
 //!
-//! The wires are not taken from a client library such as genai, async-openai or rig. Those
-//! libraries map a conversation to a request and an answer to events in one step, with their own
-//! types. Here hooks read and change the request as the JSON that is sent, and read the raw answer.
-//! Opaque fields that a library does not model (reasoning items, signatures, fields of a gateway)
-//! must be sent back unchanged. A field of a wrong type must not end an answer, but it fails
-//! derived deserialization.
+//! No client library such as genai, async-openai or rig is used. Those libraries map a conversation
+//! to a request and an answer to events in one step, with their own types. In Rind, hooks read and
+//! change the request as the JSON that is sent, and read the raw answer. Opaque fields that a
+//! library does not model (reasoning items, signatures, fields of a gateway) must be sent back
+//! unchanged. A field of a wrong type must not make an answer fail, but derived deserialization
+//! would fail.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ use super::endpoint::Endpoint;
 use super::fit::{FitTarget, fit_conversation};
 use super::http::{HttpConfig, HttpPool};
 use super::images::Images;
-use super::mend::{Mend, Mends};
+use super::mend::{RequestCorrection, RequestCorrections};
 use super::profile::ServerProfile;
 use super::{
     Error, Provider, Request, Response, StreamEvent, Wire, anthropic, gemini, models, openai,
@@ -34,8 +34,8 @@ use super::{
 use crate::lock::lock;
 use crate::model::ModelProfile;
 
-/// Connects to the API at `endpoint`, which speaks `wire`. Nothing is sent before the first
-/// request.
+/// Creates the client of the API at `endpoint`, which uses the wire format `wire`. The client sends
+/// nothing before the first request.
 ///
 /// `server` describes the server and its models.
 ///
@@ -57,9 +57,9 @@ pub fn connect(
     })
 }
 
-/// Wire format: what the shared client needs to know about a provider's API.
+/// Properties of a wire format that the shared client needs.
 pub(super) trait WireFormat: Send + Sync + 'static {
-    /// Name of the wire.
+    /// Name of the wire format.
     const WIRE: Wire;
 
     /// Path of the list of models under the base URL, and the query string that requests the
@@ -69,7 +69,7 @@ pub(super) trait WireFormat: Send + Sync + 'static {
     /// Decoder of one answer.
     type Reader: WireDecoder + Default;
 
-    /// Converts the base URL of the settings to the URL to which paths are joined.
+    /// Converts the base URL from the settings to the URL to which paths are appended.
     fn adapt_url(&self, _url: &mut Url) {}
 
     /// Returns the headers of every request, the key among them.
@@ -91,8 +91,8 @@ struct WireClient<F> {
     format: F,
     http: HttpPool,
     server: ServerProfile,
-    /// Corrections learned from refusals, by model.
-    mends: Mutex<HashMap<String, Mends>>,
+    /// Corrections of requests that the server's refusals required, by model.
+    mends: Mutex<HashMap<String, RequestCorrections>>,
 }
 
 fn build_client<F: WireFormat>(
@@ -117,11 +117,11 @@ impl<F: WireFormat> Provider for WireClient<F> {
     }
 
     fn profile(&self, model: &str) -> ModelProfile {
-        self.server.profile_of(model)
+        self.server.model_profile(model)
     }
 
     fn learn<'a>(&'a self, model: &'a str, cancel: &'a CancellationToken) -> BoxFuture<'a, ()> {
-        Box::pin(self.server.learn_profile(&self.http, model, cancel))
+        Box::pin(self.server.query_profile(&self.http, model, cancel))
     }
 
     fn answer_limit(&self, model: &str, wanted: Option<u32>, prompt_tokens: u64) -> Option<u32> {
@@ -129,7 +129,7 @@ impl<F: WireFormat> Provider for WireClient<F> {
     }
 
     fn base_url(&self) -> Option<String> {
-        Some(self.http.shown_url())
+        Some(self.http.display_url())
     }
 
     fn models<'a>(
@@ -142,7 +142,7 @@ impl<F: WireFormat> Provider for WireClient<F> {
 
     fn body(&self, request: &Request, images: &Images) -> Value {
         let mends = lock(&self.mends).get(&request.model).cloned();
-        let mends = mends.unwrap_or_else(|| Mends::known_mends(self.server.mends));
+        let mends = mends.unwrap_or_else(|| RequestCorrections::from_preset(self.server.mends));
         let target = FitTarget {
             provider: self.name(),
             wire: F::WIRE,
@@ -151,17 +151,17 @@ impl<F: WireFormat> Provider for WireClient<F> {
         let mut body = self
             .format
             .body(&fit_conversation(request, &target), images);
-        self.server.finish_body(&mut body);
+        self.server.adapt_request_body(&mut body);
         mends.apply_corrections(&mut body);
         body
     }
 
-    fn mend(&self, mend: &Mend, request: &Request) -> bool {
+    fn mend(&self, mend: &RequestCorrection, request: &Request) -> bool {
         let mut mends = lock(&self.mends);
         let mends = mends
             .entry(request.model.clone())
-            .or_insert_with(|| Mends::known_mends(self.server.mends));
-        mends.learn_correction(mend, &request.messages)
+            .or_insert_with(|| RequestCorrections::from_preset(self.server.mends));
+        mends.add_correction(mend, &request.messages)
     }
 
     fn send<'a>(
@@ -183,7 +183,7 @@ impl<F: WireFormat> Provider for WireClient<F> {
 }
 
 /// Removes `version` from the end of a base URL, so that URLs with and without it are equivalent.
-pub(super) fn drop_version(url: &mut Url, version: &str) {
+pub(super) fn strip_version_suffix(url: &mut Url, version: &str) {
     let path = url.path().trim_end_matches('/');
     let path = path.strip_suffix(version).unwrap_or(path).to_owned();
     url.set_path(&path);

@@ -1,23 +1,23 @@
-//! Creates the client of a selected provider: address, key, headers, dialect.
+//! Creates the client of a selected provider, with its address, key, headers and dialect.
 //!
-//! Owns the precedence of settings over presets. The module must not know why the provider was
-//! selected (`select` does). Start from [`connect_provider`].
+//! Owns the precedence of settings over presets. The module must not depend on the reason for which
+//! the provider was selected (`select` decides that). Start from [`connect_provider`].
 
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::ask::Ask;
+use super::ask::ModelQueryApi;
 use super::dialect::{Dialect, TokenLimit};
 use super::endpoint::{ApiKey, Endpoint};
 use super::named::NamedProvider;
 use super::preset::ProviderPreset;
 use super::profile::ServerProfile;
-use super::select::{Choice, KeySource, Keys, ProviderConfig, Selected};
+use super::select::{KeyLookup, KeySource, ProviderChoice, ProviderConfig, SelectedModel};
 use super::{Error, Wire, client};
 
 /// Name of a provider, with its preset and its section of the settings.
 #[derive(Clone, Copy)]
-pub(super) struct FoundProvider<'a> {
+pub(super) struct ResolvedProvider<'a> {
     pub(super) name: &'a str,
     pub(super) preset: Option<&'static ProviderPreset>,
     pub(super) own: Option<&'a NamedProvider>,
@@ -25,12 +25,12 @@ pub(super) struct FoundProvider<'a> {
 
 /// Creates the client of a provider.
 pub(super) fn connect_provider(
-    choice: &Choice,
-    found: FoundProvider<'_>,
+    choice: &ProviderChoice,
+    found: ResolvedProvider<'_>,
     config: &ProviderConfig,
-    keys: &dyn Keys,
+    keys: &dyn KeyLookup,
     why: String,
-) -> Result<Selected, Error> {
+) -> Result<SelectedModel, Error> {
     let endpoint = find_endpoint(found, config, keys)?;
     let own_model = found.own.and_then(|own| own.model.clone());
     let preset_model = found.preset.map(|preset| preset.model);
@@ -47,15 +47,16 @@ pub(super) fn connect_provider(
     let own = found.own;
     let wire = own.and_then(|own| own.wire);
     let wire = wire.or(found.preset.map(|preset| match preset.wire {
-        // A server other than the preset's own usually offers chat completions only.
-        Wire::OpenaiResponses if !is_usual(preset, &endpoint) => Wire::OpenaiChat,
+        // A server with another host than the preset's usually supports only the chat completions
+        // API.
+        Wire::OpenaiResponses if !has_preset_host(preset, &endpoint) => Wire::OpenaiChat,
         wire => wire,
     }));
     let wire = wire.unwrap_or(Wire::OpenaiChat);
     let http = own.and_then(|own| own.http.clone());
     let http = http.unwrap_or_else(|| config.http.clone());
-    let server = server_client(choice, found, &endpoint, wire, config.images);
-    Ok(Selected {
+    let server = build_server_profile(choice, found, &endpoint, wire, config.images);
+    Ok(SelectedModel {
         provider: client::connect(wire, endpoint, http, server)?,
         model,
         why,
@@ -63,28 +64,28 @@ pub(super) fn connect_provider(
     })
 }
 
-/// Whether a URL has the host of the preset.
-fn is_usual(preset: &ProviderPreset, endpoint: &Endpoint) -> bool {
+/// Whether the URL of an endpoint has the same host as the URL of the preset.
+fn has_preset_host(preset: &ProviderPreset, endpoint: &Endpoint) -> bool {
     let usual = preset.url.ok().and_then(|url| Url::parse(url).ok());
     usual.is_some_and(|usual| usual.host_str() == endpoint.url.host_str())
 }
 
 /// Builds the profile of a server from its preset and the settings.
-fn server_client(
-    choice: &Choice,
-    found: FoundProvider<'_>,
+fn build_server_profile(
+    choice: &ProviderChoice,
+    found: ResolvedProvider<'_>,
     endpoint: &Endpoint,
     wire: Wire,
     images: Option<bool>,
 ) -> ServerProfile {
     let (own, preset) = (found.own, found.preset);
-    let is_usual = preset.is_some_and(|preset| is_usual(preset, endpoint));
-    // A server other than the one of the preset is queried about its models, and gets the old name
-    // of the token limit: most such servers know no other name.
+    let is_usual = preset.is_some_and(|preset| has_preset_host(preset, endpoint));
+    // For a server other than the preset's, query the list of models, and use the old name of the
+    // token limit: most such servers know only that name.
     let preset_here = preset.filter(|preset| is_usual || preset.url.is_err() || preset.is_local);
     let ask = match preset_here {
         Some(preset) => preset.ask,
-        None if wire == Wire::OpenaiChat => Some(Ask::Models),
+        None if wire == Wire::OpenaiChat => Some(ModelQueryApi::Models),
         None => None,
     };
     let limit = preset_here.map_or(TokenLimit::MaxTokens, |preset| preset.token_limit);
@@ -109,18 +110,18 @@ fn server_client(
     }
 }
 
-/// Returns the base URL from the settings or the environment, preceded by the name of the setting
-/// or variable.
-pub(super) fn given_url(
-    found: FoundProvider<'_>,
+/// Returns the name of the setting or environment variable that sets the base URL, and the base
+/// URL.
+pub(super) fn find_base_url(
+    found: ResolvedProvider<'_>,
     base_url: Option<&str>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Option<(String, String)> {
     let named = found.own.and_then(|own| own.base_url.clone());
     let named = named.map(|url| (format!("providers.{}.base_url", found.name), url));
     let section = || base_url.map(|url| ("provider.base_url".to_owned(), url.to_owned()));
-    // A provider whose name differs from its preset is another server: the environment variable of
-    // the preset does not apply.
+    // A provider whose name differs from its preset is a different server, to which the preset's
+    // environment variable does not apply.
     let is_preset = |preset: &&ProviderPreset| preset.name == found.name;
     let variable = || {
         let preset = found.preset.filter(is_preset)?;
@@ -130,9 +131,9 @@ pub(super) fn given_url(
 }
 
 pub(super) fn find_endpoint(
-    found: FoundProvider<'_>,
+    found: ResolvedProvider<'_>,
     config: &ProviderConfig,
-    keys: &dyn Keys,
+    keys: &dyn KeyLookup,
 ) -> Result<Endpoint, Error> {
     let env = |name: &str| {
         let value = keys.variable(name);
@@ -143,7 +144,7 @@ pub(super) fn find_endpoint(
         setting,
         what: what.to_owned(),
     };
-    let given = given_url(found, config.base_url.as_deref(), &env);
+    let given = find_base_url(found, config.base_url.as_deref(), &env);
     let usual = found.preset.map(|preset| preset.url);
     let url = match (&given, usual) {
         (Some((_, url)), _) => url.as_str(),
@@ -163,7 +164,7 @@ pub(super) fn find_endpoint(
         (None, Some(preset)) => preset.url_env.to_owned(),
         (None, None) => String::new(),
     };
-    let (key, key_env) = find_key(found, config, keys, given.is_some())?;
+    let (key, key_env) = find_api_key(found, config, keys, given.is_some())?;
     let advice = match (&given, found.preset) {
         (Some(_), Some(preset)) if preset.name == "ollama" => preset.advice.to_owned(),
         (Some((setting, _)), _) => format!("start that server, or correct {setting}"),
@@ -204,11 +205,11 @@ pub(super) fn find_endpoint(
     Ok(endpoint)
 }
 
-/// Returns the key, and the variable or setting that it comes from, for messages.
-fn find_key(
-    found: FoundProvider<'_>,
+/// Returns the key, and the name of its variable or setting for messages.
+fn find_api_key(
+    found: ResolvedProvider<'_>,
     config: &ProviderConfig,
-    keys: &dyn Keys,
+    keys: &dyn KeyLookup,
     has_given_url: bool,
 ) -> Result<(Option<ApiKey>, String), Error> {
     let own = found.own;
@@ -239,9 +240,9 @@ fn find_key(
         };
         return Ok((Some(key), format!("providers.{}.{setting}", found.name)));
     }
-    // The default variable of a preset holds the key for the preset's own server. A provider of
-    // another name with its own URL is another server and must name its key: `[providers.mine]
-    // preset = "openai"` with a URL does not get OPENAI_API_KEY.
+    // The default variable of a preset contains the key for the preset's own server. A provider
+    // with another name and its own URL is a different server, and its settings must name a key:
+    // `[providers.mine] preset = "openai"` with a URL does not get OPENAI_API_KEY.
     let is_preset = |preset: &&ProviderPreset| preset.name == found.name || !has_given_url;
     let usual = found.preset.filter(is_preset).map(|preset| preset.key_env);
     let Some(key_env) = named_env.or(usual) else {
@@ -249,7 +250,7 @@ fn find_key(
     };
     let variable = keys.variable(key_env);
     let key = variable.as_deref().and_then(ApiKey::new);
-    // Report a missing key only for public APIs, which are known to require one; any other server
+    // Report a missing key only for public APIs, which are known to require a key; any other server
     // reports it itself.
     let is_needed = found.preset.is_some_and(|preset| preset.needs_key) && !has_given_url;
     let is_needed = is_needed || found.preset.is_some_and(|p| p.needs_key && p.url.is_err());

@@ -2,8 +2,8 @@
 //!
 //! Proxies come from the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), which
 //! `reqwest` reads itself, and are never used for a server on this machine. Certificates are
-//! checked against the system's store or, if they are set, against `SSL_CERT_FILE` and
-//! `SSL_CERT_DIR` instead; `ca_file` adds authorities. Start from [`build_connection`].
+//! checked against the system's store or, if `SSL_CERT_FILE` or `SSL_CERT_DIR` is set, against
+//! those instead; the setting `ca_file` adds authorities. Start from [`build_connection`].
 
 use std::path::Path;
 use std::time::Duration;
@@ -28,15 +28,15 @@ pub(super) fn build_connection(
     let mut client = reqwest::Client::builder()
         .user_agent(concat!("rind/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
-        // Follow no redirect: it could carry the key to another host.
+        // Follow no redirects: a redirect could send the key to another host.
         .redirect(Policy::none())
-        // Let only `HttpPool` retry, so that it counts all attempts.
+        // Disable retries of the library: only `HttpPool` retries, so that it counts all attempts.
         .retry(reqwest::retry::never());
     if endpoint.is_loopback() {
         client = client.no_proxy();
     }
     if let Some(path) = &config.ca_file {
-        let certificates = read_authorities(path).map_err(|what| Error::BadSetting {
+        let certificates = read_ca_certificates(path).map_err(|what| Error::BadSetting {
             provider: endpoint.provider.clone(),
             setting: "http.ca_file".to_owned(),
             what: format!("{}: {what}", path.display()),
@@ -47,13 +47,13 @@ pub(super) fn build_connection(
 }
 
 /// Reads the certificates of a PEM file, which must contain at least one.
-fn read_authorities(path: &Path) -> Result<Vec<Certificate>, String> {
+fn read_ca_certificates(path: &Path) -> Result<Vec<Certificate>, String> {
     let size = std::fs::metadata(path)
         .map_err(|error| error.to_string())?
         .len();
     if size > MAX_CA_BYTES {
         return Err(format!(
-            "it has {size} bytes, at most {MAX_CA_BYTES} are read"
+            "the file has {size} bytes, more than the maximum of {MAX_CA_BYTES}"
         ));
     }
     let pem = std::fs::read(path).map_err(|error| error.to_string())?;

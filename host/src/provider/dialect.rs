@@ -2,8 +2,8 @@
 //! of its wire.
 //!
 //! Owns the field names that differ between servers of one wire, the fields that a server refuses,
-//! and the fields that the operator adds. The module must not know how a body is built, nor who
-//! sends it. Start from [`Dialect::apply`].
+//! and the fields that the operator adds. The module must not depend on the code that builds or
+//! sends a body. Start from [`Dialect::apply`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -53,7 +53,8 @@ impl SystemRole {
     }
 }
 
-/// Differences between a server and the usual form of its wire. The default changes nothing.
+/// Differences between the request body that a server accepts and the usual form of its wire
+/// format. The default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dialect {
     /// Field that limits the number of tokens of an answer.
@@ -65,7 +66,7 @@ pub struct Dialect {
     pub leave_out: Vec<String>,
     /// Fields merged into the finished body: objects by key, any other value replaces the old one.
     pub extra: Map<String, Value>,
-    /// Whether every request must have a token limit for the answer.
+    /// Whether the server requires a token limit for the answer in every request.
     pub needs_limit: bool,
 }
 
@@ -88,12 +89,12 @@ impl Dialect {
             body.shift_remove("temperature");
         }
         if profile.tools == Some(false) {
-            leave_out(body, "tools");
+            remove_field(body, "tools");
         }
         for field in &self.leave_out {
-            leave_out(body, field);
+            remove_field(body, field);
         }
-        merge_body(body, &self.extra);
+        merge_extra_fields(body, &self.extra);
     }
 }
 
@@ -103,8 +104,8 @@ fn rename_field(body: &mut Map<String, Value>, from: &str, to: &str) {
     }
 }
 
-/// Removes a field, and fields that are meaningless without it.
-fn leave_out(body: &mut Map<String, Value>, field: &str) {
+/// Removes a field from the body, and fields that have no meaning without it.
+fn remove_field(body: &mut Map<String, Value>, field: &str) {
     body.shift_remove(field);
     if field == "tools" {
         body.shift_remove("tool_choice");
@@ -121,10 +122,10 @@ fn set_system_role(body: &mut Map<String, Value>, role: &str) {
     }
 }
 
-fn merge_body(base: &mut Map<String, Value>, over: &Map<String, Value>) {
+fn merge_extra_fields(base: &mut Map<String, Value>, over: &Map<String, Value>) {
     for (key, value) in over {
         match (base.get_mut(key), value) {
-            (Some(Value::Object(base)), Value::Object(over)) => merge_body(base, over),
+            (Some(Value::Object(base)), Value::Object(over)) => merge_extra_fields(base, over),
             _ => {
                 base.insert(key.clone(), value.clone());
             }

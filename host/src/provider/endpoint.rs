@@ -1,8 +1,8 @@
-//! Address and key of a model API, and the variables or settings that they come from.
+//! Address and key of a model API, and the names of the variables or settings that set them.
 //!
 //! Owns keys, and keeps them out of logs and errors: a key has no `Display`, its header value is
-//! marked sensitive, and the key is removed from text of the server before the text is shown. The
-//! module must not read the environment (`select` passes values in) nor send anything.
+//! marked sensitive, and the key is removed from text of the server before the text is displayed.
+//! The module must not read the environment (`select` passes values in) nor send anything.
 //!
 //! Start from [`Endpoint`].
 
@@ -14,32 +14,34 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use super::error::Error;
 use super::server_text::ServerText;
 
-/// Minimum length, in characters, of a key that is replaced by `[key]` in texts. Issued keys have
-/// at least 20; shorter ones are dummies such as `none`, which may occur in a text by chance.
+/// Minimum length, in characters, of a key that is replaced by `[key]` in texts. Real keys have at
+/// least 20 characters; shorter texts are dummies such as `none`, which may occur in a text by
+/// chance.
 const MIN_SECRET_CHARS: usize = 8;
 
-/// A secret that can be sent but not shown: `Debug` hides it, and there is no `Display`.
+/// Key of a model API. It can be sent but not displayed: `Debug` hides it, and there is no
+/// `Display`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// Creates a key from a text, without surrounding white space (often copied along); `None` if
-    /// nothing is left.
+    /// Creates a key from a text, without surrounding white space, which is often copied by
+    /// mistake; `None` if the text is empty.
     #[must_use]
     pub fn new(key: &str) -> Option<Self> {
         let key = key.trim();
         (!key.is_empty()).then(|| Self(key.to_owned()))
     }
 
-    /// Whether the key is long enough to be a secret. Servers without a key are often given a dummy
-    /// such as `k`, `none` or `ollama`, which may occur in a message by chance.
-    fn is_secret(&self) -> bool {
+    /// Whether the key is long enough to be a secret. For servers without a key, users often set a
+    /// dummy such as `k`, `none` or `ollama`, which may occur in a message by chance.
+    fn is_real_key(&self) -> bool {
         self.0.chars().count() >= MIN_SECRET_CHARS
     }
 
-    /// Replaces the key in a text. A dummy is not replaced.
-    fn hide_in(&self, text: &str) -> String {
-        if self.is_secret() {
+    /// Replaces the key in a text with `[key]`. A dummy key is not replaced.
+    fn replace_key_in(&self, text: &str) -> String {
+        if self.is_real_key() {
             text.replace(&self.0, "[key]")
         } else {
             text.to_owned()
@@ -62,11 +64,11 @@ pub struct Endpoint {
     pub url: Url,
     /// Environment variable or setting of the base URL, for messages.
     pub url_env: String,
-    /// Key; `None` for a server that needs none.
+    /// Key; `None` for a server that needs no key.
     pub key: Option<ApiKey>,
     /// Environment variable or setting of the key, for messages.
     pub key_env: String,
-    /// Advice for the case that the server is unreachable, as half a sentence for people.
+    /// Advice for the user if the server is unreachable, as the second half of a sentence.
     pub advice: String,
     /// Additional headers of every request. They override the headers of the wire.
     pub headers: HeaderMap,
@@ -83,10 +85,14 @@ impl Endpoint {
             setting: setting.to_owned(),
             what,
         };
-        let no_url = |error| format!("not a URL ({error}); write it as http://127.0.0.1:11434/v1");
+        let no_url =
+            |error| format!("it is not a URL ({error}); write it as http://127.0.0.1:11434/v1");
         let parsed = Url::parse(url.trim()).map_err(|error| bad(no_url(error)))?;
         if !matches!(parsed.scheme(), "http" | "https") {
-            return Err(bad(format!("`{}` is not http or https", parsed.scheme())));
+            return Err(bad(format!(
+                "its scheme is `{}`, not http or https",
+                parsed.scheme()
+            )));
         }
         Ok(parsed)
     }
@@ -97,7 +103,7 @@ impl Endpoint {
     pub(crate) fn key_header(&self, prefix: &str) -> Result<Option<HeaderValue>, Error> {
         match &self.key_in {
             Some(_) => Ok(None),
-            None => self.key_value(prefix),
+            None => self.key_header_value(prefix),
         }
     }
 
@@ -108,13 +114,13 @@ impl Endpoint {
             return Ok(());
         };
         let prefix = if name == AUTHORIZATION { "Bearer " } else { "" };
-        if let Some(value) = self.key_value(prefix)? {
+        if let Some(value) = self.key_header_value(prefix)? {
             self.headers.insert(name, value);
         }
         Ok(())
     }
 
-    fn key_value(&self, prefix: &str) -> Result<Option<HeaderValue>, Error> {
+    fn key_header_value(&self, prefix: &str) -> Result<Option<HeaderValue>, Error> {
         let Some(key) = &self.key else {
             return Ok(None);
         };
@@ -129,9 +135,9 @@ impl Endpoint {
         Ok(Some(value))
     }
 
-    /// Returns the base URL without user name, password, query and fragment, fit for display.
+    /// Returns the base URL for display, without user name, password, query and fragment.
     #[must_use]
-    pub fn shown_url(&self) -> String {
+    pub fn display_url(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
         let port = self.url.port().map(|port| format!(":{port}"));
         let (scheme, port) = (self.url.scheme(), port.unwrap_or_default());
@@ -139,9 +145,9 @@ impl Endpoint {
         format!("{scheme}://{host}{port}{path}")
     }
 
-    /// Returns the URL of `path` below the base URL, fit for display.
-    pub(crate) fn shown(&self, path: &str) -> String {
-        format!("{}/{path}", self.shown_url())
+    /// Returns the URL of `path` below the base URL for display, without user name and password.
+    pub(crate) fn display_url_of(&self, path: &str) -> String {
+        format!("{}/{path}", self.display_url())
     }
 
     /// Returns the URL of `path` below the base URL.
@@ -154,7 +160,7 @@ impl Endpoint {
 
     /// Returns the URL of `path` below the base URL without the suffix `/v1`, for APIs of the
     /// server that do not belong to the wire.
-    pub(crate) fn join_root(&self, path: &str) -> Url {
+    pub(crate) fn join_server_root(&self, path: &str) -> Url {
         let mut root = self.clone();
         let base = root.url.path().trim_end_matches('/');
         let base = base.strip_suffix("/v1").unwrap_or(base).to_owned();
@@ -170,16 +176,16 @@ impl Endpoint {
         host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 
-    /// Sanitizes text from the server for an error. The key and the values of configured headers
-    /// are replaced first, because some servers repeat them.
-    pub(crate) fn said(&self, text: &str) -> ServerText {
+    /// Sanitizes text from the server for an error. First replaces the key and the values of
+    /// configured headers, because some servers repeat them.
+    pub(crate) fn sanitize_server_text(&self, text: &str) -> ServerText {
         let headers = self
             .headers
             .values()
             .filter_map(|value| value.to_str().ok());
         let headers = headers.filter_map(ApiKey::new);
         let secrets = self.key.iter().cloned().chain(headers);
-        let text = secrets.fold(text.to_owned(), |text, secret| secret.hide_in(&text));
+        let text = secrets.fold(text.to_owned(), |text, secret| secret.replace_key_in(&text));
         ServerText::new(&text)
     }
 }
@@ -212,9 +218,11 @@ mod tests {
         let endpoint = endpoint("http://user:pw@localhost:1/v1/?q=1#f");
         assert_eq!(ApiKey::new(" \n"), None);
         assert_eq!(format!("{:?}", endpoint.key), "Some(ApiKey(…))");
-        let said = endpoint.said("no such key: sk-secret").to_string();
+        let said = endpoint
+            .sanitize_server_text("no such key: sk-secret")
+            .to_string();
         assert_eq!(said, "\"no such key: [key]\"");
-        assert_eq!(endpoint.shown_url(), "http://localhost:1/v1");
+        assert_eq!(endpoint.display_url(), "http://localhost:1/v1");
     }
 
     #[test]
@@ -227,7 +235,7 @@ mod tests {
         ] {
             let endpoint = Endpoint::for_test("http://h", Some(key));
             let text = format!("thinking of none, said ollama about {key}.");
-            let said = endpoint.said(&text);
+            let said = endpoint.sanitize_server_text(&text);
             assert_eq!(said.as_str() != text, hidden, "{key}: {said}");
         }
     }
@@ -270,7 +278,7 @@ mod tests {
             endpoint.headers.insert(name, value);
         }
         let said = endpoint
-            .said("no ab may use secret-of-a-header")
+            .sanitize_server_text("no ab may use secret-of-a-header")
             .to_string();
         assert_eq!(said, "\"no ab may use [key]\"");
     }
@@ -291,7 +299,7 @@ mod tests {
             ("http://h", "http://h/api/show"),
             ("http://h/a/v1?q=1", "http://h/a/api/show?q=1"),
         ] {
-            assert_eq!(endpoint(base).join_root("api/show").as_str(), root);
+            assert_eq!(endpoint(base).join_server_root("api/show").as_str(), root);
         }
     }
 

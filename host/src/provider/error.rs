@@ -1,33 +1,33 @@
 //! Errors of requests to models: one type for all providers.
 //!
-//! Owns the wording: each message names the failed operation and the remedy. The module must not
-//! decide which errors are retried (`retry` does) nor print anything. Text of a server is stored
-//! only as [`ServerText`], which truncates it and marks it as a quote.
+//! Owns the texts of the messages: each names the failed operation and the remedy. The module must
+//! not decide which errors are retried (`retry` does) nor print anything. Text of a server is
+//! stored only as [`ServerText`], which truncates it and marks it as a quote.
 //!
 //! Start from [`Error`].
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::mend::Mend;
+use super::mend::RequestCorrection;
 use super::server_text::ServerText;
 
 /// Phase of a request that can time out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum RequestPhase {
     /// Connecting to the provider.
     Connect,
     /// Waiting for the first byte of the answer.
     FirstByte,
-    /// Waiting for more of an answer that has begun.
+    /// Waiting for the next bytes of an answer that has begun.
     NextByte,
-    /// Waiting for a part of the answer while only pings and comments arrive.
+    /// Waiting for content of the answer while only pings and comments arrive.
     Pings,
 }
 
-impl Phase {
-    /// Returns the awaited event, and the name of its timeout setting.
-    fn words(self) -> [&'static str; 2] {
+impl RequestPhase {
+    /// Returns the event that is awaited, and the name of the setting for its timeout.
+    fn describe_phase(self) -> [&'static str; 2] {
         match self {
             Self::Connect => ["for the connection", "connect_timeout_ms"],
             Self::FirstByte => ["for the first byte of the answer", "first_byte_timeout_ms"],
@@ -77,14 +77,14 @@ pub enum Error {
         provider: String,
         /// Base URL without credentials.
         url: String,
-        /// The innermost cause, from the operating system or the TLS library.
+        /// Innermost cause of the error, reported by the operating system or the TLS library.
         cause: String,
         /// Advice on the program to start or the variable to set.
         advice: String,
     },
 
-    /// The server has no model API at this address (404 or 405, and the error does not mention the
-    /// model).
+    /// The server has no model API at this address: it answered 404 or 405, and its error does not
+    /// mention the model.
     #[error(
         "{provider} has no model API at {url} (status {status}): {advice}, or choose another model with --model; the server \
          said {said}"
@@ -132,8 +132,8 @@ pub enum Error {
         status: u16,
         /// Message of the server.
         said: ServerText,
-        /// Correction with which the request can be sent again, if one is known.
-        mend: Option<Mend>,
+        /// Correction of the request with which it can be sent again, if one is known.
+        mend: Option<RequestCorrection>,
     },
 
     /// The request exceeds the model's window.
@@ -175,7 +175,7 @@ pub enum Error {
 
     /// A gateway in front of the server answered with a web page.
     #[error(
-        "a gateway before {provider} answered with a web page (status {status}, titled {said}) and not with an answer of the \
+        "a gateway in front of {provider} answered with a web page (status {status}, titled {said}) and not with an answer of the \
          API: check {url_env}, proxies and firewalls on the way to {url}"
     )]
     GatewayPage {
@@ -191,10 +191,10 @@ pub enum Error {
         said: ServerText,
     },
 
-    /// The server is overloaded or limits the rate (429, 503, 529), and no attempt is left.
+    /// The server is overloaded or limits the rate (429, 503, 529), also at the last attempt.
     #[error(
         "{provider} limits the rate or is overloaded (status {status}, attempt {attempts}): {}; the server said {said}",
-        wait_advice(.retry_after)
+        retry_advice(.retry_after)
     )]
     Overloaded {
         /// Name of the provider.
@@ -209,7 +209,7 @@ pub enum Error {
         said: ServerText,
     },
 
-    /// The server failed (408 and other 5xx), and no attempt is left.
+    /// The server failed (408 and other 5xx), also at the last attempt.
     #[error(
         "{provider} failed with status {status} (attempt {attempts}): try again later; the server said {said}"
     )]
@@ -227,14 +227,14 @@ pub enum Error {
     /// A phase of the request exceeded its timeout.
     #[error(
         "{provider} sent no answer: waited {after_ms} ms {}; try again, or raise provider.http.{}",
-        .phase.words()[0],
-        .phase.words()[1]
+        .phase.describe_phase()[0],
+        .phase.describe_phase()[1]
     )]
     Timeout {
         /// Name of the provider.
         provider: String,
         /// Phase that timed out.
-        phase: Phase,
+        phase: RequestPhase,
         /// Time waited, in milliseconds.
         after_ms: u64,
     },
@@ -332,7 +332,7 @@ pub enum Error {
     BadSetting {
         /// Name of the provider.
         provider: String,
-        /// Origin of the value, such as an environment variable.
+        /// Name of the setting or environment variable with the value.
         setting: String,
         /// Description of the problem, without the value of a key.
         what: String,
@@ -357,12 +357,13 @@ pub enum Error {
     Script {
         /// Path or description of the script.
         script: String,
-        /// Position in the script, if it is known, the problem, and the correct form.
+        /// Description: the position in the script, if it is known, the problem, and the correct
+        /// form.
         what: String,
     },
 }
 
-fn wait_advice(retry_after: &Option<Duration>) -> String {
+fn retry_advice(retry_after: &Option<Duration>) -> String {
     match retry_after {
         Some(wait) => format!("it asks to wait {} s", wait.as_secs_f64().ceil()),
         None => "wait, or choose another model with --model".to_owned(),
@@ -370,9 +371,9 @@ fn wait_advice(retry_after: &Option<Duration>) -> String {
 }
 
 impl Error {
-    /// Returns the excerpt of an unreadable answer. It is text of the model that no hook has
+    /// Returns the excerpt of an unreadable answer, which is text of the model that no hook has
     /// checked.
-    pub(crate) fn excerpt_mut(&mut self) -> Option<&mut ServerText> {
+    pub(crate) fn unreadable_excerpt_mut(&mut self) -> Option<&mut ServerText> {
         match self {
             Self::BadStream { excerpt, .. } => Some(excerpt),
             _ => None,
@@ -380,7 +381,7 @@ impl Error {
     }
 
     /// Returns the correction with which the request can be sent again, if one is known.
-    pub(crate) fn mend(&self) -> Option<&Mend> {
+    pub(crate) fn mend(&self) -> Option<&RequestCorrection> {
         match self {
             Self::BadRequest { mend, .. } => mend.as_ref(),
             _ => None,
@@ -390,9 +391,9 @@ impl Error {
     /// Whether the request may have been billed: the server may have accepted it, but no complete
     /// answer arrived.
     #[must_use]
-    pub fn may_be_paid(&self) -> bool {
+    pub fn may_have_been_billed(&self) -> bool {
         match self {
-            Self::Timeout { phase, .. } => !matches!(phase, Phase::Connect),
+            Self::Timeout { phase, .. } => !matches!(phase, RequestPhase::Connect),
             Self::Cancelled
             | Self::BadStream { .. }
             | Self::EndedEarly { .. }

@@ -20,7 +20,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::mend::{BETWEEN, Mends, has_reasoning};
+use super::mend::{BETWEEN, RequestCorrections, has_reasoning};
 use super::{Request, Wire};
 use crate::message::{Content, Message, Role, ToolCall, ToolResult, Writer};
 
@@ -49,11 +49,11 @@ const NO_OUTPUT: &str = "[no output]";
 /// the model: every API requires a user message first.
 const BEGINNING: &str = "[the beginning of the conversation was left out]";
 
-/// The server that receives the conversation.
+/// Model server that will receive the conversation, and the corrections that it requires.
 pub(super) struct FitTarget<'a> {
     pub(super) provider: &'a str,
     pub(super) wire: Wire,
-    pub(super) mends: &'a Mends,
+    pub(super) mends: &'a RequestCorrections,
 }
 
 /// Returns the request with its conversation rewritten for the target. The result is borrowed if no
@@ -67,16 +67,16 @@ pub(super) fn fit_conversation<'a>(
         wire: target.wire.name().to_owned(),
         model: request.model.clone(),
     };
-    let mut fitted = FittedConversation {
+    let mut fitted = ConversationFitter {
         reader,
         mends: target.mends,
         messages: Vec::with_capacity(request.messages.len()),
         ids: CallIds::default(),
     };
     for message in &request.messages {
-        fitted.take_message(message);
+        fitted.fit_message(message);
     }
-    fitted.close_calls();
+    fitted.add_missing_results();
     let is_same = fitted.messages.len() == request.messages.len()
         && fitted
             .messages
@@ -96,15 +96,15 @@ pub(super) fn fit_conversation<'a>(
     })
 }
 
-/// A conversation that is being rewritten.
-struct FittedConversation<'a, 'm> {
+/// State of the rewriting of one conversation: the messages that are already rewritten.
+struct ConversationFitter<'a, 'm> {
     reader: Writer,
-    mends: &'m Mends,
+    mends: &'m RequestCorrections,
     messages: Vec<Cow<'a, Message>>,
     ids: CallIds,
 }
 
-/// Ids that the calls have in the rewritten conversation, and the calls that have no result yet.
+/// Call ids that are already used in the rewritten conversation, and the calls without a result.
 #[derive(Default)]
 struct CallIds {
     used: HashSet<String>,
@@ -114,8 +114,8 @@ struct CallIds {
 
 /// A call that has no result yet.
 struct OpenCall {
-    /// Id of the call in the session, to which the result refers. Several calls of one answer may
-    /// have the same id.
+    /// Call id in the session, by which the result refers to its call. Several calls of one answer
+    /// may have the same id.
     named: String,
     /// Unique id of the call in the rewritten conversation.
     sent: String,
@@ -123,27 +123,27 @@ struct OpenCall {
     name: String,
 }
 
-impl<'a> FittedConversation<'a, '_> {
-    fn take_message(&mut self, message: &'a Message) {
+impl<'a> ConversationFitter<'a, '_> {
+    fn fit_message(&mut self, message: &'a Message) {
         let message = match message.role {
             Role::Tool => self.fit_results(message),
             Role::Assistant => {
-                self.close_calls();
+                self.add_missing_results();
                 self.fit_answer(message)
             }
             Role::User => {
-                self.close_calls();
+                self.add_missing_results();
                 Some(Cow::Borrowed(message))
             }
         };
-        let Some(message) = message.filter(|message| !is_empty(message)) else {
+        let Some(message) = message.filter(|message| !has_no_content(message)) else {
             return;
         };
         let last = self.messages.last().map(|last| last.role);
         match (last, message.role) {
-            (None, Role::Assistant) => self.put_text(Role::User, BEGINNING),
+            (None, Role::Assistant) => self.push_text(Role::User, BEGINNING),
             (Some(Role::Tool), Role::User) if self.mends.alternates_roles => {
-                self.put_text(Role::Assistant, BETWEEN);
+                self.push_text(Role::Assistant, BETWEEN);
             }
             _ => {}
         }
@@ -165,7 +165,7 @@ impl<'a> FittedConversation<'a, '_> {
         }
     }
 
-    fn put_text(&mut self, role: Role, text: &str) {
+    fn push_text(&mut self, role: Role, text: &str) {
         let mut message = Message::text(role, text);
         // The id is empty, because this message is created anew for each request: a fresh id would
         // make every request different.
@@ -173,20 +173,25 @@ impl<'a> FittedConversation<'a, '_> {
         self.messages.push(Cow::Owned(message));
     }
 
-    /// Rewrites a message of the model for the target.
+    /// Rewrites an assistant message so that the target server accepts it.
     fn fit_answer(&mut self, message: &'a Message) -> Option<Cow<'a, Message>> {
         let mut fitted = Cow::Borrowed(message);
         let is_foreign = message.writer.as_ref() != Some(&self.reader);
-        if has_reasoning(message) && (is_foreign || self.mends.drops_reasoning_of(message)) {
+        if has_reasoning(message) && (is_foreign || self.mends.should_drop_reasoning(message)) {
             let own = fitted.to_mut();
-            own.drop_extra();
+            own.remove_opaque_data();
             own.content
                 .retain(|part| !matches!(part, Content::Thinking { .. }));
         }
         let is_short = self.mends.has_short_ids;
         let named: Vec<(String, Cow<'_, str>)> = message
             .tool_calls()
-            .map(|call| (self.ids.open_id(call, is_short), safe_name(&call.name)))
+            .map(|call| {
+                (
+                    self.ids.register_open_call(call, is_short),
+                    to_safe_tool_name(&call.name),
+                )
+            })
             .collect();
         let is_same = |(call, (id, name)): (&ToolCall, &(String, Cow<'_, str>))| {
             call.id == *id && call.name == *name
@@ -208,8 +213,8 @@ impl<'a> FittedConversation<'a, '_> {
         Some(fitted)
     }
 
-    /// Gives each result the id and the tool name that its call has in the rewritten conversation.
-    /// Drops a result without an open call.
+    /// Rewrites a message with tool results: each result gets the id and the tool name that its
+    /// call has in the rewritten conversation, and a result without a call is dropped.
     fn fit_results(&mut self, message: &'a Message) -> Option<Cow<'a, Message>> {
         let mut kept = Vec::new();
         let mut is_changed = false;
@@ -218,7 +223,7 @@ impl<'a> FittedConversation<'a, '_> {
                 kept.push(part.clone());
                 continue;
             };
-            let Some((id, name)) = self.ids.close_id(&result.call_id) else {
+            let Some((id, name)) = self.ids.take_open_call(&result.call_id) else {
                 is_changed = true;
                 continue;
             };
@@ -250,8 +255,8 @@ impl<'a> FittedConversation<'a, '_> {
         Some(Cow::Owned(message))
     }
 
-    /// Adds a placeholder result to each open call.
-    fn close_calls(&mut self) {
+    /// Adds a placeholder result for each call that has no result yet.
+    fn add_missing_results(&mut self) {
         for call in std::mem::take(&mut self.ids.open) {
             let result = ToolResult::new(call.sent, call.name, NO_RESULT, true);
             let mut message = Message::result(result);
@@ -262,18 +267,19 @@ impl<'a> FittedConversation<'a, '_> {
 }
 
 impl CallIds {
-    /// Registers a call as open and returns its id in the rewritten conversation.
-    fn open_id(&mut self, call: &ToolCall, is_short: bool) -> String {
+    /// Registers a call that still needs a result, and returns its id in the rewritten
+    /// conversation.
+    fn register_open_call(&mut self, call: &ToolCall, is_short: bool) -> String {
         let id = match is_short {
-            true => short_id(&call.id),
-            false => safe_id(&call.id),
+            true => to_short_call_id(&call.id),
+            false => to_safe_call_id(&call.id),
         };
         let mut unique = id.clone();
         let mut number = 1_u32;
         while !self.used.insert(unique.clone()) {
             number += 1;
             unique = match is_short {
-                true => short_id(&format!("{} {number}", call.id)),
+                true => to_short_call_id(&format!("{} {number}", call.id)),
                 false => {
                     let suffix = format!("_{number}");
                     let room = MAX_ID - suffix.len();
@@ -284,14 +290,15 @@ impl CallIds {
         self.open.push(OpenCall {
             named: call.id.clone(),
             sent: unique.clone(),
-            name: safe_name(&call.name).into_owned(),
+            name: to_safe_tool_name(&call.name).into_owned(),
         });
         unique
     }
 
-    /// Closes the call with this original id, and returns its id and tool name in the rewritten
-    /// conversation. Results of calls with the same id belong to these calls in order.
-    fn close_id(&mut self, call_id: &str) -> Option<(String, String)> {
+    /// Removes the call with this original id from the calls without a result, and returns its id
+    /// and tool name in the rewritten conversation. If several calls have the id, the first of them
+    /// gets the result.
+    fn take_open_call(&mut self, call_id: &str) -> Option<(String, String)> {
         let at = self.open.iter().position(|call| call.named == call_id)?;
         let call = self.open.remove(at);
         Some((call.sent, call.name))
@@ -301,7 +308,7 @@ impl CallIds {
 /// Returns a tool name that every API accepts: `[a-zA-Z0-9_-]`, beginning with a letter or `_`, at
 /// most 64 characters. Some models append control tokens to a name
 /// (`read_file<|channel|>commentary`); only the part before the token is kept.
-fn safe_name(name: &str) -> Cow<'_, str> {
+fn to_safe_tool_name(name: &str) -> Cow<'_, str> {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let begins = |name: &str| name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if begins(name) && name.len() <= MAX_NAME && name.chars().all(is_safe) {
@@ -320,8 +327,9 @@ fn safe_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Returns a call id that every API except Mistral's accepts: `[a-zA-Z0-9_-]`, 1 to 40 characters.
-fn safe_id(id: &str) -> String {
+/// Converts a call id to one that every API except Mistral's accepts: `[a-zA-Z0-9_-]`, 1 to 40
+/// characters.
+fn to_safe_call_id(id: &str) -> String {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let safe: String = id
         .chars()
@@ -335,8 +343,8 @@ fn safe_id(id: &str) -> String {
     }
 }
 
-/// Derives an id of nine letters and digits from an id.
-fn short_id(id: &str) -> String {
+/// Derives a call id of nine letters and digits, as Mistral requires, from a call id.
+fn to_short_call_id(id: &str) -> String {
     let is_short = id.len() == SHORT_ID && id.chars().all(|c| c.is_ascii_alphanumeric());
     if is_short {
         return id.to_owned();
@@ -346,7 +354,7 @@ fn short_id(id: &str) -> String {
 }
 
 /// Whether a message has only blank texts and empty reasoning.
-fn is_empty(message: &Message) -> bool {
+fn has_no_content(message: &Message) -> bool {
     message.content.iter().all(|part| match part {
         Content::Text { text } => text.trim().is_empty(),
         Content::Thinking {

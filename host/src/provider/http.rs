@@ -21,8 +21,8 @@ use super::assemble::{AnswerFault, WireDecoder};
 use super::endpoint::Endpoint;
 use super::error::Error;
 use super::replay::DecoderFeed;
-use super::retry::{AttemptFacts, AttemptFailure, status_failure, stream_failure};
-use super::sse::{MAX_ANSWER_BYTES, RawCopy};
+use super::retry::{AttemptContext, AttemptFailure, http_status_failure, stream_failure};
+use super::sse::{MAX_ANSWER_BYTES, RawAnswerCopy};
 use super::wait::AttemptTimer;
 use super::{Response, StreamEvent, Wire, connection};
 use crate::config::number;
@@ -35,13 +35,13 @@ const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 /// Maximum size in bytes of a document that is not an answer of a model.
 const MAX_DOCUMENT_BYTES: usize = 4 << 20;
 
-/// Maximum wait for token counts and the end of the stream after a complete answer.
+/// Maximum time after a complete answer to wait for the token counts and the end of the stream.
 const REST: Duration = Duration::from_secs(5);
 
 /// Maximum white space before an answer, in bytes. Some servers send it as a keep-alive.
 const MAX_BLANK_BYTES: usize = 64 << 10;
 
-/// Longest delay between two attempts when the server does not ask for one.
+/// Longest delay between two attempts if the server sends no `Retry-After`.
 const MAX_BACKOFF: Duration = Duration::from_secs(16);
 
 /// Timeouts and retries of a model API.
@@ -104,7 +104,7 @@ impl Default for HttpConfig {
 }
 
 impl HttpConfig {
-    fn total(&self) -> Duration {
+    fn total_timeout(&self) -> Duration {
         Duration::from_millis(self.total_timeout_ms)
     }
 }
@@ -129,7 +129,8 @@ pub(crate) struct HttpPool {
 }
 
 impl HttpPool {
-    /// Creates a client that sends `headers` with every request and reads answers of format `wire`.
+    /// Creates a connection pool that sends `headers` with every request and reads answers in the
+    /// format `wire`.
     pub(crate) fn new(
         wire: Wire,
         endpoint: Endpoint,
@@ -152,9 +153,9 @@ impl HttpPool {
     }
 
     /// Returns the base URL without credentials and query.
-    pub(super) fn shown_url(&self) -> String {
+    pub(super) fn display_url(&self) -> String {
         let mut url = self.endpoint.url.clone();
-        // These fail only for URLs that cannot have credentials.
+        // These calls fail only for URLs that cannot have credentials.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         url.set_query(None);
@@ -162,8 +163,8 @@ impl HttpPool {
         url.to_string()
     }
 
-    /// Posts `body`, a request to `model`, to `path` under the base URL. Each attempt reads the
-    /// answer with a fresh decoder.
+    /// Sends `body`, a request to `model`, with POST to `path` under the base URL, and streams the
+    /// answer. Retries failed attempts; each attempt has a new decoder `D`.
     pub(crate) async fn exchange_stream<D: WireDecoder>(
         &self,
         path: &str,
@@ -182,7 +183,7 @@ impl HttpPool {
             .with_max_times(self.config.max_attempts.saturating_sub(1) as usize)
             .with_jitter();
         let attempts = (|| {
-            let attempt = AttemptFacts {
+            let attempt = AttemptContext {
                 endpoint: &self.endpoint,
                 model,
                 path,
@@ -194,12 +195,12 @@ impl HttpPool {
         .when(|failure| failure.is_retryable)
         .adjust(|failure, delay| self.retry_delay(failure, number.load(Ordering::Relaxed), delay))
         .notify(|failure, delay| {
-            listener.pass_retry(number.load(Ordering::Relaxed) + 1, delay, &failure.error);
+            listener.announce_retry(number.load(Ordering::Relaxed) + 1, delay, &failure.error);
         });
         let outcome = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Error::Cancelled),
-            outcome = tokio::time::timeout(self.config.total(), attempts) => outcome,
+            outcome = tokio::time::timeout(self.config.total_timeout(), attempts) => outcome,
         };
         match outcome {
             Ok(outcome) => outcome.map_err(|failure| *failure.error),
@@ -210,15 +211,15 @@ impl HttpPool {
         }
     }
 
-    /// Gets the JSON document at `path` under the base URL, in one attempt. An empty `query` adds
-    /// no query.
+    /// Downloads the JSON document at `path` under the base URL. Makes one attempt. An empty
+    /// `query` adds no query to the URL.
     pub(super) async fn get(
         &self,
         path: &str,
         query: &str,
         cancel: &CancellationToken,
     ) -> Result<Value, Error> {
-        let attempt = AttemptFacts {
+        let attempt = AttemptContext {
             endpoint: &self.endpoint,
             model: "?",
             path,
@@ -233,7 +234,7 @@ impl HttpPool {
 
     async fn fetch_document(
         &self,
-        attempt: AttemptFacts<'_>,
+        attempt: AttemptContext<'_>,
         query: &str,
     ) -> Result<Value, AttemptFailure> {
         let mut url = self.endpoint.join(attempt.path);
@@ -244,25 +245,25 @@ impl HttpPool {
     }
 
     /// Returns the URL of `path` under the base URL.
-    pub(super) fn url_under(&self, path: &str) -> Url {
+    pub(super) fn join_url(&self, path: &str) -> Url {
         self.endpoint.join(path)
     }
 
     /// Returns the URL of `path` under the base URL without its version, for the native API of a
     /// server.
-    pub(super) fn url_at_root(&self, path: &str) -> Url {
-        self.endpoint.join_root(path)
+    pub(super) fn join_root_url(&self, path: &str) -> Url {
+        self.endpoint.join_server_root(path)
     }
 
-    /// Requests the JSON document at a `url` of this server, with POST if there is a `body`. Makes
-    /// one attempt; `None` when it fails.
-    pub(super) async fn ask_server(
+    /// Requests the JSON document at a `url` of this server: with POST if `body` is `Some`,
+    /// otherwise with GET. Makes one attempt; `None` if the attempt fails.
+    pub(super) async fn request_document(
         &self,
         url: &Url,
         body: Option<&Value>,
         cancel: &CancellationToken,
     ) -> Option<Value> {
-        let attempt = AttemptFacts {
+        let attempt = AttemptContext {
             endpoint: &self.endpoint,
             model: "?",
             path: "",
@@ -281,24 +282,27 @@ impl HttpPool {
 
     async fn read_document(
         &self,
-        attempt: AttemptFacts<'_>,
+        attempt: AttemptContext<'_>,
         request: reqwest::RequestBuilder,
     ) -> Result<Value, AttemptFailure> {
-        let mut wait = AttemptTimer::first_byte(&self.endpoint, &self.config, Instant::now());
+        let mut wait = AttemptTimer::start_timer(&self.endpoint, &self.config, Instant::now());
         let mut response = self.send_request(attempt, request, &mut wait).await?;
         let mut body = Vec::new();
-        while let Some(piece) = wait.wait_until(response.chunk()).await? {
+        while let Some(piece) = wait.wait_for_data(response.chunk()).await? {
             body.extend_from_slice(&piece);
             if body.len() > MAX_DOCUMENT_BYTES {
                 let what = format!("more than {} MiB", MAX_DOCUMENT_BYTES >> 20);
-                return Err(stream_failure(attempt, AnswerFault::bad_event(what, "")));
+                return Err(stream_failure(
+                    attempt,
+                    AnswerFault::bad_event_fault(what, ""),
+                ));
             }
         }
         serde_json::from_slice(&body).map_err(|error| {
             let body = String::from_utf8_lossy(&body);
             stream_failure(
                 attempt,
-                AnswerFault::bad_event(format!("no JSON ({error})"), &body),
+                AnswerFault::bad_event_fault(format!("no JSON ({error})"), &body),
             )
         })
     }
@@ -306,22 +310,23 @@ impl HttpPool {
     /// Sends a request and returns the response if its status is 2xx.
     async fn send_request(
         &self,
-        attempt: AttemptFacts<'_>,
+        attempt: AttemptContext<'_>,
         request: reqwest::RequestBuilder,
         wait: &mut AttemptTimer<'_>,
     ) -> Result<reqwest::Response, AttemptFailure> {
         let sending = request.headers(self.headers.clone()).send();
-        let mut response = wait.wait_until(sending).await?;
+        let mut response = wait.wait_for_data(sending).await?;
         if response.status().is_success() {
             return Ok(response);
         }
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         let body = read_error_body(&mut response, wait).await;
-        Err(status_failure(attempt, status, &headers, &body))
+        Err(http_status_failure(attempt, status, &headers, &body))
     }
 
-    /// Returns the delay before the next attempt after `n_attempts`; `None` means no retry.
+    /// Returns the delay between attempt `n_attempts`, which failed, and the next attempt; `None`
+    /// means no retry.
     fn retry_delay(
         &self,
         failure: &AttemptFailure,
@@ -329,7 +334,7 @@ impl HttpPool {
         backoff: Option<Duration>,
     ) -> Option<Duration> {
         let backoff = backoff?;
-        // Only once: a server that closes every connection may be overloaded.
+        // Retry without a delay only once: a server that closes every connection may be overloaded.
         if failure.is_unanswered && n_attempts == 1 {
             return Some(Duration::ZERO);
         }
@@ -342,13 +347,13 @@ impl HttpPool {
 
     async fn attempt_stream<D: WireDecoder>(
         &self,
-        attempt: AttemptFacts<'_>,
+        attempt: AttemptContext<'_>,
         body: Vec<u8>,
         decoder: D,
         listener: &EventCallback<'_>,
     ) -> Result<Response, AttemptFailure> {
         let started = Instant::now();
-        let mut wait = AttemptTimer::first_byte(&self.endpoint, &self.config, started);
+        let mut wait = AttemptTimer::start_timer(&self.endpoint, &self.config, started);
         tracing::debug!(
             provider = self.endpoint.provider,
             model = attempt.model,
@@ -363,7 +368,7 @@ impl HttpPool {
             .body(body);
         let response = self.send_request(attempt, request, &mut wait).await?;
         let status = response.status().as_u16();
-        let mut reading = AnswerReading {
+        let mut reading = StreamedAnswerReader {
             attempt,
             response,
             wait,
@@ -395,9 +400,9 @@ impl HttpPool {
     }
 }
 
-/// An answer that is being read.
-struct AnswerReading<'a, 'l, D> {
-    attempt: AttemptFacts<'a>,
+/// Reads the body of the response to one attempt.
+struct StreamedAnswerReader<'a, 'l, D> {
+    attempt: AttemptContext<'a>,
     response: reqwest::Response,
     wait: AttemptTimer<'a>,
     decoder: D,
@@ -405,22 +410,21 @@ struct AnswerReading<'a, 'l, D> {
     max_bytes: usize,
 }
 
-/// Kinds of bodies, recognized by the first character: gateways send each kind with any content
-/// type.
+/// Kind of a response body. The first character decides, because gateways send wrong content types.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BodyKind {
-    /// Events.
+    /// Server-sent events.
     Stream,
     /// A JSON document: from a server that does not stream, or an error with status 200.
     Document,
-    /// A web page.
+    /// An HTML page.
     Page,
 }
 
 impl BodyKind {
     /// Recognizes the kind of a body that begins with this chunk; `None` if it has only white
     /// space.
-    fn kind_of(piece: &[u8]) -> Option<Self> {
+    fn detect_body_kind(piece: &[u8]) -> Option<Self> {
         let piece = piece.strip_prefix(b"\xef\xbb\xbf").unwrap_or(piece);
         Some(match piece.trim_ascii_start().first()? {
             b'{' | b'[' => Self::Document,
@@ -430,18 +434,18 @@ impl BodyKind {
     }
 }
 
-impl<D: WireDecoder> AnswerReading<'_, '_, D> {
+impl<D: WireDecoder> StreamedAnswerReader<'_, '_, D> {
     async fn read_answer(&mut self) -> Result<String, AttemptFailure> {
         let (mut start, mut n_blank) = (Vec::new(), 0);
         let kind = loop {
-            let Some(piece) = self.wait.wait_until(self.response.chunk()).await? else {
+            let Some(piece) = self.wait.wait_for_data(self.response.chunk()).await? else {
                 break BodyKind::Stream;
             };
             start.extend_from_slice(&piece);
-            if let Some(kind) = BodyKind::kind_of(&start) {
+            if let Some(kind) = BodyKind::detect_body_kind(&start) {
                 break kind;
             }
-            // White space has no meaning before a body of any kind.
+            // Skip white space before the body, whatever the kind of the body is.
             n_blank += start.len();
             start.clear();
             if n_blank > MAX_BLANK_BYTES {
@@ -449,9 +453,9 @@ impl<D: WireDecoder> AnswerReading<'_, '_, D> {
                     "the answer has more than {} KiB of white space",
                     MAX_BLANK_BYTES >> 10
                 );
-                return self.check_read(Err(AnswerFault::bad_event(what, "")));
+                return self.check_answer_size(Err(AnswerFault::bad_event_fault(what, "")));
             }
-            self.wait.note_alive();
+            self.wait.restart_idle_timeout();
         };
         match kind {
             BodyKind::Stream => self.read_stream(&start).await,
@@ -459,7 +463,7 @@ impl<D: WireDecoder> AnswerReading<'_, '_, D> {
             BodyKind::Page => {
                 let rest = read_error_body(&mut self.response, &mut self.wait).await;
                 let page = String::from_utf8_lossy(&start) + &*rest;
-                let fault = AnswerFault::bad_event("it is a web page", &page);
+                let fault = AnswerFault::bad_event_fault("it is a web page", &page);
                 Err(stream_failure(self.attempt, fault))
             }
         }
@@ -468,51 +472,51 @@ impl<D: WireDecoder> AnswerReading<'_, '_, D> {
     async fn read_stream(&mut self, start: &[u8]) -> Result<String, AttemptFailure> {
         let mut feed = DecoderFeed::default();
         self.push(&mut feed, start)?;
-        while !self.decoder.is_done() {
-            let next = if self.decoder.has_ended() {
+        while !self.decoder.is_stream_complete() {
+            let next = if self.decoder.has_finish_reason() {
                 self.wait
-                    .wait_rest(REST, self.response.chunk())
+                    .wait_after_answer_end(REST, self.response.chunk())
                     .await
                     .flatten()
             } else {
-                self.wait.wait_until(self.response.chunk()).await?
+                self.wait.wait_for_data(self.response.chunk()).await?
             };
             let Some(piece) = next else {
                 break;
             };
             self.push(&mut feed, &piece)?;
         }
-        Ok(feed.into_raw())
+        Ok(feed.into_raw_text())
     }
 
     fn push(&mut self, feed: &mut DecoderFeed, piece: &[u8]) -> Result<(), AttemptFailure> {
-        let had_ended = self.decoder.has_ended();
-        let emit = &mut |event| self.listener.pass_event(event);
+        let had_ended = self.decoder.has_finish_reason();
+        let emit = &mut |event| self.listener.emit_event(event);
         let pushed = feed.push(&mut self.decoder, piece, emit);
-        match self.check_read(pushed)? {
-            // Do not restart the timeout: the wait for data after a complete answer has one fixed
-            // deadline.
+        match self.check_answer_size(pushed)? {
+            // After a complete answer, the wait for further data has one fixed deadline, so do not
+            // restart a timeout.
             _ if had_ended => {}
-            true => self.wait.note_progress(),
-            false => self.wait.note_alive(),
+            true => self.wait.restart_all_timeouts(),
+            false => self.wait.restart_idle_timeout(),
         }
         Ok(())
     }
 
     async fn read_document(&mut self, mut body: Vec<u8>) -> Result<String, AttemptFailure> {
-        let mut raw = RawCopy::default();
+        let mut raw = RawAnswerCopy::default();
         raw.push(&body);
-        self.wait.note_progress();
-        while let Some(piece) = self.wait.wait_until(self.response.chunk()).await? {
-            self.wait.note_progress();
+        self.wait.restart_all_timeouts();
+        while let Some(piece) = self.wait.wait_for_data(self.response.chunk()).await? {
+            self.wait.restart_all_timeouts();
             raw.push(&piece);
             body.extend_from_slice(&piece);
             if body.len() > MAX_ANSWER_BYTES {
                 let what = format!("more than {} MiB", MAX_ANSWER_BYTES >> 20);
-                return self.check_read(Err(AnswerFault::bad_event(what, "")));
+                return self.check_answer_size(Err(AnswerFault::bad_event_fault(what, "")));
             }
         }
-        let emit = &mut |event| self.listener.pass_event(event);
+        let emit = &mut |event| self.listener.emit_event(event);
         let document = String::from_utf8_lossy(&body);
         // Some servers send one event on each line (`application/x-ndjson`), and some send all
         // chunks in one list.
@@ -525,29 +529,29 @@ impl<D: WireDecoder> AnswerReading<'_, '_, D> {
                 .collect()
         };
         for line in lines {
-            let read = self.decoder.event(line, emit);
-            self.check_read(read)?;
+            let read = self.decoder.read_event(line, emit);
+            self.check_answer_size(read)?;
         }
         Ok(raw.into_text())
     }
 
-    /// Fails on a fault or an answer over the size limit: the answer would be kept in memory and in
-    /// the session.
-    fn check_read<T>(&self, mut read: Result<T, AnswerFault>) -> Result<T, AttemptFailure> {
+    /// Converts a fault of the decoder to a failure of the attempt. Also fails if the answer is
+    /// larger than `max_bytes`, because answers are kept in memory and stored in the session.
+    fn check_answer_size<T>(&self, mut read: Result<T, AnswerFault>) -> Result<T, AttemptFailure> {
         let max_bytes = self.max_bytes;
-        if read.is_ok() && self.decoder.n_bytes() > max_bytes {
+        if read.is_ok() && self.decoder.n_answer_bytes() > max_bytes {
             read = Err(AnswerFault::TooLong { max_bytes });
         }
         read.map_err(|fault| stream_failure(self.attempt, fault))
     }
 }
 
-/// Reads the start of an error body. If the body is cut or the connection breaks, the HTTP status
-/// still counts.
+/// Reads the start of the body of an error response. If the connection breaks, returns the bytes
+/// received so far, because the HTTP status alone already describes the error.
 async fn read_error_body(response: &mut reqwest::Response, wait: &mut AttemptTimer<'_>) -> String {
     let mut body = Vec::new();
     while body.len() < MAX_ERROR_BODY_BYTES
-        && let Ok(Some(piece)) = wait.wait_until(response.chunk()).await
+        && let Ok(Some(piece)) = wait.wait_for_data(response.chunk()).await
     {
         body.extend_from_slice(&piece);
     }
@@ -555,7 +559,7 @@ async fn read_error_body(response: &mut reqwest::Response, wait: &mut AttemptTim
     String::from_utf8_lossy(&body).into_owned()
 }
 
-/// The event callback, behind a mutex so that an attempt and the announcement of a retry share it.
+/// Callback for stream events. The mutex lets an attempt and the announcement of a retry share it.
 struct EventCallback<'a>(Mutex<&'a mut (dyn FnMut(StreamEvent) + Send)>);
 
 impl<'a> EventCallback<'a> {
@@ -563,15 +567,15 @@ impl<'a> EventCallback<'a> {
         Self(Mutex::new(on))
     }
 
-    fn pass_event(&self, event: StreamEvent) {
+    fn emit_event(&self, event: StreamEvent) {
         lock(&self.0)(event);
     }
 
-    fn pass_retry(&self, attempt: u32, delay: Duration, error: &Error) {
+    fn announce_retry(&self, attempt: u32, delay: Duration, error: &Error) {
         let reason = error.to_string();
         tracing::debug!(attempt, ?delay, reason, "trying again");
         let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-        self.pass_event(StreamEvent::Retry {
+        self.emit_event(StreamEvent::Retry {
             attempt,
             delay_ms,
             reason,

@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::message::Blob;
 
-/// Maximum number of images in a request. APIs accept more, but then only smaller ones.
+/// Maximum number of images in a request. APIs accept more images only if each is smaller.
 const MAX_IMAGES: usize = 20;
 
 /// Maximum total size of the images in a request, in bytes. APIs accept 32 MB of base64, which is a
@@ -38,8 +38,8 @@ impl Images {
         let (mut images, mut n_left, mut bytes_left) =
             (HashMap::new(), MAX_IMAGES, MAX_TOTAL_BYTES);
         for blob in blobs.iter().rev() {
-            // A blob that occurs several times is sent as often, so every occurrence counts towards
-            // the limits.
+            // A blob that occurs several times in the request is sent several times, so every
+            // occurrence counts towards the limits.
             let Some(n) = n_places.remove(&*blob.id) else {
                 continue;
             };
@@ -59,24 +59,25 @@ impl Images {
         Self(images)
     }
 
-    /// Selects no image; `why` is the reason in the placeholder text of each.
+    /// Selects no image: each image is replaced by a placeholder text with the reason `why`.
     #[must_use]
-    pub fn none(blobs: &[&Blob], why: &str) -> Self {
+    pub fn omit_all(blobs: &[&Blob], why: &str) -> Self {
         let none = |blob: &&Blob| (blob.id.clone(), Err(why.to_owned()));
         Self(blobs.iter().map(none).collect())
     }
 
-    /// Returns the bytes of an image to send, or else the placeholder text.
+    /// Returns the bytes of an image that is sent, or `Err` with the placeholder text of an image
+    /// that is not sent.
     pub fn get(&self, blob: &Blob) -> Result<&[u8], String> {
         match self.0.get(&blob.id) {
             Some(Ok(bytes)) => Ok(bytes),
-            Some(Err(why)) => Err(blob.not_shown(why)),
+            Some(Err(why)) => Err(blob.unshown_blob_placeholder(why)),
             None => Err(blob.to_string()),
         }
     }
 }
 
-/// Encodes bytes for a request body.
+/// Encodes bytes as base64 for a request body.
 pub(super) fn encode_base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }

@@ -18,11 +18,11 @@ use serde_json::Value;
 /// stand for U+D800 to U+DFFF.
 const STAND_IN: u32 = 0x10_0000;
 
-/// A parsed event.
+/// JSON value of a stream event.
 pub(super) struct ParsedEvent {
     pub(super) value: Value,
-    /// Whether lone surrogates were replaced, so that texts must pass through a
-    /// [`SurrogateJoiner`].
+    /// Whether lone surrogates in the event were replaced. If so, its texts must be passed through
+    /// a [`SurrogateJoiner`].
     pub(super) has_halves: bool,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn parse_event(data: &str) -> Option<ParsedEvent> {
             has_halves: false,
         });
     }
-    let value = serde_json::from_str(&without_lone_surrogates(data)?).ok()?;
+    let value = serde_json::from_str(&replace_lone_surrogates(data)?).ok()?;
     Some(ParsedEvent {
         value,
         has_halves: true,
@@ -43,7 +43,7 @@ pub(super) fn parse_event(data: &str) -> Option<ParsedEvent> {
 
 /// Replaces each escape of a lone surrogate (such as `\uD83D`) by its private-use character; `None`
 /// when there is none.
-fn without_lone_surrogates(data: &str) -> Option<String> {
+fn replace_lone_surrogates(data: &str) -> Option<String> {
     let mut mended = String::with_capacity(data.len());
     let mut rest = data;
     let mut is_changed = false;
@@ -54,7 +54,7 @@ fn without_lone_surrogates(data: &str) -> Option<String> {
             parse_surrogate(escape),
             escape.get(6..).and_then(parse_surrogate),
         ) {
-            (Some(high), Some(low)) if is_high(high) && !is_high(low) => 12,
+            (Some(high), Some(low)) if is_high_surrogate(high) && !is_high_surrogate(low) => 12,
             (Some(lone), _) => {
                 mended.extend(char::from_u32(STAND_IN + lone));
                 is_changed = true;
@@ -71,19 +71,20 @@ fn without_lone_surrogates(data: &str) -> Option<String> {
     is_changed.then_some(mended)
 }
 
-/// Returns the surrogate whose escape the text begins with.
+/// Parses the surrogate escape (such as `\uD83D`) at the start of the text; `None` if the text does
+/// not begin with one.
 fn parse_surrogate(escape: &str) -> Option<u32> {
     let digits = escape.strip_prefix("\\u")?.get(..4)?;
     let unit = u32::from_str_radix(digits, 16).ok()?;
     (0xD800..=0xDFFF).contains(&unit).then_some(unit)
 }
 
-fn is_high(unit: u32) -> bool {
+fn is_high_surrogate(unit: u32) -> bool {
     unit < 0xDC00
 }
 
 /// Returns the surrogate that a private-use character replaces.
-fn replaced_surrogate(c: char) -> Option<u32> {
+fn stand_in_to_surrogate(c: char) -> Option<u32> {
     let unit = u32::from(c).checked_sub(STAND_IN)?;
     (0xD800..=0xDFFF).contains(&unit).then_some(unit)
 }
@@ -104,9 +105,9 @@ pub(super) struct SurrogateJoiner {
 }
 
 impl SurrogateJoiner {
-    /// Makes later calls of `push` join pairs. Until then, texts pass unchanged, so that
-    /// private-use characters that a model really wrote are kept.
-    pub(super) fn switch_on(&mut self) {
+    /// Enables the joining of surrogate pairs in later calls of `push`. Before this call, `push`
+    /// returns texts unchanged, so that private-use characters that a model really wrote are kept.
+    pub(super) fn start_joining(&mut self) {
         self.is_on = true;
     }
 
@@ -114,21 +115,21 @@ impl SurrogateJoiner {
     /// is held back until the next piece.
     pub(super) fn push<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
         if !self.is_on
-            || (self.high.is_none() && !piece.chars().any(|c| replaced_surrogate(c).is_some()))
+            || (self.high.is_none() && !piece.chars().any(|c| stand_in_to_surrogate(c).is_some()))
         {
             return Cow::Borrowed(piece);
         }
         let mut joined = String::with_capacity(piece.len());
         for c in piece.chars() {
-            match (self.high.take(), replaced_surrogate(c)) {
-                (Some(high), Some(low)) if !is_high(low) => {
+            match (self.high.take(), stand_in_to_surrogate(c)) {
+                (Some(high), Some(low)) if !is_high_surrogate(low) => {
                     let code = 0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00);
                     joined.extend(char::from_u32(code));
                 }
                 (waiting, half) => {
                     joined.extend(waiting.map(|_| char::REPLACEMENT_CHARACTER));
                     match half {
-                        Some(high) if is_high(high) => self.high = Some(high),
+                        Some(high) if is_high_surrogate(high) => self.high = Some(high),
                         Some(_) => joined.push(char::REPLACEMENT_CHARACTER),
                         None => joined.push(c),
                     }
@@ -139,7 +140,7 @@ impl SurrogateJoiner {
     }
 
     /// Ends the text: returns U+FFFD if a high surrogate is still held back, otherwise nothing.
-    pub(super) fn end_text(&mut self) -> &'static str {
+    pub(super) fn take_text_end(&mut self) -> &'static str {
         match self.high.take() {
             Some(_) => "\u{FFFD}",
             None => "",
@@ -150,9 +151,9 @@ impl SurrogateJoiner {
 /// Returns a complete text with its surrogate pairs joined.
 pub(super) fn join_surrogates(text: &str) -> String {
     let mut joiner = SurrogateJoiner::default();
-    joiner.switch_on();
+    joiner.start_joining();
     let mut whole = joiner.push(text).into_owned();
-    whole.push_str(joiner.end_text());
+    whole.push_str(joiner.take_text_end());
     whole
 }
 
@@ -185,14 +186,14 @@ pub(super) fn text_value(value: &Value) -> Option<Cow<'_, str>> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Reads the text in a field.
-pub(super) fn text_in<'a>(value: &'a Value, name: &str) -> Option<Cow<'a, str>> {
+/// Reads the text in a field with [`text_value`].
+pub(super) fn text_field<'a>(value: &'a Value, name: &str) -> Option<Cow<'a, str>> {
     text_value(value.get(name)?)
 }
 
 /// Reads an identifier in a field: a string, or a number as written. `None` for any other value and
 /// for an empty string.
-pub(super) fn id_in(value: &Value, name: &str) -> Option<String> {
+pub(super) fn id_field(value: &Value, name: &str) -> Option<String> {
     match value.get(name)? {
         Value::String(id) if !id.is_empty() => Some(id.clone()),
         Value::Number(id) => Some(id.to_string()),
@@ -213,20 +214,20 @@ pub(super) fn id_in(value: &Value, name: &str) -> Option<String> {
 /// ```
 pub(super) fn count_value(value: &Value) -> Option<u64> {
     match value {
-        Value::Number(number) => number.as_u64().or_else(|| whole_number(number.as_f64()?)),
+        Value::Number(number) => number.as_u64().or_else(|| float_to_count(number.as_f64()?)),
         Value::String(written) => {
             let written = written.trim();
             written
                 .parse()
                 .ok()
-                .or_else(|| whole_number(written.parse().ok()?))
+                .or_else(|| float_to_count(written.parse().ok()?))
         }
         _ => None,
     }
 }
 
-/// Reads the count in a field.
-pub(super) fn count_in(value: &Value, name: &str) -> Option<u64> {
+/// Reads the number in a field with [`count_value`].
+pub(super) fn count_field(value: &Value, name: &str) -> Option<u64> {
     count_value(value.get(name)?)
 }
 
@@ -236,7 +237,7 @@ pub(super) fn count_in(value: &Value, name: &str) -> Option<u64> {
     clippy::cast_sign_loss,
     reason = "the range is checked"
 )]
-fn whole_number(number: f64) -> Option<u64> {
+fn float_to_count(number: f64) -> Option<u64> {
     (0.0..9_007_199_254_740_992.0)
         .contains(&number)
         .then_some(number as u64)
@@ -248,8 +249,8 @@ pub(super) fn field_items<'a>(value: &'a Value, name: &str) -> impl Iterator<Ite
     items.into_iter().flatten()
 }
 
-/// Returns an error object or a non-empty error text in an answer.
-pub(super) fn error_in(value: &Value) -> Option<&Value> {
+/// Returns the field `error` of an answer if it is a non-empty object or a non-empty text.
+pub(super) fn error_field(value: &Value) -> Option<&Value> {
     let error = value.get("error")?;
     let is_error = match error {
         Value::Object(fields) => !fields.is_empty(),
@@ -283,13 +284,13 @@ mod tests {
                     continue;
                 };
                 if parsed.has_halves {
-                    joiner.switch_on();
+                    joiner.start_joining();
                 }
-                if let Some(text) = text_in(&parsed.value, "t") {
+                if let Some(text) = text_field(&parsed.value, "t") {
                     read.push_str(&joiner.push(&text));
                 }
             }
-            read.push_str(joiner.end_text());
+            read.push_str(joiner.take_text_end());
             let expected = if pieces[0].ends_with("\\ud83d\\") {
                 "x"
             } else {
@@ -332,14 +333,14 @@ mod tests {
         ] {
             assert_eq!(count_value(&value), expected, "{value}");
         }
-        assert!(error_in(&json!({"error": {"message": "x"}})).is_some());
+        assert!(error_field(&json!({"error": {"message": "x"}})).is_some());
         for none in [
             json!({"error": null}),
             json!({"error": {}}),
             json!({"error": " "}),
             json!([]),
         ] {
-            assert_eq!(error_in(&none), None);
+            assert_eq!(error_field(&none), None);
         }
     }
 }

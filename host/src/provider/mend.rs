@@ -7,7 +7,7 @@
 //!
 //! Owns the list of corrections, the recognition of refusals and the changes to a request body.
 //! `fit` applies corrections to the conversation. This module must not send anything. Start from
-//! [`Mend::of_refusal`] and [`Mends`].
+//! [`RequestCorrection::from_refusal`] and [`RequestCorrections`].
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,8 @@ use crate::message::{Content, Message};
 /// parts of the request.
 const MAX_REFUSAL_BYTES: usize = 4_000;
 
-/// Maximum number of message ids in `dropped`. Beyond it, reasoning is dropped from all messages.
+/// Maximum number of message ids in `dropped`. If there are more, reasoning is dropped from all
+/// messages.
 const MAX_DROPPED: usize = 10_000;
 
 /// Optional body fields that can be dropped without changing the meaning of the request.
@@ -40,8 +41,7 @@ const OPTIONAL: [&str; 14] = [
     "store",
 ];
 
-/// Names in a refusal that show that the server refuses the output format. Servers name different
-/// fields.
+/// Names of fields that servers mention when they refuse the output format of a request.
 const OUTPUT_NAMES: [&str; 8] = [
     "response_format",
     "output_config",
@@ -63,8 +63,8 @@ const OUTPUT_FIELDS: [&str; 5] = [
     "responseJsonSchema",
 ];
 
-/// Names of the token limit in chat completions. Newer OpenAI models refuse the first; most other
-/// servers refuse the second.
+/// Names of the body field for the token limit in chat completions. Newer OpenAI models refuse the
+/// first name; most other servers refuse the second.
 const TOKEN_LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
 /// Placeholder signature that Gemini accepts for a call that it did not make itself.
@@ -74,7 +74,7 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 /// require alternating roles.
 pub(super) const BETWEEN: &str = "[the user goes on]";
 
-/// Phrases in server errors about a refused field.
+/// Phrases that show that a server error is about a refused field.
 const REFUSES: [&str; 15] = [
     "unknown",
     "unsupported",
@@ -93,13 +93,13 @@ const REFUSES: [&str; 15] = [
     "invalid parameter",
 ];
 
-/// Correction of a request.
+/// Change to a request after the server refused it, so that the server accepts the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mend {
+pub enum RequestCorrection {
     /// Drops reasoning, signatures and opaque data from earlier messages.
     DropReasoning,
-    /// Adds blank reasoning for a server that requires reasoning which this conversation does not
-    /// have.
+    /// Adds blank reasoning to messages with tool calls, for a server that refuses such messages
+    /// without reasoning.
     FillReasoning,
     /// Adds the placeholder signature from Gemini's documentation to a call that another model
     /// made.
@@ -120,10 +120,11 @@ pub enum Mend {
     MaxTokens(u32),
 }
 
-impl Mend {
-    /// Returns the correction for a refusal; `None` when there is none.
+impl RequestCorrection {
+    /// Returns the correction for a refused request, from the HTTP status, message and code of the
+    /// refusal; `None` if no correction is known.
     #[must_use]
-    pub fn of_refusal(status: u16, message: &str, code: &str) -> Option<Self> {
+    pub fn from_refusal(status: u16, message: &str, code: &str) -> Option<Self> {
         // Local servers report errors of their chat template with status 500.
         if !matches!(status, 400 | 404 | 422 | 500) {
             return None;
@@ -190,13 +191,15 @@ impl Mend {
         if has(&OUTPUT_NAMES) {
             return Some(Self::DropOutputFormat);
         }
-        let field = OPTIONAL.into_iter().find(|field| names_field(&said, field));
+        let field = OPTIONAL
+            .into_iter()
+            .find(|field| contains_field_name(&said, field));
         field.filter(|_| has(&REFUSES)).map(Self::DropField)
     }
 }
 
-/// Whether a text contains the name of a field, not as part of a longer name.
-fn names_field(said: &str, field: &str) -> bool {
+/// Whether a text contains the name of a field as a whole word.
+fn contains_field_name(said: &str, field: &str) -> bool {
     let field = field.to_lowercase();
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     said.match_indices(&*field).any(|(at, _)| {
@@ -215,7 +218,7 @@ fn find_numbers(said: &str) -> impl Iterator<Item = u32> {
 
 /// Corrections of requests to one model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mends {
+pub struct RequestCorrections {
     /// Ids of messages whose reasoning the server refused.
     dropped: BTreeSet<String>,
     /// Whether the server refuses all reasoning.
@@ -229,33 +232,41 @@ pub struct Mends {
     max_tokens: Option<u32>,
 }
 
-impl Mends {
+impl RequestCorrections {
     /// Creates the corrections of a preset, which apply from the first request on.
-    pub(super) fn known_mends(known: &[Mend]) -> Self {
+    pub(super) fn from_preset(known: &[RequestCorrection]) -> Self {
         let mut mends = Self::default();
         for mend in known {
-            mends.learn_correction(mend, &[]);
+            mends.add_correction(mend, &[]);
         }
         mends
     }
 
     /// Adds a correction after the server refused a request with these messages. Returns `false` if
     /// the correction was already applied: the same request would fail again.
-    pub(super) fn learn_correction(&mut self, mend: &Mend, messages: &[Message]) -> bool {
+    pub(super) fn add_correction(
+        &mut self,
+        mend: &RequestCorrection,
+        messages: &[Message],
+    ) -> bool {
         match mend {
-            Mend::DropReasoning => self.drop_reasoning(messages),
-            Mend::FillReasoning => !std::mem::replace(&mut self.fills_reasoning, true),
-            Mend::FillSignature => !std::mem::replace(&mut self.fills_signature, true),
-            Mend::AlternateRoles => !std::mem::replace(&mut self.alternates_roles, true),
-            Mend::ShortIds => !std::mem::replace(&mut self.has_short_ids, true),
-            Mend::DropField(field) => self.without.insert(field),
-            Mend::DropOutputFormat => {
+            RequestCorrection::DropReasoning => self.drop_reasoning(messages),
+            RequestCorrection::FillReasoning => !std::mem::replace(&mut self.fills_reasoning, true),
+            RequestCorrection::FillSignature => !std::mem::replace(&mut self.fills_signature, true),
+            RequestCorrection::AlternateRoles => {
+                !std::mem::replace(&mut self.alternates_roles, true)
+            }
+            RequestCorrection::ShortIds => !std::mem::replace(&mut self.has_short_ids, true),
+            RequestCorrection::DropField(field) => self.without.insert(field),
+            RequestCorrection::DropOutputFormat => {
                 let n_before = self.without.len();
                 self.without.extend(OUTPUT_FIELDS);
                 self.without.len() > n_before
             }
-            Mend::RenameTokenLimit => !std::mem::replace(&mut self.renames_token_limit, true),
-            Mend::MaxTokens(most) => {
+            RequestCorrection::RenameTokenLimit => {
+                !std::mem::replace(&mut self.renames_token_limit, true)
+            }
+            RequestCorrection::MaxTokens(most) => {
                 let is_lower = self.max_tokens.is_none_or(|old| *most < old);
                 self.max_tokens = self.max_tokens.min(Some(*most)).or(Some(*most));
                 is_lower
@@ -280,12 +291,13 @@ impl Mends {
         is_more
     }
 
-    /// Whether the reasoning and opaque data of a message are dropped.
-    pub(super) fn drops_reasoning_of(&self, message: &Message) -> bool {
+    /// Whether the reasoning and opaque data of this message must be dropped from requests.
+    pub(super) fn should_drop_reasoning(&self, message: &Message) -> bool {
         self.drops_all || self.dropped.contains(&message.id)
     }
 
-    /// Applies the corrections to a finished body.
+    /// Changes a finished request body according to the corrections. Corrections of the
+    /// conversation have already been applied by `fit`.
     pub(super) fn apply_corrections(&self, body: &mut Value) {
         let Value::Object(fields) = body else {
             return;
@@ -297,7 +309,7 @@ impl Mends {
             }
         }
         if self.without.contains("cache_control") {
-            fields.values_mut().for_each(drop_borders);
+            fields.values_mut().for_each(drop_cache_markers);
         }
         if self.renames_token_limit {
             let [old, new] = TOKEN_LIMITS;
@@ -310,13 +322,13 @@ impl Mends {
             }
         }
         if self.alternates_roles {
-            alternate_roles(fields);
+            insert_placeholder_answers(fields);
         }
         if self.fills_reasoning {
-            fill_reasoning(fields);
+            add_blank_reasoning(fields);
         }
         if self.fills_signature {
-            fill_signatures(fields);
+            add_missing_signatures(fields);
         }
         let Some(most) = self.max_tokens else {
             return;
@@ -338,7 +350,7 @@ impl Mends {
 /// Inserts a placeholder answer of the model between tool results and the user message with the
 /// images of the results, in chat completions. The wire adds that user message after `fit`, so
 /// `fit` cannot do it.
-fn alternate_roles(fields: &mut Map<String, Value>) {
+fn insert_placeholder_answers(fields: &mut Map<String, Value>) {
     let Some(messages) = fields.get_mut("messages").and_then(Value::as_array_mut) else {
         return;
     };
@@ -357,8 +369,8 @@ fn alternate_roles(fields: &mut Map<String, Value>) {
 
 /// Adds blank reasoning to each message with calls, in chat completions. DeepSeek and Kimi require
 /// reasoning in thinking mode and accept a blank for calls of another model.
-fn fill_reasoning(fields: &mut Map<String, Value>) {
-    for message in list_in(fields, "messages") {
+fn add_blank_reasoning(fields: &mut Map<String, Value>) {
+    for message in objects_in_list(fields, "messages") {
         if let Value::Object(message) = message
             && message.contains_key("tool_calls")
         {
@@ -371,8 +383,8 @@ fn fill_reasoning(fields: &mut Map<String, Value>) {
 
 /// Adds the placeholder signature to each call without one, in chat completions and in Gemini's own
 /// wire.
-fn fill_signatures(fields: &mut Map<String, Value>) {
-    for message in list_in(fields, "messages") {
+fn add_missing_signatures(fields: &mut Map<String, Value>) {
+    for message in objects_in_list(fields, "messages") {
         let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
         for call in calls.into_iter().flatten().filter(|call| call.is_object()) {
             if call.get("extra_content").is_none() {
@@ -380,7 +392,7 @@ fn fill_signatures(fields: &mut Map<String, Value>) {
             }
         }
     }
-    for content in list_in(fields, "contents") {
+    for content in objects_in_list(fields, "contents") {
         let parts = content.get_mut("parts").and_then(Value::as_array_mut);
         for part in parts.into_iter().flatten() {
             if part.get("functionCall").is_some() && part.get("thoughtSignature").is_none() {
@@ -392,7 +404,7 @@ fn fill_signatures(fields: &mut Map<String, Value>) {
 
 /// Returns the objects of a list field. Other values are skipped, because hooks may write anything
 /// there.
-fn list_in<'a>(
+fn objects_in_list<'a>(
     fields: &'a mut Map<String, Value>,
     name: &str,
 ) -> impl Iterator<Item = &'a mut Value> {
@@ -401,18 +413,19 @@ fn list_in<'a>(
 }
 
 /// Removes cache markers from a list of blocks, or of messages and their blocks.
-fn drop_borders(value: &mut Value) {
+fn drop_cache_markers(value: &mut Value) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(drop_borders),
+        Value::Array(items) => items.iter_mut().for_each(drop_cache_markers),
         Value::Object(fields) => {
             fields.shift_remove("cache_control");
-            fields.get_mut("content").map(drop_borders);
+            fields.get_mut("content").map(drop_cache_markers);
         }
         _ => {}
     }
 }
 
-/// Whether a message has reasoning or opaque data that only its model and server accept.
+/// Whether a message has reasoning or opaque data, which only the model and server that wrote them
+/// accept.
 pub(super) fn has_reasoning(message: &Message) -> bool {
     message.extra.is_some()
         || message.content.iter().any(|part| match part {

@@ -47,19 +47,19 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-pub use ask::Ask;
+pub use ask::ModelQueryApi;
 pub use client::connect;
 pub use error::Error;
 pub use http::HttpConfig;
 #[doc(hidden)]
 pub use http::install_tls;
 pub use images::Images;
-pub use mend::Mend;
+pub use mend::RequestCorrection;
 pub use named::{NamedProvider, ProvidersConfig};
 pub use output::OutputFormat;
 #[doc(hidden)]
-pub use preset::{key_issuer, local_servers};
-pub use select::{Choice, KeySource, Keys, ProviderConfig, Selected, select};
+pub use preset::{detect_key_issuer, local_servers};
+pub use select::{KeyLookup, KeySource, ProviderChoice, ProviderConfig, SelectedModel, select};
 pub use wire::Wire;
 
 pub use crate::message::Finish;
@@ -74,8 +74,8 @@ pub const MAX_RAW_BYTES: usize = 256 << 10;
 pub struct SystemBlock {
     /// Text of the block.
     pub text: String,
-    /// Whether all of the system prompt up to the end of this block stays the same between
-    /// requests.
+    /// Whether the system prompt from its start to the end of this block is the same in every
+    /// request.
     pub is_cached: bool,
 }
 
@@ -131,7 +131,7 @@ pub enum StreamEvent {
 
 impl StreamEvent {
     /// Returns the event for a refused request that is sent again immediately, after a correction.
-    pub(crate) fn mended(reason: String) -> Self {
+    pub(crate) fn retry_after_correction(reason: String) -> Self {
         Self::Retry {
             attempt: 2,
             delay_ms: 0,
@@ -149,7 +149,7 @@ pub struct Response {
     pub model: Option<String>,
     /// Reason for the end of the answer.
     pub finish: Finish,
-    /// Usage that the provider reported; the agent estimates missing numbers.
+    /// Token counts that the provider reported; the agent estimates missing counts.
     pub usage: Usage,
     /// Cost in US dollars, set by the agent, which knows prices; `None` if no price is known.
     pub cost_usd: Option<f64>,
@@ -170,7 +170,7 @@ pub trait Provider: Send + Sync {
     /// Name of the provider, as in `--provider`.
     fn name(&self) -> &str;
 
-    /// Returns the known abilities of a model. Default: from the built-in table.
+    /// Returns the known properties of a model. Default: from the built-in table of models.
     fn profile(&self, model: &str) -> ModelProfile {
         Models::default().of(model, ModelProfile::default())
     }
@@ -216,7 +216,7 @@ pub trait Provider: Send + Sync {
     /// Remembers a correction that was found in the refusal of a request, and applies it to all
     /// later bodies for the same model. Returns whether the correction is new, so that the request
     /// is worth sending again.
-    fn mend(&self, _mend: &Mend, _request: &Request) -> bool {
+    fn mend(&self, _mend: &RequestCorrection, _request: &Request) -> bool {
         false
     }
 

@@ -12,20 +12,21 @@ const MAX_MODELS: usize = 10_000;
 /// Maximum length of a model name, in bytes.
 const MAX_ID_BYTES: usize = 512;
 
-/// Lists the models at `path`. Anthropic and OpenAI-compatible servers send the list in `data` with
-/// the name in `id`; Gemini sends it in `models` with the name in `name`, and also whether a model
-/// generates text. `query` requests as many models as possible. The names come from a server and
-/// are untrusted.
+/// Downloads the model list at `path` and returns the names. Anthropic and OpenAI-compatible
+/// servers send the list in the field `data` with each name in `id`; Gemini sends it in `models`
+/// with each name in `name`, and also whether a model generates text. `query` is the URL query that
+/// asks for the longest possible list. The names come from a server and are untrusted.
 pub(super) async fn list_models(
     http: &HttpPool,
     path: &str,
     query: &str,
     cancel: &CancellationToken,
 ) -> Result<Vec<String>, Error> {
-    Ok(document_names(&http.get(path, query, cancel).await?))
+    Ok(parse_model_names(&http.get(path, query, cancel).await?))
 }
 
-fn document_names(document: &Value) -> Vec<String> {
+/// Returns the names of the models in a list, without those that cannot generate text.
+fn parse_model_names(document: &Value) -> Vec<String> {
     let lists = ["data", "models"].map(|name| document.get(name).and_then(Value::as_array));
     let ids = lists.into_iter().flatten().flatten().filter_map(|model| {
         let name = model.get("id").or_else(|| model.get("name"))?.as_str()?;
@@ -53,9 +54,9 @@ mod tests {
         let document = json!({"data": [
             {"id": "b"}, {"id": "a", "display_name": "A"}, {"id": "b"}, {"id": 1}, {}, "c", {"id": ""}, {"id": "x".repeat(600)}
         ]});
-        assert_eq!(document_names(&document), ["a", "b"]);
+        assert_eq!(parse_model_names(&document), ["a", "b"]);
         for document in [json!({}), json!([]), json!({"data": {}}), json!(null)] {
-            assert_eq!(document_names(&document), [""; 0]);
+            assert_eq!(parse_model_names(&document), [""; 0]);
         }
     }
 }

@@ -30,8 +30,9 @@ impl Request {
         output.is_some_and(|output| output.is_repeating)
     }
 
-    /// Returns the output format if the request allows no tool call; `None` otherwise. For wires
-    /// whose servers mostly refuse a format together with tools, or then call no tool.
+    /// Returns the output format if the request allows no tool call; `None` otherwise. Used by
+    /// wires whose servers mostly refuse an output format together with tools, or never call a tool
+    /// if both are present.
     pub(super) fn output_without_tools(&self) -> Option<&OutputFormat> {
         let is_free = self.tools.is_empty() || self.is_repeating();
         self.output.as_ref().filter(|_| is_free)
@@ -54,7 +55,7 @@ mod tests {
         schema: &Value,
     ) -> Value {
         let request = Request {
-            tools: Vec::from_iter(has_tool.then(sample::look)),
+            tools: Vec::from_iter(has_tool.then(sample::sample_tool)),
             output: Some(OutputFormat {
                 schema: Arc::new(schema.clone()),
                 is_repeating,

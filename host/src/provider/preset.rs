@@ -7,9 +7,9 @@
 //!
 //! Start from [`PRESETS`].
 
-use super::ask::Ask;
+use super::ask::ModelQueryApi;
 use super::dialect::TokenLimit;
-use super::{Mend, Wire, anthropic, gemini, openai};
+use super::{RequestCorrection, Wire, anthropic, gemini, openai};
 
 /// A provider with an HTTP API.
 pub(super) struct ProviderPreset {
@@ -31,10 +31,10 @@ pub(super) struct ProviderPreset {
     /// Body fields that the server refuses.
     pub(super) leave_out: &'static [&'static str],
     /// Corrections that apply from the first request on.
-    pub(super) mends: &'static [Mend],
-    /// API of the server to query for the profile of a model; `None` if the table of models is
-    /// better.
-    pub(super) ask: Option<Ask>,
+    pub(super) mends: &'static [RequestCorrection],
+    /// API of the server that reports the properties of a model; `None` if the built-in table of
+    /// models is better.
+    pub(super) ask: Option<ModelQueryApi>,
     /// Whether the server runs on the user's machine.
     pub(super) is_local: bool,
     pub(super) advice: &'static str,
@@ -43,11 +43,12 @@ pub(super) struct ProviderPreset {
 /// Form of a provider's model names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ModelNames {
-    /// Without a slash.
+    /// Names without a slash, such as `gpt-5`.
     Plain,
-    /// Usually with a vendor or a repository before a slash.
+    /// Names that usually have a vendor or a repository before a slash.
     Slashes,
-    /// Always with a slash, even if the vendor is the provider itself: `openrouter/auto`.
+    /// Names that always have a slash, even if the vendor is the provider itself:
+    /// `openrouter/auto`.
     AlwaysSlashes,
 }
 
@@ -75,13 +76,13 @@ const CHAT: ProviderPreset = ProviderPreset {
 const LOCAL: ProviderPreset = ProviderPreset {
     needs_key: false,
     names: ModelNames::Slashes,
-    ask: Some(Ask::Models),
+    ask: Some(ModelQueryApi::Models),
     is_local: true,
     ..CHAT
 };
 
-/// Presets of all known providers. Anthropic and OpenAI come first: the environment selects between
-/// these two.
+/// Presets of all known providers. Anthropic and OpenAI come first, because a key in the
+/// environment selects between these two.
 pub(super) static PRESETS: [ProviderPreset; 15] = [
     ProviderPreset {
         name: "anthropic",
@@ -114,7 +115,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         // Not OPENAI_API_KEY: an OpenAI key must not be sent to another server.
         key_env: "OLLAMA_API_KEY",
         model: Err("qwen3.8:27b"),
-        ask: Some(Ask::Ollama),
+        ask: Some(ModelQueryApi::Ollama),
         advice: "start it with `ollama serve`, or set OPENAI_BASE_URL to where it runs",
         ..LOCAL
     },
@@ -126,7 +127,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         key_env: "OPENROUTER_API_KEY",
         model: Err("anthropic/claude-sonnet-5.5"),
         names: ModelNames::AlwaysSlashes,
-        ask: Some(Ask::OpenRouter),
+        ask: Some(ModelQueryApi::OpenRouter),
         advice: "check the network connection, or set OPENROUTER_BASE_URL to another server",
         ..CHAT
     },
@@ -158,8 +159,11 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         model: Ok("mistral-large-4"),
         // Mistral reports usage without this field, and refuses unknown fields.
         leave_out: &["stream_options"],
-        mends: &[Mend::AlternateRoles, Mend::ShortIds],
-        ask: Some(Ask::Models),
+        mends: &[
+            RequestCorrection::AlternateRoles,
+            RequestCorrection::ShortIds,
+        ],
+        ask: Some(ModelQueryApi::Models),
         ..CHAT
     },
     ProviderPreset {
@@ -171,7 +175,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         model: Err("openai/gpt-oss-120b"),
         names: ModelNames::Slashes,
         token_limit: TokenLimit::MaxCompletionTokens,
-        ask: Some(Ask::Models),
+        ask: Some(ModelQueryApi::Models),
         ..CHAT
     },
     ProviderPreset {
@@ -183,7 +187,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         model: Ok("grok-4.7"),
         ..CHAT
     },
-    // Model names are names of deployments.
+    // A model name at Azure is the name that a customer gave a deployment, so there is no default.
     ProviderPreset {
         name: "azure",
         title: "Azure OpenAI",
@@ -227,7 +231,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         url_env: "LM_STUDIO_BASE_URL",
         key_env: "LM_STUDIO_API_KEY",
         model: Err("openai/gpt-oss-20b"),
-        ask: Some(Ask::LmStudio),
+        ask: Some(ModelQueryApi::LmStudio),
         advice: "start its server with `lms server start`, or set LM_STUDIO_BASE_URL to where it runs",
         ..LOCAL
     },
@@ -239,7 +243,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         key_env: "LLAMA_CPP_API_KEY",
         // llama.cpp serves the one model that it was started with, under any name.
         model: Ok("default"),
-        ask: Some(Ask::LlamaCpp),
+        ask: Some(ModelQueryApi::LlamaCpp),
         advice: "start it with `llama-server --jinja`, or set LLAMA_CPP_BASE_URL to where it runs",
         ..LOCAL
     },
@@ -267,7 +271,7 @@ pub(super) fn preset_names() -> impl Iterator<Item = &'static str> {
 
 /// Recognizes the issuer of a key by the prefix of the key. Returns the name of the provider and
 /// the environment variable for the key.
-pub fn key_issuer(key: &str) -> Option<(&'static str, &'static str)> {
+pub fn detect_key_issuer(key: &str) -> Option<(&'static str, &'static str)> {
     let issuers = [
         ("sk-ant-", "anthropic"),
         ("sk-or-", "openrouter"),
@@ -279,7 +283,8 @@ pub fn key_issuer(key: &str) -> Option<(&'static str, &'static str)> {
     find_preset(name).map(|preset| (preset.name, preset.key_env))
 }
 
-/// Returns the local servers: preset name, display name, base URL.
+/// Returns the presets of servers that run on the user's machine, each as preset name, display name
+/// and base URL.
 pub fn local_servers() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     let local = PRESETS.iter().filter(|preset| preset.is_local);
     local.filter_map(|preset| Some((preset.name, preset.title, preset.url.ok()?)))

@@ -9,10 +9,10 @@ use std::sync::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::ask::{Ask, ServerAnswer};
+use super::ask::{ModelQueryApi, ServerAnswer};
 use super::dialect::Dialect;
 use super::http::HttpPool;
-use super::mend::Mend;
+use super::mend::RequestCorrection;
 use crate::lock::lock;
 use crate::model::{ModelProfile, Models};
 
@@ -24,8 +24,8 @@ const MAX_UNASKED_TOKENS: u32 = 64_000;
 /// estimate may be too high, and an answer of a few tokens is useless.
 const MIN_ANSWER_TOKENS: u64 = 1_024;
 
-/// Margin that is added to the estimated size of the prompt, in percent, because the estimate is
-/// off by a few percent.
+/// Percentage that is added to the estimated size of the prompt, because the estimate may be a few
+/// percent too low.
 const MARGIN_PERCENT: u64 = 5;
 
 /// Default context window of a model on this machine, when the settings, the server and the table
@@ -33,22 +33,24 @@ const MARGIN_PERCENT: u64 = 5;
 /// window that the model was trained for.
 const LOCAL_WINDOW_TOKENS: u64 = 32_768;
 
-/// Maximum number of queries to the server about one model, as long as the answer is not final.
+/// Maximum number of queries to the server about one model. A final answer ends the queries
+/// earlier.
 const MAX_ASKED: u32 = 3;
 
-/// Profile of a server. The default knows only the table of models.
+/// Facts that a client knows about its server and the server's models. The default value contains
+/// only the built-in table of models.
 #[derive(Debug, Default)]
 pub struct ServerProfile {
     /// Dialect of the request bodies.
     pub dialect: Dialect,
     /// Corrections that apply from the first request on.
-    pub mends: &'static [Mend],
+    pub mends: &'static [RequestCorrection],
     /// The operator's profiles of models.
     pub models: Models,
     /// Whether the models of the server take images; overrides their profiles (`provider.images`).
     pub images: Option<bool>,
     /// API of the server to query for the profile of a model; `None` if the server has none.
-    pub ask: Option<Ask>,
+    pub ask: Option<ModelQueryApi>,
     /// Whether the server runs on this machine.
     pub is_local: bool,
     /// Answer of the server about each model, with the number of queries so far.
@@ -57,7 +59,7 @@ pub struct ServerProfile {
 
 impl ServerProfile {
     /// Returns the profile of a model, with the facts known so far.
-    pub(crate) fn profile_of(&self, model: &str) -> ModelProfile {
+    pub(crate) fn model_profile(&self, model: &str) -> ModelProfile {
         let told = lock(&self.told)
             .get(model)
             .map(|(told, _)| told.profile.clone());
@@ -72,7 +74,7 @@ impl ServerProfile {
     /// Queries the server about a model, unless its last answer is final, it was queried often
     /// enough, or the settings and the table suffice. A failure is stored like an answer and is not
     /// an error.
-    pub(crate) async fn learn_profile(
+    pub(crate) async fn query_profile(
         &self,
         http: &HttpPool,
         model: &str,
@@ -83,25 +85,25 @@ impl ServerProfile {
         let n_asked = match known {
             Some((told, n)) if told.is_final || n >= MAX_ASKED => return,
             Some((_, n)) => n,
-            None if self.is_known(ask, model) => return,
+            None if self.is_context_window_known(ask, model) => return,
             None => 0,
         };
-        let told = ask.ask_about(http, model, cancel).await;
+        let told = ask.query_model(http, model, cancel).await;
         tracing::debug!(model, ?told, "asked the server about a model");
         lock(&self.told).insert(model.to_owned(), (told, n_asked + 1));
     }
 
-    /// Whether the settings or the table contain the context window of a model, and the server has
-    /// no better value.
-    fn is_known(&self, ask: Ask, model: &str) -> bool {
+    /// Whether the settings or the table contain the context window of a model, and the value of
+    /// the server would not be more accurate.
+    fn is_context_window_known(&self, ask: ModelQueryApi, model: &str) -> bool {
         let own = self.models.of(model, ModelProfile::default());
-        own.window_tokens.is_some() && !ask.knows_better()
+        own.window_tokens.is_some() && !ask.is_more_accurate_than_table()
     }
 
     /// Adapts a complete body to the dialect of the server and to the limits of the model.
-    pub(crate) fn finish_body(&self, body: &mut Value) {
+    pub(crate) fn adapt_request_body(&self, body: &mut Value) {
         let model = body.get("model").and_then(Value::as_str);
-        let profile = self.profile_of(model.unwrap_or_default());
+        let profile = self.model_profile(model.unwrap_or_default());
         if let (Some(most), Some(limit)) = (profile.answer_tokens, body.get_mut("max_tokens"))
             && limit.as_u64().is_some_and(|limit| limit > u64::from(most))
         {
@@ -119,7 +121,7 @@ impl ServerProfile {
         wanted: Option<u32>,
         prompt_tokens: u64,
     ) -> Option<u32> {
-        let profile = self.profile_of(model);
+        let profile = self.model_profile(model);
         let unasked = profile
             .answer_tokens
             .map(|most| most.min(MAX_UNASKED_TOKENS));
@@ -199,12 +201,12 @@ mod tests {
             is_local: true,
             ..ServerProfile::default()
         };
-        assert_eq!(server.profile_of("gpt-4o").images, Some(false));
-        assert_eq!(server.profile_of("gpt-4o").window_tokens, Some(128_000));
-        assert_eq!(server.profile_of("my-model").window_tokens, Some(32_768));
+        assert_eq!(server.model_profile("gpt-4o").images, Some(false));
+        assert_eq!(server.model_profile("gpt-4o").window_tokens, Some(128_000));
+        assert_eq!(server.model_profile("my-model").window_tokens, Some(32_768));
         assert_eq!(
             ServerProfile::default()
-                .profile_of("my-model")
+                .model_profile("my-model")
                 .window_tokens,
             None
         );
@@ -213,13 +215,13 @@ mod tests {
     #[test]
     fn a_body_is_finished_for_its_model() {
         let mut body = json!({"model": "claude-opus-5-5", "temperature": 0.5});
-        ServerProfile::default().finish_body(&mut body);
+        ServerProfile::default().adapt_request_body(&mut body);
         assert_eq!(body, json!({"model": "claude-opus-5-5"}));
         let mut body = json!({"model": "claude-3-haiku", "max_tokens": 8_192});
-        ServerProfile::default().finish_body(&mut body);
+        ServerProfile::default().adapt_request_body(&mut body);
         assert_eq!(body["max_tokens"], 4_096);
         let mut body = json!({"temperature": 0.5});
-        ServerProfile::default().finish_body(&mut body);
+        ServerProfile::default().adapt_request_body(&mut body);
         assert_eq!(body, json!({"temperature": 0.5}));
     }
 }

@@ -10,8 +10,8 @@ use super::sse::SseParser;
 use super::{StreamEvent, Wire, anthropic, gemini, openai, responses};
 use crate::message::Message;
 
-/// Reads a streamed answer from chunks with arbitrary boundaries. The error string describes the
-/// fault in the stream.
+/// Decodes a recorded answer stream in the format `wire`. `pieces` are the bytes of the stream,
+/// split anywhere. The error string describes the fault in the stream.
 pub fn replay(wire: Wire, pieces: &[&[u8]]) -> Result<Message, String> {
     match wire {
         Wire::AnthropicMessages => replay_pieces(anthropic::AnthropicReader::default(), pieces),
@@ -27,10 +27,12 @@ fn replay_pieces(mut decoder: impl WireDecoder, pieces: &[&[u8]]) -> Result<Mess
         AnswerFault::Bad { what, .. } => what,
         AnswerFault::EndedEarly => "it ended early".to_owned(),
         AnswerFault::TooLong { max_bytes } => format!("it has more than {max_bytes} bytes"),
-        AnswerFault::Server { status, message } => format!("status {status}: {message}"),
+        AnswerFault::Server { status, message } => {
+            format!("the server reported status {status}: {message}")
+        }
     };
     for piece in pieces {
-        if decoder.is_done() {
+        if decoder.is_stream_complete() {
             break;
         }
         feed.push(&mut decoder, piece, &mut |_| {}).map_err(said)?;
@@ -38,7 +40,7 @@ fn replay_pieces(mut decoder: impl WireDecoder, pieces: &[&[u8]]) -> Result<Mess
     Ok(decoder.finish().map_err(said)?.message)
 }
 
-/// Event stream parser that passes its events to a decoder.
+/// Parses an event stream (SSE) and passes its events to the decoder of a wire format.
 #[derive(Default)]
 pub(crate) struct DecoderFeed {
     parser: SseParser,
@@ -56,21 +58,23 @@ impl DecoderFeed {
     ) -> Result<bool, AnswerFault> {
         let pushed = self.parser.push(piece, &mut self.events);
         while let Some(event) = self.events.pop_front()
-            && !decoder.is_done()
+            && !decoder.is_stream_complete()
         {
             if let Some(data) = event.data {
-                decoder.event(&data, emit)?;
+                decoder.read_event(&data, emit)?;
             }
         }
         match pushed {
-            Err(bad) if !decoder.is_done() => Err(AnswerFault::bad_event(bad.what, &bad.excerpt)),
+            Err(bad) if !decoder.is_stream_complete() => {
+                Err(AnswerFault::bad_event_fault(bad.what, &bad.excerpt))
+            }
             Err(_) => Ok(true),
             Ok(is_answer) => Ok(is_answer),
         }
     }
 
     /// Returns the raw text of the answer, truncated if it is long.
-    pub(crate) fn into_raw(self) -> String {
-        self.parser.into_raw()
+    pub(crate) fn into_raw_text(self) -> String {
+        self.parser.into_raw_text()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns the interpretation of statuses, error bodies and `Retry-After`. Servers disagree on all
 //! three, so the error type follows from the status, the error code and phrases of the message
-//! together. It must not send or wait; `http` does. Start from [`status_failure`].
+//! together. It must not send or wait; `http` does. Start from [`http_status_failure`].
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use serde_json::Value;
 use super::assemble::AnswerFault;
 use super::endpoint::Endpoint;
 use super::error::Error;
-use super::mend::Mend;
+use super::mend::RequestCorrection;
 
-/// A failed attempt.
+/// Failure of one attempt to send a request.
 #[derive(Debug)]
 pub(crate) struct AttemptFailure {
-    /// The error is boxed, so that the many `Result`s that carry it stay small.
+    /// Error of the attempt, boxed so that the many `Result`s that carry it stay small.
     pub(crate) error: Box<Error>,
     pub(crate) is_retryable: bool,
     /// Delay before the next attempt that the server asked for.
@@ -40,7 +40,7 @@ impl AttemptFailure {
     }
 
     /// Creates a failure for which a retry may succeed.
-    pub(crate) fn passing_failure(error: Error) -> Self {
+    pub(crate) fn retryable_failure(error: Error) -> Self {
         Self {
             is_retryable: true,
             ..Self::fatal_failure(error)
@@ -48,9 +48,9 @@ impl AttemptFailure {
     }
 }
 
-/// Facts about an attempt, for the text of its error.
+/// Server, model, path and number of an attempt, for the text of its error.
 #[derive(Clone, Copy)]
-pub(crate) struct AttemptFacts<'a> {
+pub(crate) struct AttemptContext<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) model: &'a str,
     /// Path of the request under the base URL.
@@ -59,36 +59,39 @@ pub(crate) struct AttemptFacts<'a> {
     pub(crate) number: u32,
 }
 
-/// Returns the failure for an HTTP status other than 2xx with the given body.
-pub(crate) fn status_failure(
-    attempt: AttemptFacts<'_>,
+/// Returns the failure for a response whose HTTP status is not 2xx.
+pub(crate) fn http_status_failure(
+    attempt: AttemptContext<'_>,
     status: u16,
     headers: &HeaderMap,
     body: &str,
 ) -> AttemptFailure {
     let endpoint = attempt.endpoint;
-    let (message, code) = read_error(body);
-    let said = endpoint.said(&message);
+    let (message, code) = parse_error_body(body);
+    let said = endpoint.sanitize_server_text(&message);
     let provider = endpoint.provider.clone();
-    let retry_after = retry_after(headers, crate::clock::now_ms()).or_else(|| retry_delay(body));
-    let mend = Mend::of_refusal(status, &message, &code);
+    let retry_after =
+        retry_after(headers, crate::clock::now_ms()).or_else(|| read_retry_delay(body));
+    let mend = RequestCorrection::from_refusal(status, &message, &code);
     let is_mendable = mend.is_some();
     let error = match status {
         _ if matches!(&*code, "content_filter" | "content_policy_violation") => {
             Error::Refused { provider, said }
         }
-        _ if is_too_long(status, &message, &code) => Error::WindowExceeded { provider, said },
+        _ if exceeds_context_window(status, &message, &code) => {
+            Error::WindowExceeded { provider, said }
+        }
         _ if is_mendable => Error::BadRequest {
             provider,
             status,
             said,
             mend,
         },
-        400 | 403 if is_about_region(&message, &code) => Error::RegionRefused { provider, said },
-        401 | 403 if is_page(body) => Error::GatewayPage {
+        400 | 403 if is_region_refusal(&message, &code) => Error::RegionRefused { provider, said },
+        401 | 403 if is_html_page(body) => Error::GatewayPage {
             provider,
             status,
-            url: endpoint.shown_url(),
+            url: endpoint.display_url(),
             url_env: endpoint.url_env.clone(),
             said,
         },
@@ -109,9 +112,9 @@ pub(crate) fn status_failure(
                 provider,
                 setting: endpoint.url_env.clone(),
                 what: format!(
-                    "{} redirects to {}, and redirects are not followed; set that URL if it is correct",
-                    endpoint.shown_url(),
-                    endpoint.said(target.unwrap_or_default())
+                    "{} redirects to {}, and redirects are not followed; set the new URL if it is correct",
+                    endpoint.display_url(),
+                    endpoint.sanitize_server_text(target.unwrap_or_default())
                 ),
             }
         }
@@ -134,17 +137,17 @@ pub(crate) fn status_failure(
             status,
             said,
         },
-        404 | 405 if !is_about_model(&message, &code) => Error::NoSuchApi {
+        404 | 405 if !is_model_error(&message, &code) => Error::NoSuchApi {
             provider,
-            url: endpoint.shown(attempt.path),
+            url: endpoint.display_url_of(attempt.path),
             status,
-            advice: address_advice(attempt),
+            advice: base_url_advice(attempt),
             said,
         },
         404 => Error::UnknownModel {
             provider,
             model: attempt.model.to_owned(),
-            url: endpoint.shown_url(),
+            url: endpoint.display_url(),
             url_env: endpoint.url_env.clone(),
             said,
         },
@@ -170,8 +173,8 @@ pub(crate) fn status_failure(
     };
     let error = Box::new(error);
     AttemptFailure {
-        // A spent budget is also reported with status 429, but waiting does not refill it.
-        is_retryable: may_pass(status)
+        // Servers also report a spent budget with status 429, but a retry cannot succeed then.
+        is_retryable: is_retryable_status(status)
             && !matches!(
                 *error,
                 Error::QuotaSpent { .. } | Error::WindowExceeded { .. } | Error::BadRequest { .. }
@@ -189,7 +192,7 @@ const MAX_OWN_WORDS_BYTES: usize = 400;
 
 /// Whether a refusal means that the request exceeds the context window. Every server words this
 /// differently.
-fn is_too_long(status: u16, message: &str, code: &str) -> bool {
+fn exceeds_context_window(status: u16, message: &str, code: &str) -> bool {
     if matches!(
         code,
         "context_length_exceeded" | "exceed_context_size_error" | "request_too_large"
@@ -225,7 +228,7 @@ fn is_too_long(status: u16, message: &str, code: &str) -> bool {
 }
 
 /// Whether a request was refused because of the country or region of the client.
-fn is_about_region(message: &str, code: &str) -> bool {
+fn is_region_refusal(message: &str, code: &str) -> bool {
     let said = message.to_lowercase();
     code == "unsupported_country_region_territory"
         || said.contains("country, region")
@@ -233,13 +236,13 @@ fn is_about_region(message: &str, code: &str) -> bool {
         || said.contains("not available in your")
 }
 
-/// Whether a body is a web page.
-fn is_page(body: &str) -> bool {
+/// Whether a response body is an HTML page.
+fn is_html_page(body: &str) -> bool {
     body.trim_start().starts_with('<')
 }
 
 /// Returns the title of a web page, or its first words without tags.
-fn title_of(page: &str) -> String {
+fn page_title(page: &str) -> String {
     let between = |start: &str, end: &str| {
         let lower = page.to_ascii_lowercase();
         let from = lower.find(start)? + start.len();
@@ -267,46 +270,47 @@ fn title_of(page: &str) -> String {
 /// Whether a request with this status is retried: timeouts, lock conflicts, too early (RFC 8470),
 /// rate limits, and failures of servers and gateways. Cloudflare and overloaded model servers use
 /// 520 to 529.
-fn may_pass(status: u16) -> bool {
+fn is_retryable_status(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500 | 502..=504 | 520..=529)
 }
 
-/// Returns the failure of an attempt for a fault inside its stream.
-pub(crate) fn stream_failure(attempt: AttemptFacts<'_>, fault: AnswerFault) -> AttemptFailure {
+/// Converts a fault inside the stream of an answer to the failure of the attempt.
+pub(crate) fn stream_failure(attempt: AttemptContext<'_>, fault: AnswerFault) -> AttemptFailure {
     let endpoint = attempt.endpoint;
     let provider = endpoint.provider.clone();
     match fault {
         AnswerFault::Bad { what, excerpt } => AttemptFailure::fatal_failure(Error::BadStream {
             provider,
             what,
-            excerpt: endpoint.said(&excerpt),
-            advice: address_advice(attempt),
+            excerpt: endpoint.sanitize_server_text(&excerpt),
+            advice: base_url_advice(attempt),
         }),
         AnswerFault::TooLong { max_bytes } => AttemptFailure::fatal_failure(Error::TooLong {
             provider,
             max_bytes,
         }),
-        AnswerFault::EndedEarly => AttemptFailure::passing_failure(Error::EndedEarly {
+        AnswerFault::EndedEarly => AttemptFailure::retryable_failure(Error::EndedEarly {
             provider,
             cause: "the connection was closed".to_owned(),
         }),
         AnswerFault::Server { status, message } => {
-            status_failure(attempt, status, &HeaderMap::new(), &message)
+            http_status_failure(attempt, status, &HeaderMap::new(), &message)
         }
     }
 }
 
-/// Whether an error is about the model and not about the address: then the server is a model API.
-fn is_about_model(message: &str, code: &str) -> bool {
+/// Whether an error message is about the model. If so, the URL is correct: it is the URL of a model
+/// API.
+fn is_model_error(message: &str, code: &str) -> bool {
     code.contains("model") || message.to_lowercase().contains("model")
 }
 
-/// Returns advice for an address that is probably not a model API. The usual mistake is a missing
-/// or extra version in the path.
-fn address_advice(attempt: AttemptFacts<'_>) -> String {
-    let AttemptFacts { endpoint, path, .. } = attempt;
-    let base = endpoint.shown_url();
-    let has_version = |path: &str| path.split('/').any(is_version);
+/// Returns advice for a base URL that is probably not the URL of a model API. The usual mistake is
+/// a missing or extra version in its path.
+fn base_url_advice(attempt: AttemptContext<'_>) -> String {
+    let AttemptContext { endpoint, path, .. } = attempt;
+    let base = endpoint.display_url();
+    let has_version = |path: &str| path.split('/').any(is_version_segment);
     let meant = match (has_version(endpoint.url.path()), has_version(path)) {
         (false, false) => Some(format!("{base}/v1")),
         (true, true) => base.rsplit_once('/').map(|(base, _)| base.to_owned()),
@@ -315,21 +319,23 @@ fn address_advice(attempt: AttemptFacts<'_>) -> String {
     let url_env = &endpoint.url_env;
     match meant {
         Some(meant) => format!("set {url_env} to {meant}, which is probably meant"),
-        None => format!("check that {url_env} names an API of this kind"),
+        None => {
+            format!("check that the URL in {url_env} is that of an API with the configured wire")
+        }
     }
 }
 
 /// Whether a path segment is a version, such as `v1`.
-fn is_version(segment: &str) -> bool {
+fn is_version_segment(segment: &str) -> bool {
     let digits = segment.strip_prefix('v').unwrap_or_default();
     digits.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// Reads the message and the code of an error body, in any of the forms that servers use.
-fn read_error(body: &str) -> (String, String) {
+fn parse_error_body(body: &str) -> (String, String) {
     let Ok(value) = serde_json::from_str::<Value>(body) else {
-        let said = if is_page(body) {
-            title_of(body)
+        let said = if is_html_page(body) {
+            page_title(body)
         } else {
             body.to_owned()
         };
@@ -365,7 +371,7 @@ fn retry_after(headers: &HeaderMap, now_ms: i64) -> Option<Duration> {
 }
 
 /// Reads the delay in the details of a Gemini error: `google.rpc.RetryInfo`, such as `"3.5s"`.
-fn retry_delay(body: &str) -> Option<Duration> {
+fn read_retry_delay(body: &str) -> Option<Duration> {
     let body: Value = serde_json::from_str(body).ok()?;
     let body = body.get(0).unwrap_or(&body);
     let details = body.pointer("/error/details")?.as_array()?;
@@ -380,8 +386,8 @@ fn retry_delay(body: &str) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn attempt<'a>(endpoint: &'a Endpoint, path: &'a str) -> AttemptFacts<'a> {
-        AttemptFacts {
+    fn attempt<'a>(endpoint: &'a Endpoint, path: &'a str) -> AttemptContext<'a> {
+        AttemptContext {
             endpoint,
             model: "m",
             path,
@@ -469,7 +475,7 @@ mod tests {
         for (status, key, body, name, is_retryable) in table {
             let endpoint = Endpoint::for_test("http://h/v1", *key);
             let attempt = attempt(&endpoint, "chat/completions");
-            let failure = status_failure(attempt, *status, &HeaderMap::new(), body);
+            let failure = http_status_failure(attempt, *status, &HeaderMap::new(), body);
             let shown = format!("{:?}", failure.error);
             assert!(shown.starts_with(name), "{status}: {shown}");
             assert_eq!(failure.is_retryable, *is_retryable, "{status}");
@@ -483,11 +489,19 @@ mod tests {
             ("http://h:1", without, "to http://h:1/v1, which"),
             ("http://h/api/", without, "to http://h/api/v1, which"),
             ("https://h/v1", with, "to https://h, which"),
-            ("https://h/v1", without, "check that OPENAI_BASE_URL names"),
-            ("https://h", with, "check that OPENAI_BASE_URL names"),
+            (
+                "https://h/v1",
+                without,
+                "check that the URL in OPENAI_BASE_URL is",
+            ),
+            (
+                "https://h",
+                with,
+                "check that the URL in OPENAI_BASE_URL is",
+            ),
         ] {
             let endpoint = Endpoint::for_test(base, None);
-            let advice = address_advice(attempt(&endpoint, path));
+            let advice = base_url_advice(attempt(&endpoint, path));
             assert!(advice.contains(expected), "{base}: {advice}");
         }
     }
@@ -512,7 +526,7 @@ mod tests {
             (r#""m""#, "m", ""),
         ] {
             let expected = (message.to_owned(), code.to_owned());
-            assert_eq!(read_error(body), expected, "{body}");
+            assert_eq!(parse_error_body(body), expected, "{body}");
         }
     }
 
@@ -538,7 +552,7 @@ mod tests {
         assert_eq!(retry_after(&HeaderMap::new(), now_ms), None);
         let body =
             r#"[{"error": {"code": 429, "details": [{"@type": "x"}, {"retryDelay": "1.5s"}]}}]"#;
-        assert_eq!(retry_delay(body), wait);
-        assert_eq!(retry_delay("{}"), None);
+        assert_eq!(read_retry_delay(body), wait);
+        assert_eq!(read_retry_delay("{}"), None);
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn request(messages: Vec<Message>) -> Request {
     }
 }
 
-pub(super) fn look() -> ToolSpec {
+pub(super) fn sample_tool() -> ToolSpec {
     ToolSpec {
         name: "look".to_owned(),
         description: "Looks.".to_owned(),
@@ -34,17 +34,17 @@ pub(super) fn result(call_id: &str, content: impl Into<Parts>, is_error: bool) -
     ToolResult::new(call_id, "look", content, is_error)
 }
 
-pub(super) fn value() -> Part {
+pub(super) fn json_part() -> Part {
     let value = json!({"a": 1});
     Part::Json { value }
 }
 
-pub(super) fn gif() -> Blob {
+pub(super) fn gif_blob() -> Blob {
     Blob::of(b"GIF89a\x01\0\x01\0", "")
 }
 
 /// Returns a blob that no model accepts, and the placeholder text for it.
-pub(super) fn pdf() -> (Blob, &'static str) {
+pub(super) fn pdf_blob() -> (Blob, &'static str) {
     let line = "[application/pdf, 4 B; not shown: models take PNG, JPEG, GIF and WebP images only]";
     (Blob::of(b"%PDF", "application/pdf"), line)
 }
@@ -66,7 +66,7 @@ pub(super) fn read(
         let data = event
             .as_str()
             .map_or_else(|| event.to_string(), str::to_owned);
-        reader.event(&data, &mut |event| heard.push(event))?;
+        reader.read_event(&data, &mut |event| heard.push(event))?;
     }
     Ok((reader.finish()?, heard))
 }

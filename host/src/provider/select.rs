@@ -2,14 +2,15 @@
 //!
 //! Owns the precedence of settings and environment, and the parsing of names such as `NAME/model`.
 //! It must not read the environment, run commands or read keys: the caller passes in functions for
-//! lookups, so that the caller alone decides which sources are used. Start from [`Choice::select`].
+//! lookups, so that the caller alone decides which sources are used. Start from
+//! [`ProviderChoice::select`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::connect::{FoundProvider, connect_provider, given_url};
+use super::connect::{ResolvedProvider, connect_provider, find_base_url};
 use super::http::HttpConfig;
 use super::named::ProvidersConfig;
 use super::preset::{self, ModelNames, ProviderPreset};
@@ -48,7 +49,7 @@ impl Section for ProviderConfig {
 pub(super) const SCRIPTED: &str = "scripted";
 
 /// Selected provider and model.
-pub struct Selected {
+pub struct SelectedModel {
     /// Client of the provider.
     pub provider: Arc<dyn Provider>,
     /// Name of the model.
@@ -68,9 +69,9 @@ pub enum KeySource<'a> {
     File(&'a Path),
 }
 
-/// Looks up environment variables and keys during the selection. Keys are looked up only for the
-/// selected provider.
-pub trait Keys {
+/// Lookup of environment variables and API keys during the selection of a provider. Keys are looked
+/// up only for the selected provider.
+pub trait KeyLookup {
     /// Returns an environment variable; an empty one counts as unset.
     fn variable(&self, name: &str) -> Option<String>;
 
@@ -79,10 +80,10 @@ pub trait Keys {
     fn key(&self, source: KeySource<'_>) -> Result<String, String>;
 }
 
-/// Looks up environment variables and has no other keys.
+/// Lookup that has only environment variables: there are no key commands and key files.
 struct EnvironmentKeys<'a>(&'a dyn Fn(&str) -> Option<String>);
 
-impl Keys for EnvironmentKeys<'_> {
+impl KeyLookup for EnvironmentKeys<'_> {
     fn variable(&self, name: &str) -> Option<String> {
         (self.0)(name)
     }
@@ -99,35 +100,35 @@ impl Keys for EnvironmentKeys<'_> {
 pub fn select(
     config: &ProviderConfig,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Selected, Error> {
-    let choice = Choice {
+) -> Result<SelectedModel, Error> {
+    let choice = ProviderChoice {
         provider: config.clone(),
-        ..Choice::default()
+        ..ProviderChoice::default()
     };
     choice.select(&EnvironmentKeys(env))
 }
 
-/// The settings that determine provider and model.
+/// Settings from which the provider and the model are selected.
 #[derive(Clone, Debug, Default)]
-pub struct Choice {
+pub struct ProviderChoice {
     /// Section `[provider]`: the requested provider and model.
     pub provider: ProviderConfig,
     /// The operator's own providers.
     pub providers: ProvidersConfig,
     /// The operator's profiles of models.
     pub models: Models,
-    /// Whether the model name is literal, so that a prefix before a slash is not read as a
-    /// provider. Set for the model of a resumed session.
+    /// Whether to use the model name unchanged: a prefix before a slash does not select a provider.
+    /// Set for the model of a resumed session.
     pub is_exact: bool,
     /// Whether the user chose the provider together with the model, so that a slash in the model
     /// name never selects another provider.
     pub is_pinned: bool,
 }
 
-impl Choice {
+impl ProviderChoice {
     /// Selects a provider: the one named by `provider.name` or by a prefix of the model name, else
     /// the one that the environment is configured for, else the scripted one.
-    pub fn select(&self, keys: &dyn Keys) -> Result<Selected, Error> {
+    pub fn select(&self, keys: &dyn KeyLookup) -> Result<SelectedModel, Error> {
         let env = |name: &str| {
             let value = keys.variable(name);
             value.filter(|value| !value.trim().is_empty())
@@ -137,16 +138,21 @@ impl Choice {
             Some(name) if name == SCRIPTED => {
                 return select_script(config, format!("{name} was asked for"));
             }
-            Some(name) => Some((self.named(name)?, format!("{name} was asked for"))),
+            Some(name) => Some((
+                self.require_provider(name)?,
+                format!("{name} was asked for"),
+            )),
             None => match &config.script {
                 Some(script) => {
                     let why = format!("the script {} was asked for", script.display());
                     return select_script(config, why);
                 }
-                None => self.by_environment(&env),
+                None => self.find_by_environment(&env),
             },
         };
-        if let Some((found, model)) = self.before_slash(by_name.as_ref().map(|(f, _)| f), &env) {
+        if let Some((found, model)) =
+            self.split_provider_prefix(by_name.as_ref().map(|(f, _)| f), &env)
+        {
             let why = format!("the model name begins with `{}/`", found.name);
             if found.name == SCRIPTED {
                 return select_script(config, why);
@@ -172,7 +178,7 @@ impl Choice {
             return connect_provider(self, found, config, keys, why);
         }
         let why = "no key and no model server is configured".to_owned();
-        Ok(Selected {
+        Ok(SelectedModel {
             is_stand_in: true,
             ..select_script(config, why)?
         })
@@ -180,17 +186,17 @@ impl Choice {
 
     /// Returns the provider that the environment is configured for, or OpenAI if only a base URL is
     /// configured.
-    fn by_environment(
+    fn find_by_environment(
         &self,
         env: &dyn Fn(&str) -> Option<String>,
-    ) -> Option<(FoundProvider<'_>, String)> {
+    ) -> Option<(ResolvedProvider<'_>, String)> {
         let [anthropic, openai, ..] = &preset::PRESETS;
         let set = [
             (anthropic, anthropic.key_env),
             (openai, openai.key_env),
             (openai, openai.url_env),
         ];
-        let found = |preset: &'static ProviderPreset| FoundProvider {
+        let found = |preset: &'static ProviderPreset| ResolvedProvider {
             name: preset.name,
             preset: Some(preset),
             own: self.providers.0.get(preset.name),
@@ -204,19 +210,19 @@ impl Choice {
         has_url.then(|| (found(openai), "a base URL is configured".to_owned()))
     }
 
-    fn find<'a>(&'a self, name: &'a str) -> Option<FoundProvider<'a>> {
+    fn find_provider<'a>(&'a self, name: &'a str) -> Option<ResolvedProvider<'a>> {
         let own = self.providers.0.get(name);
         let like = own.and_then(|own| own.preset.as_deref()).unwrap_or(name);
         let preset = preset::find_preset(like);
-        (own.is_some() || preset.is_some()).then_some(FoundProvider { name, preset, own })
+        (own.is_some() || preset.is_some()).then_some(ResolvedProvider { name, preset, own })
     }
 
-    fn named<'a>(&'a self, name: &'a str) -> Result<FoundProvider<'a>, Error> {
+    fn require_provider<'a>(&'a self, name: &'a str) -> Result<ResolvedProvider<'a>, Error> {
         let unknown = |name: &str| Error::UnknownProvider {
             name: name.to_owned(),
             known: self.known_providers().join(", "),
         };
-        let found = self.find(name).ok_or_else(|| unknown(name))?;
+        let found = self.find_provider(name).ok_or_else(|| unknown(name))?;
         match found.own.and_then(|own| own.preset.as_deref()) {
             Some(preset) if found.preset.is_none() => Err(unknown(preset)),
             _ => Ok(found),
@@ -237,25 +243,25 @@ impl Choice {
     /// provider.
     ///
     /// A slash may also be part of a model name: resellers add the vendor as a prefix, and local
-    /// servers the repository. `chosen` is the provider that is used without a prefix. Its own name
-    /// and the names in `[providers]` are read as a provider. The name of a preset is not if the
-    /// models of `chosen` have such prefixes.
-    fn before_slash<'a>(
+    /// servers the repository. `chosen` is the provider that is used without a prefix. A prefix is
+    /// read as a provider if it is the name of `chosen` or a name in `[providers]`. The name of a
+    /// preset as a prefix belongs to the model name if the models of `chosen` have such prefixes.
+    fn split_provider_prefix<'a>(
         &'a self,
-        chosen: Option<&FoundProvider<'_>>,
+        chosen: Option<&ResolvedProvider<'_>>,
         env: &dyn Fn(&str) -> Option<String>,
-    ) -> Option<(FoundProvider<'a>, &'a str)> {
+    ) -> Option<(ResolvedProvider<'a>, &'a str)> {
         let name = self.provider.model.as_deref().filter(|_| !self.is_exact)?;
         let (first, rest) = name.split_once('/').filter(|(_, rest)| !rest.is_empty())?;
         if first == SCRIPTED {
-            let scripted = FoundProvider {
+            let scripted = ResolvedProvider {
                 name: SCRIPTED,
                 preset: None,
                 own: None,
             };
             return chosen.is_none().then_some((scripted, rest));
         }
-        let found = self.named(first).ok()?;
+        let found = self.require_provider(first).ok()?;
         // `openrouter/auto` is the full name of a model of OpenRouter, including the prefix.
         let is_whole = found
             .preset
@@ -271,7 +277,7 @@ impl Choice {
         if is_listed {
             return None;
         }
-        let is_elsewhere = given_url(*chosen, self.provider.base_url.as_deref(), env).is_some();
+        let is_elsewhere = find_base_url(*chosen, self.provider.base_url.as_deref(), env).is_some();
         if chosen.name == first {
             // A server at another URL may have a model `openai/gpt-oss-20b`, so the prefix `openai`
             // belongs to the model name.
@@ -288,12 +294,12 @@ impl Choice {
 }
 
 #[cfg(feature = "scripted")]
-fn select_script(config: &ProviderConfig, why: String) -> Result<Selected, Error> {
+fn select_script(config: &ProviderConfig, why: String) -> Result<SelectedModel, Error> {
     let provider = match &config.script {
         Some(path) => scripted::Scripted::from_file(path)?,
         None => scripted::Scripted::built_in()?,
     };
-    Ok(Selected {
+    Ok(SelectedModel {
         provider: Arc::new(provider),
         model: config.model.clone().unwrap_or_else(|| SCRIPTED.to_owned()),
         why,
@@ -302,7 +308,7 @@ fn select_script(config: &ProviderConfig, why: String) -> Result<Selected, Error
 }
 
 #[cfg(not(feature = "scripted"))]
-fn select_script(_: &ProviderConfig, why: String) -> Result<Selected, Error> {
+fn select_script(_: &ProviderConfig, why: String) -> Result<SelectedModel, Error> {
     Err(Error::NoScripts { why })
 }
 

@@ -28,14 +28,14 @@ pub(crate) const MAX_ANSWER_BYTES: usize = 64 << 20;
 
 type Events = Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send>>;
 
-/// A parse error, and the line that caused it.
+/// Error in an event stream, with an excerpt of the line that caused it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SseFault {
     pub(crate) what: String,
     pub(crate) excerpt: String,
 }
 
-/// A push parser. Chunk boundaries do not affect the events.
+/// Parser of server-sent events that gets the stream in chunks. The chunks may be split anywhere.
 ///
 /// For example:
 ///
@@ -54,12 +54,12 @@ pub(crate) struct SseParser {
     line: Vec<u8>,
     /// Start of the current line, which is held back from the parser until a colon arrives.
     held: Vec<u8>,
-    /// Whether the start of the current line was already passed to the parser.
+    /// Whether the start of the current line was already passed to the `sse-stream` parser.
     is_in_line: bool,
     event_bytes: usize,
     /// Whether the current event is a ping.
     is_ping: bool,
-    raw: RawCopy,
+    raw: RawAnswerCopy,
 }
 
 impl Default for SseParser {
@@ -78,7 +78,7 @@ impl Default for SseParser {
             is_in_line: false,
             event_bytes: 0,
             is_ping: false,
-            raw: RawCopy::default(),
+            raw: RawAnswerCopy::default(),
         }
     }
 }
@@ -100,14 +100,14 @@ impl SseParser {
         // Pass one line at a time to the crate: otherwise it would report a bad line before the
         // events that precede it in the same chunk.
         for line in piece.split_inclusive(|byte| *byte == b'\n') {
-            self.note_line(line);
-            is_answer |= self.is_of_answer();
+            self.store_line_start(line);
+            is_answer |= self.is_part_of_answer_line();
             self.event_bytes += line.len();
             if self.event_bytes > MAX_EVENT_BYTES {
                 let what = format!("an event of more than {} MiB", MAX_EVENT_BYTES >> 20);
                 return Err(self.fault(what));
             }
-            let Some(line) = self.with_colon(line) else {
+            let Some(line) = self.take_complete_line(line) else {
                 continue;
             };
             lock(&self.queue).push_back(line);
@@ -119,12 +119,13 @@ impl SseParser {
         Ok(is_answer)
     }
 
-    /// Returns the bytes of a line that can go to the parser: `piece` and what was held back before
-    /// it. Returns `None` as long as the line may turn out to have no colon. By the specification
-    /// (WHATWG HTML, section 9.2.6) a line without a colon is a field with an empty value. An empty
-    /// `data` adds nothing to a JSON document and the other fields are not used here, so such a
-    /// line is skipped; the crate would end the stream at it.
-    fn with_colon(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
+    /// Returns the bytes of a line to pass to the parser: the bytes that were held back, and
+    /// `piece`. Returns `None` as long as the line may turn out to have no colon.
+    ///
+    /// By the specification (WHATWG HTML, section 9.2.6) a line without a colon is a field with an
+    /// empty value. An empty `data` adds nothing to a JSON document and the other fields are not
+    /// used here, so such a line is skipped; the crate would end the stream at it.
+    fn take_complete_line(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
         if self.held.is_empty() && self.is_in_line {
             self.is_in_line = !piece.ends_with(b"\n");
             return Some(piece.to_vec());
@@ -141,8 +142,9 @@ impl SseParser {
         None
     }
 
-    /// Whether the received part of the current line belongs to an answer.
-    fn is_of_answer(&mut self) -> bool {
+    /// Whether the received part of the current line belongs to an answer, so that it is neither a
+    /// comment nor a ping.
+    fn is_part_of_answer_line(&mut self) -> bool {
         let line = self.line.trim_ascii();
         if line.is_empty() {
             self.is_ping = false;
@@ -155,13 +157,13 @@ impl SseParser {
         !line.starts_with(b":") && !self.is_ping
     }
 
-    /// Returns the raw text of the answer, cut after [`MAX_RAW_BYTES`].
-    pub(crate) fn into_raw(self) -> String {
+    /// Returns the raw text of the answer, truncated to [`MAX_RAW_BYTES`].
+    pub(crate) fn into_raw_text(self) -> String {
         self.raw.into_text()
     }
 
-    /// Stores the start of the current line, for the text of a later error.
-    fn note_line(&mut self, piece: &[u8]) {
+    /// Stores the start of the current line, so that an error message can quote it.
+    fn store_line_start(&mut self, piece: &[u8]) {
         if self.line.ends_with(b"\n") {
             self.line.clear();
         }
@@ -180,14 +182,14 @@ impl SseParser {
     }
 }
 
-/// The first bytes of an answer, and its total size.
+/// Copy of the first bytes of an answer, for hooks, and the total size of the answer.
 #[derive(Default)]
-pub(crate) struct RawCopy {
+pub(crate) struct RawAnswerCopy {
     kept: Vec<u8>,
     n_bytes: usize,
 }
 
-impl RawCopy {
+impl RawAnswerCopy {
     /// Appends the next chunk.
     pub(crate) fn push(&mut self, piece: &[u8]) {
         let room = MAX_RAW_BYTES - self.kept.len();
@@ -195,7 +197,7 @@ impl RawCopy {
         self.n_bytes += piece.len();
     }
 
-    /// Returns the kept bytes as text, cut at a character boundary.
+    /// Returns the stored bytes as text, without an incomplete character at the end.
     pub(crate) fn into_text(mut self) -> String {
         if let Err(error) = std::str::from_utf8(&self.kept)
             && error.error_len().is_none()
@@ -289,7 +291,7 @@ mod tests {
 
     #[test]
     fn the_raw_copy_is_cut_between_characters() {
-        let mut raw = RawCopy::default();
+        let mut raw = RawAnswerCopy::default();
         raw.push(b"x");
         for _ in 0..MAX_RAW_BYTES {
             raw.push("é".as_bytes());

@@ -2,25 +2,26 @@
 //!
 //! Owns the timeout of each phase. It must not know the meaning of the awaited bytes, nor retry.
 //! Servers send comments and pings while they load a model or while the model writes long
-//! arguments. Comments and pings restart the idle timeout ([`AttemptTimer::note_alive`]), but a
-//! longer timeout limits the time without a part of the answer. Only such a part ends a phase
-//! ([`AttemptTimer::note_progress`]). Start from [`AttemptTimer::wait_until`].
+//! arguments. Comments and pings restart the idle timeout
+//! ([`AttemptTimer::restart_idle_timeout`]), but a longer timeout limits the time without a part of
+//! the answer. Only such a part ends a phase ([`AttemptTimer::restart_all_timeouts`]). Start from
+//! [`AttemptTimer::wait_for_data`].
 
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
 use super::endpoint::Endpoint;
-use super::error::{Error, Phase};
+use super::error::{Error, RequestPhase};
 use super::http::HttpConfig;
 use super::retry::AttemptFailure;
 
-/// The timer of one attempt.
+/// Timeouts of one attempt to send a request and read the answer.
 pub(super) struct AttemptTimer<'a> {
     endpoint: &'a Endpoint,
     config: &'a HttpConfig,
-    phase: Phase,
-    /// Time of the last part of the answer.
+    phase: RequestPhase,
+    /// Time at which the last part of the answer arrived, or at which the attempt began.
     since: Instant,
     /// Time of the last bytes of any kind, including comments and pings.
     alive: Instant,
@@ -28,8 +29,8 @@ pub(super) struct AttemptTimer<'a> {
 }
 
 impl<'a> AttemptTimer<'a> {
-    /// Starts the timer of an attempt that began at `since`.
-    pub(super) fn first_byte(
+    /// Starts the timeouts of an attempt that began at the time `since`.
+    pub(super) fn start_timer(
         endpoint: &'a Endpoint,
         config: &'a HttpConfig,
         since: Instant,
@@ -37,7 +38,7 @@ impl<'a> AttemptTimer<'a> {
         Self {
             endpoint,
             config,
-            phase: Phase::FirstByte,
+            phase: RequestPhase::FirstByte,
             since,
             alive: since,
             limit_ms: config.first_byte_timeout_ms,
@@ -45,7 +46,7 @@ impl<'a> AttemptTimer<'a> {
     }
 
     /// Waits for the response or its next bytes, at most as long as the phase allows.
-    pub(super) async fn wait_until<T>(
+    pub(super) async fn wait_for_data<T>(
         &mut self,
         arrival: impl Future<Output = reqwest::Result<T>>,
     ) -> Result<T, AttemptFailure> {
@@ -54,24 +55,25 @@ impl<'a> AttemptTimer<'a> {
         let pinged = self.since + Duration::from_millis(pinged_ms);
         match timeout_at(silent.min(pinged), arrival).await {
             Ok(Ok(arrived)) => Ok(arrived),
-            Ok(Err(error)) => Err(self.broken_error(&error)),
-            // Silence permits a retry: a dead connection cannot be told from a slow server.
-            Err(_) if silent <= pinged => Err(AttemptFailure::passing_failure(
+            Ok(Err(error)) => Err(self.connection_failure(&error)),
+            // Nothing arrived, not even a ping: the connection may be dead or the server slow, so
+            // a retry may succeed.
+            Err(_) if silent <= pinged => Err(AttemptFailure::retryable_failure(
                 self.timeout_error(self.phase, self.limit_ms),
             )),
             Err(_) => Err(AttemptFailure::fatal_failure(
-                self.timeout_error(Phase::Pings, pinged_ms),
+                self.timeout_error(RequestPhase::Pings, pinged_ms),
             )),
         }
     }
 
     /// Restarts the idle timeout: the server sent a comment or ping.
-    pub(super) fn note_alive(&mut self) {
+    pub(super) fn restart_idle_timeout(&mut self) {
         self.alive = Instant::now();
     }
 
-    /// Waits for data after a complete answer, at most `rest`.
-    pub(super) async fn wait_rest<T>(
+    /// Waits for data after a complete answer, at most for the time `rest`.
+    pub(super) async fn wait_after_answer_end<T>(
         &self,
         rest: Duration,
         arrival: impl Future<Output = reqwest::Result<T>>,
@@ -80,14 +82,14 @@ impl<'a> AttemptTimer<'a> {
     }
 
     /// Restarts all timeouts: the server sent a part of the answer.
-    pub(super) fn note_progress(&mut self) {
-        self.phase = Phase::NextByte;
+    pub(super) fn restart_all_timeouts(&mut self) {
+        self.phase = RequestPhase::NextByte;
         self.since = Instant::now();
         self.alive = self.since;
         self.limit_ms = self.config.idle_timeout_ms;
     }
 
-    fn timeout_error(&self, phase: Phase, after_ms: u64) -> Error {
+    fn timeout_error(&self, phase: RequestPhase, after_ms: u64) -> Error {
         Error::Timeout {
             provider: self.endpoint.provider.clone(),
             phase,
@@ -95,30 +97,33 @@ impl<'a> AttemptTimer<'a> {
         }
     }
 
-    /// Classifies an error while connecting or on the open connection.
-    fn broken_error(&self, error: &reqwest::Error) -> AttemptFailure {
+    /// Converts a network error to the failure of the attempt: a failed connection, or an open
+    /// connection that broke.
+    fn connection_failure(&self, error: &reqwest::Error) -> AttemptFailure {
         let endpoint = self.endpoint;
-        let (provider, cause) = (endpoint.provider.clone(), innermost_text(error));
+        let (provider, cause) = (endpoint.provider.clone(), root_cause_text(error));
         let failure =
-            AttemptFailure::passing_failure(match (error.is_connect(), error.is_timeout()) {
-                (true, true) => self.timeout_error(Phase::Connect, self.config.connect_timeout_ms),
+            AttemptFailure::retryable_failure(match (error.is_connect(), error.is_timeout()) {
+                (true, true) => {
+                    self.timeout_error(RequestPhase::Connect, self.config.connect_timeout_ms)
+                }
                 (true, false) => Error::Unreachable {
                     provider,
-                    url: endpoint.shown_url(),
+                    url: endpoint.display_url(),
                     cause,
                     advice: endpoint.advice.clone(),
                 },
                 (false, _) => Error::EndedEarly { provider, cause },
             });
         AttemptFailure {
-            is_unanswered: !error.is_connect() && matches!(self.phase, Phase::FirstByte),
+            is_unanswered: !error.is_connect() && matches!(self.phase, RequestPhase::FirstByte),
             ..failure
         }
     }
 }
 
 /// Returns the root cause of an error: it is the most specific, and it contains no URL.
-fn innermost_text(error: &reqwest::Error) -> String {
+fn root_cause_text(error: &reqwest::Error) -> String {
     let mut error: &dyn std::error::Error = error;
     while let Some(source) = error.source() {
         error = source;

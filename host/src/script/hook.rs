@@ -22,17 +22,19 @@ use crate::point::failure::Failure;
 use crate::point::handle::AgentHandle;
 use crate::point::registry::Registry;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
-use crate::secret::{mask_leaves, run_aside};
+use crate::secret::{mask_secrets_in_json, run_blocking_scan};
 use crate::text::clean_line;
 
-/// Maximum length in bytes of a report about a file that git would run. Longer paths are cut.
+/// Maximum length in bytes of a report about a file that git would run. Longer paths are
+/// truncated.
 const MAX_PLANTED_BYTES: usize = 500;
 
 /// A script that is called in a session.
 pub(crate) struct OpenScript {
     script: Arc<Script>,
     program: ScriptProgram,
-    /// Process of the script, if it keeps running between calls.
+    /// Process of the script that keeps running between calls; `None` if each call starts a
+    /// process.
     warm: Option<WarmScript>,
     claude: ClaudeState,
     handle: Arc<dyn AgentHandle>,
@@ -55,33 +57,34 @@ impl OpenScript {
     }
 
     /// Registers the script as a hook at each of its extension points.
-    pub(crate) fn bind_hooks(self: &Arc<Self>, registry: &mut Registry) {
+    pub(crate) fn register_hooks(self: &Arc<Self>, registry: &mut Registry) {
         for row in self.script.rows() {
             let binding = ScriptBinding {
                 script: self,
                 registry: &mut *registry,
             };
-            json::at(row.name, binding);
+            json::call_with_point(row.name, binding);
         }
     }
 
     /// Calls the script and returns its JSON outcome.
-    async fn ask_script(
+    async fn call_script(
         &self,
         point: &'static str,
         caller: &Caller,
         payload: Value,
     ) -> Result<Value, Failure> {
         let mut outcome = match &self.script.claude {
-            Some(_) => self.ask_claude(point, caller, &payload).await?,
+            Some(_) => self.call_claude_hook(point, caller, &payload).await?,
             None => {
                 let call = Call::new(&self.script.name, point, caller, payload);
                 match &self.warm {
-                    Some(warm) => warm.ask_warm(call).await?,
+                    Some(warm) => warm.call_running_script(call).await?,
                     None => {
-                        let input = serde_json::to_vec(&call).map_err(unwritten_failure)?;
-                        let on_planted = self.on_planted(point, caller);
-                        once::ask_once(&self.program, input, &self.script, on_planted).await?
+                        let input = serde_json::to_vec(&call).map_err(serialization_failure)?;
+                        let on_planted = self.unsafe_file_callback(point, caller);
+                        once::call_script_once(&self.program, input, &self.script, on_planted)
+                            .await?
                     }
                 }
             }
@@ -91,12 +94,12 @@ impl OpenScript {
                 "it is nested deeper than {MAX_DEPTH} levels"
             )));
         }
-        self.mask_outcome(point, caller, &mut outcome);
+        self.mask_secrets_in_outcome(point, caller, &mut outcome);
         Ok(outcome)
     }
 
     /// Checks on a blocking thread that the pinned files are unchanged.
-    async fn check_pins(&self) -> Result<(), Failure> {
+    async fn check_pinned_files(&self) -> Result<(), Failure> {
         if self.script.pins.is_empty() {
             return Ok(());
         }
@@ -109,7 +112,7 @@ impl OpenScript {
     }
 
     /// Calls a hook of Claude Code and returns its reply as an outcome of the extension point.
-    async fn ask_claude(
+    async fn call_claude_hook(
         &self,
         point: &'static str,
         caller: &Caller,
@@ -122,16 +125,17 @@ impl OpenScript {
         let Some(input) = hook.hook_input(caller, payload, &self.claude) else {
             return Ok(nothing());
         };
-        self.check_pins().await?;
-        let input = serde_json::to_vec(&input).map_err(unwritten_failure)?;
-        let on_planted = self.on_planted(point, caller);
+        self.check_pinned_files().await?;
+        let input = serde_json::to_vec(&input).map_err(serialization_failure)?;
+        let on_planted = self.unsafe_file_callback(point, caller);
         let finished =
-            once::run_once(&self.program, input, self.script.deadline, on_planted).await?;
+            once::run_program_once(&self.program, input, self.script.deadline, on_planted).await?;
         hook.read_outcome(caller, payload, &finished, &self.claude)
     }
 
-    /// Returns a callback that records files which a script left for git to run.
-    fn on_planted(&self, point: &'static str, caller: &Caller) -> once::OnPlanted {
+    /// Returns a callback for files that a script created and that git would run, such as git
+    /// hooks. The callback records each file.
+    fn unsafe_file_callback(&self, point: &'static str, caller: &Caller) -> once::OnPlanted {
         let (handle, name) = (self.handle.clone(), self.script.name.clone());
         let mut origin = caller.origin();
         origin.point = Some(point.into());
@@ -148,9 +152,11 @@ impl OpenScript {
     }
 
     /// Masks secrets in an outcome, and records which rules matched.
-    fn mask_outcome(&self, point: &'static str, caller: &Caller, outcome: &mut Value) {
+    fn mask_secrets_in_outcome(&self, point: &'static str, caller: &Caller, outcome: &mut Value) {
         let mut rules = BTreeSet::new();
-        run_aside(json_bytes(outcome), || mask_leaves(outcome, &mut rules));
+        run_blocking_scan(total_string_bytes(outcome), || {
+            mask_secrets_in_json(outcome, &mut rules)
+        });
         if rules.is_empty() {
             return;
         }
@@ -168,7 +174,7 @@ impl OpenScript {
     }
 
     /// Whether the script is called for this payload: its matcher, if it has one, matches the tool.
-    fn is_asked(&self, payload: &Value) -> bool {
+    fn matches_payload(&self, payload: &Value) -> bool {
         self.script.matcher.as_ref().is_none_or(|matcher| {
             let tool = payload.pointer("/call/name").and_then(Value::as_str);
             tool.is_some_and(|tool| matcher.is_match(tool))
@@ -184,24 +190,24 @@ struct ScriptBinding<'a> {
 impl WithPoint for ScriptBinding<'_> {
     fn with<P: ScriptPoint>(self) {
         if let Some(row) = self.script.script.rows().find(|row| row.name == P::NAME) {
-            let hook = Arc::new(AtPoint(self.script.clone()));
+            let hook = Arc::new(ScriptPointHook(self.script.clone()));
             self.registry.add::<P>(self.script.script.spec(row), hook);
         }
     }
 }
 
-struct AtPoint(Arc<OpenScript>);
+struct ScriptPointHook(Arc<OpenScript>);
 
-impl<P: ScriptPoint> Hook<P> for AtPoint {
+impl<P: ScriptPoint> Hook<P> for ScriptPointHook {
     fn call<'a>(
         &'a self,
         caller: &'a Caller,
         payload: &'a P::Payload,
     ) -> BoxFuture<'a, Result<P::Outcome, Failure>> {
         Box::pin(async move {
-            let payload = P::show(payload).map_err(unwritten_failure)?;
-            let outcome = if self.0.is_asked(&payload) {
-                self.0.ask_script(P::NAME, caller, payload).await?
+            let payload = P::show(payload).map_err(serialization_failure)?;
+            let outcome = if self.0.matches_payload(&payload) {
+                self.0.call_script(P::NAME, caller, payload).await?
             } else {
                 Value::Object(serde_json::Map::new())
             };
@@ -215,12 +221,12 @@ impl<P: ScriptPoint> Hook<P> for AtPoint {
     }
 }
 
-fn unwritten_failure(error: serde_json::Error) -> Failure {
+fn serialization_failure(error: serde_json::Error) -> Failure {
     Failure::Unavailable(format!("the payload cannot be written as JSON: {error}"))
 }
 
-/// Returns the total length of the strings in a value, in bytes.
-fn json_bytes(value: &Value) -> usize {
+/// Returns the total length of all strings in a JSON value, in bytes.
+fn total_string_bytes(value: &Value) -> usize {
     crate::json::all_values(value)
         .map(|value| value.as_str().map_or(0, str::len))
         .sum()

@@ -34,7 +34,7 @@ pub(crate) use hook::OpenScript;
 pub use json::schema;
 pub(crate) use once::ScriptProgram;
 pub use pin::PinnedFile;
-pub use settings::{Base, HooksConfig, ScriptSettings};
+pub use settings::{HooksConfig, PathBases, ScriptSettings};
 
 /// A program that is called as a hook.
 ///
@@ -71,7 +71,7 @@ pub struct Script {
     pub on_failure: Option<OnFailure>,
     /// Whether the turn continues without waiting for the script. Only at points that observe.
     pub is_async: bool,
-    /// Rights that the script has out of those of the point, such as `block`; `None` for all.
+    /// Rights of the extension point that the script has, such as `block`; `None` for all rights.
     pub may: Option<Vec<String>>,
     /// Whether one process keeps running for the session and answers each call with a line.
     pub is_warm: bool,
@@ -127,12 +127,12 @@ impl Script {
                     "there is no point `{point}`; `rind schema hooks` lists them"
                 ));
             };
-            self.check_at(row)?;
+            self.check_point_settings(row)?;
         }
         Ok(())
     }
 
-    fn check_at(&self, row: &PointRow) -> Result<(), String> {
+    fn check_point_settings(&self, row: &PointRow) -> Result<(), String> {
         let point = row.name;
         if self.is_async && row.kind != PointKind::Observe {
             return Err(format!(
@@ -141,7 +141,7 @@ impl Script {
         }
         if self.matcher.is_some() && !matches!(point, "pre-tool" | "post-tool") {
             return Err(format!(
-                "`matcher` is about the names of tools, and `{point}` is not about one"
+                "`matcher` selects tools by name, and `{point}` does not concern a tool"
             ));
         }
         let unknown = self
@@ -158,7 +158,7 @@ impl Script {
         Ok(())
     }
 
-    /// Returns the registration of the script at one of its extension points.
+    /// Returns the specification of the script's hook at one of its extension points.
     #[must_use]
     pub fn spec(&self, row: &PointRow) -> HookSpec {
         HookSpec {
@@ -176,7 +176,7 @@ impl Script {
         }
     }
 
-    /// Returns the registrations of the script, one for each extension point.
+    /// Returns the specifications of the script's hooks, one for each extension point.
     pub fn specs(&self) -> impl Iterator<Item = HookSpec> {
         self.rows().map(|row| self.spec(row))
     }
@@ -191,7 +191,8 @@ impl Script {
         Some(own.unwrap_or(pattern))
     }
 
-    /// Returns the event, matcher and command of a Claude Code hook, as they are in its file.
+    /// Returns the event, matcher and command of a Claude Code hook, as written in its file; `None`
+    /// for any other script.
     #[must_use]
     pub fn claude_hook(&self) -> Option<(&'static str, &str, String)> {
         let hook = self.claude.as_ref()?;
@@ -203,7 +204,7 @@ impl Script {
     /// against the workspace, in which the command runs.
     #[must_use]
     pub fn named_files(&self, home: &Path, workspace: &Path) -> Vec<PathBuf> {
-        let places = names::NamePlaces {
+        let places = names::FileNameBases {
             home,
             variables: &self.env,
             current: Some(workspace),

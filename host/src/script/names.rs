@@ -1,5 +1,5 @@
-//! Finds the files that the words of a command line name: the script may read them, and through
-//! them another party could change what the script does.
+//! Finds the files that the words of a script's command line name. The script may read these files,
+//! and whoever can change them can change what the script does.
 //!
 //! A command line is only split into words, not parsed as shell text. This module must not know
 //! whose files they are. Start from [`named_files`].
@@ -8,9 +8,9 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Directories that file names are relative to.
+/// Directories against which file names in a command line are resolved.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NamePlaces<'a> {
+pub(super) struct FileNameBases<'a> {
     /// Home directory, for `~/` and `$HOME/` at the start of a word.
     pub(super) home: &'a Path,
     /// Environment variables whose values are directories.
@@ -19,14 +19,15 @@ pub(super) struct NamePlaces<'a> {
     pub(super) current: Option<&'a Path>,
 }
 
-/// Returns the existing files that a text names.
-pub(super) fn named_files(text: &str, places: NamePlaces<'_>) -> Vec<PathBuf> {
+/// Returns the existing files that the words of a command line name.
+pub(super) fn named_files(text: &str, places: FileNameBases<'_>) -> Vec<PathBuf> {
     let is_border = |c: char| c.is_whitespace() || "\"';|&()<>=`".contains(c);
-    // Removing quotes joins a quoted part with the text after it, as in `"$DIR"/name`.
+    // Remove quotes, so that a quoted part and the text after it are one word, as in
+    // `"$DIR"/name`.
     let bare = text.replace(['"', '\''], "");
-    // The text as a whole is a candidate too, for a file name with a space or a separator.
+    // The complete text may also be a file name: one that contains a space or a separator.
     let words = bare.split(is_border).chain(std::iter::once(text));
-    let paths = words.filter_map(|word| named_path(word, places));
+    let paths = words.filter_map(|word| resolve_word(word, places));
     let mut found = Vec::new();
     for path in paths.filter(|path| path.is_file()) {
         if !found.contains(&path) {
@@ -41,8 +42,8 @@ const SCRIPT_EXTENSIONS: &[&str] = &[
     "bash", "cjs", "js", "lua", "mjs", "php", "pl", "ps1", "py", "rb", "sh", "ts", "zsh",
 ];
 
-/// Whether a file is a program and not only data.
-fn is_program(file: &Path) -> bool {
+/// Whether a file is a program: it is executable, or interpreters run files with its extension.
+fn is_executable_file(file: &Path) -> bool {
     let extension = file.extension().and_then(|extension| extension.to_str());
     let is_executable = |metadata: std::fs::Metadata| metadata.permissions().mode() & 0o111 != 0;
     extension.is_some_and(|extension| SCRIPT_EXTENSIONS.contains(&extension))
@@ -53,19 +54,19 @@ fn is_program(file: &Path) -> bool {
 /// resolved. A program may read modules and data next to it; a data file implies nothing about its
 /// directory. Broad directories are omitted: the home directory and its parents, a hidden directory
 /// directly in it (`~/.ssh`, `~/.claude`), which may contain keys, and a top-level directory.
-pub(super) fn file_folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
-    let programs = files.iter().filter(|file| is_program(file));
+pub(super) fn program_folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
+    let programs = files.iter().filter(|file| is_executable_file(file));
     let folders = programs.flat_map(|file| {
         let named = file.parent().map(Path::to_owned);
         let real = file.canonicalize().ok();
         let real = real.as_deref().and_then(Path::parent).map(Path::to_owned);
         [named, real].into_iter().flatten()
     });
-    narrow_folders(folders, home)
+    existing_narrow_folders(folders, home)
 }
 
-/// Returns the directories that exist and are not broad, each once. See [`file_folders`].
-pub(super) fn narrow_folders(
+/// Returns the directories that exist and are not broad, each once. See [`program_folders`].
+pub(super) fn existing_narrow_folders(
     folders: impl IntoIterator<Item = PathBuf>,
     home: &Path,
 ) -> Vec<PathBuf> {
@@ -89,8 +90,8 @@ pub(super) fn narrow_folders(
     found
 }
 
-/// Returns the path that a word of a command denotes, if it can be a path.
-fn named_path(word: &str, places: NamePlaces<'_>) -> Option<PathBuf> {
+/// Resolves a word of a command line to a path; `None` if it cannot be a path.
+fn resolve_word(word: &str, places: FileNameBases<'_>) -> Option<PathBuf> {
     if word.is_empty() || word.contains(['\n', '\0']) {
         return None;
     }
@@ -153,11 +154,11 @@ mod tests {
         let files: Vec<PathBuf> = files.take(6).chain([link, key]).collect();
         let expected = ["home/.claude/hooks", "home/bin", "elsewhere"];
         assert_eq!(
-            file_folders(&files, &home),
+            program_folders(&files, &home),
             expected.map(|name| root.join(name))
         );
         assert_eq!(
-            file_folders(&["/etc/passwd".into()], &home),
+            program_folders(&["/etc/passwd".into()], &home),
             [""; 0].map(PathBuf::from)
         );
     }
@@ -192,13 +193,13 @@ mod tests {
             (other.to_str().unwrap(), vec![other.clone()]),
         ];
         for (text, expected) in cases {
-            let places = NamePlaces {
+            let places = FileNameBases {
                 home: &home,
                 variables: &variables,
                 current: Some(&project),
             };
             assert_eq!(named_files(text, places), expected, "{text}");
-            let places = NamePlaces {
+            let places = FileNameBases {
                 current: None,
                 ..places
             };

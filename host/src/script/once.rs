@@ -2,7 +2,7 @@
 //!
 //! The workspace is searched before and after the script for files that git would run, as for
 //! `bash`. The size of the output is checked while it is written, so that a script cannot exhaust
-//! memory. Start from [`ask_once`].
+//! memory. Start from [`call_script_once`].
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -19,11 +19,11 @@ use super::Script;
 use crate::disk::TemporaryFolder;
 use crate::json;
 use crate::paths::Paths;
-use crate::point::deadline::pause_clock;
+use crate::point::deadline::wait_with_paused_deadline;
 use crate::point::failure::Failure;
-use crate::secret::Scanner;
+use crate::secret::SecretScanner;
 use crate::text::clean_line;
-use crate::tool::builtin::{Commands, LeftFilesSearch, ProcessSurroundings};
+use crate::tool::builtin::{Commands, LeftFilesSearch, ProcessContainment};
 use crate::tool::process::{Ending, Finished, OnLine, Process, Stream, Streams};
 
 /// Maximum size of an outcome, in bytes: that of the largest request body that a hook may return.
@@ -41,19 +41,20 @@ pub(super) const TEMPORARY_PREFIX: &str = "rind-hook-";
 /// Name of the input file.
 const INPUT: &str = "input.json";
 
-/// Timeout for one search of the workspace, before or after a script. The time of a search does not
-/// count towards the script's timeout, but must not block the turn for long.
+/// Timeout of one search of the workspace, before or after a script runs. A search does not count
+/// towards the script's timeout, but must not block the turn for long.
 const MAX_LOOK: Duration = Duration::from_secs(60);
 
-/// Additional time after the timeout of the call until the process is stopped. The dispatcher
-/// enforces the timeout of the call.
+/// Time between the timeout of the call, which the dispatcher enforces, and the stop of the
+/// process.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Program of a script, with the settings to start it.
 #[derive(Clone, Debug)]
 pub(crate) struct ScriptProgram {
     command: Vec<OsString>,
-    /// Files and directories that the script may read in addition to those of commands.
+    /// Files and directories that the script may read in addition to those that commands of the
+    /// agent may read.
     readable: Vec<PathBuf>,
     env: Vec<(OsString, OsString)>,
     workspace: PathBuf,
@@ -86,31 +87,31 @@ impl ScriptProgram {
         }
     }
 
-    async fn around(&self) -> Result<ProcessSurroundings, Failure> {
-        self.commands.around().await.map_err(|why| {
+    async fn process_containment(&self) -> Result<ProcessContainment, Failure> {
+        self.commands.process_containment().await.map_err(|why| {
             Failure::Unavailable(format!("scripts run as commands of bash, which {why}"))
         })
     }
 
-    /// Records the state of the directories that the process may change, to find files for git
-    /// afterwards. The process is stopped after `deadline`.
-    async fn look(&self, deadline: Duration) -> Result<LeftFilesSearch, Failure> {
-        let confine = self.around().await?.confine;
+    /// Records the state of the directories that the process may change, so that a search after the
+    /// process finds new files that git would run. `deadline` is the timeout of the process.
+    async fn scan_workspace(&self, deadline: Duration) -> Result<LeftFilesSearch, Failure> {
+        let confine = self.process_containment().await?.confine;
         let look = LeftFilesSearch::scan_before(&self.workspace, confine.as_ref(), deadline).await;
         look.map_err(Failure::Unavailable)
     }
 
-    /// Builds the process. Its standard input is the file or named pipe `stdin`.
+    /// Builds the process of the script. Its standard input is the file or named pipe `stdin`.
     pub(super) async fn build_process(
         &self,
         stdin: PathBuf,
         deadline: Duration,
         on_line: OnLine,
     ) -> Result<Process, Failure> {
-        let ProcessSurroundings {
+        let ProcessContainment {
             mut confine,
             keeper,
-        } = self.around().await?;
+        } = self.process_containment().await?;
         if let Some(confinement) = &mut confine {
             confinement.read.extend(self.readable.iter().cloned());
         }
@@ -132,27 +133,27 @@ impl ScriptProgram {
     }
 }
 
-/// Callback that receives the description of each file that a script left for git to run. It is
-/// called even if the call of the script was dropped.
+/// Callback that receives the description of each file that a script created and that git would
+/// run. It is called even if the caller dropped the call of the script.
 pub(super) type OnPlanted = Box<dyn Fn(String) + Send>;
 
 /// Calls a script once. Dropping the future stops the process and its descendants.
-pub(super) async fn ask_once(
+pub(super) async fn call_script_once(
     program: &ScriptProgram,
     input: Vec<u8>,
     script: &Script,
     on_planted: OnPlanted,
 ) -> Result<Value, Failure> {
-    let finished = run_once(program, input, script.deadline, on_planted).await?;
-    let errors = error_output(&finished);
+    let finished = run_program_once(program, input, script.deadline, on_planted).await?;
+    let errors = stderr_excerpt(&finished);
     match finished.ending {
         Ending::Exited(0) => parse_outcome(&finished.stdout.text()),
-        ending => Err(ended_failure(ending, &errors)),
+        ending => Err(missing_outcome_failure(ending, &errors)),
     }
 }
 
 /// Runs the program with this input, and returns after it and all its descendants have ended.
-pub(super) async fn run_once(
+pub(super) async fn run_program_once(
     program: &ScriptProgram,
     input: Vec<u8>,
     deadline: Duration,
@@ -160,54 +161,57 @@ pub(super) async fn run_once(
 ) -> Result<Finished, Failure> {
     let cancel = CancellationToken::new();
     let _stop_on_drop = cancel.clone().drop_guard();
-    let flood = OutputFlood::new(&cancel);
+    let flood = OutputLimit::new(&cancel);
     let program = program.clone();
     let on_line = flood.on_line();
-    // The search does not count towards the script's timeout.
-    let look = search_within(program.look(deadline + GRACE), MAX_LOOK).await??;
+    // The search of the workspace does not count towards the script's timeout.
+    let look = wait_for_search(program.scan_workspace(deadline + GRACE), MAX_LOOK).await??;
     let (ended, has_ended) = oneshot::channel::<()>();
-    // Run this as its own task: even if the caller drops the call, the process is stopped, the
-    // files that it left are searched and its input is removed.
+    // Run this as a separate task: even if the caller drops the call, the process is stopped, the
+    // workspace is searched for files that git would run, and the input file is removed.
     let running = tokio::spawn(async move {
         let input = tokio::task::spawn_blocking(move || write_input(&input)).await;
-        let input = input.map_err(script_failure)?.map_err(script_failure)?;
+        let input = input.map_err(input_failure)?.map_err(input_failure)?;
         let process = program
             .build_process(input.path().join(INPUT), deadline + GRACE, on_line)
             .await?;
         let finished = process.run(&cancel).await;
         drop(ended);
-        look.refuse_left().await.into_iter().for_each(on_planted);
+        look.rename_left_files()
+            .await
+            .into_iter()
+            .for_each(on_planted);
         finished.map_err(|error| Failure::Unavailable(error.to_string()))
     });
-    // The receiver resolves when the sender is dropped: the process has ended or could not be
+    // The receiver resolves when the task drops the sender: the process has ended or could not be
     // started.
     let _ = has_ended.await;
-    let finished = search_within(running, MAX_LOOK)
+    let finished = wait_for_search(running, MAX_LOOK)
         .await?
-        .map_err(script_failure)??;
-    match flood.exceeded() {
+        .map_err(input_failure)??;
+    match flood.exceeded_limit_message() {
         Some(why) => Err(Failure::Limit(why)),
         None => Ok(finished),
     }
 }
 
 /// Waits for a search of the workspace, while the timeout of the call is suspended.
-async fn search_within<T>(look: impl Future<Output = T>, most: Duration) -> Result<T, Failure> {
+async fn wait_for_search<T>(look: impl Future<Output = T>, most: Duration) -> Result<T, Failure> {
     let look = tokio::time::timeout(most, look);
-    pause_clock(look).await.map_err(|_| {
+    wait_with_paused_deadline(look).await.map_err(|_| {
         Failure::Unavailable(format!(
-            "looking for what it could leave in the workspace for git to run takes more than {} s; work in a smaller folder",
+            "the search of the workspace for files that git would run takes more than {} s; work in a smaller folder",
             most.as_secs()
         ))
     })
 }
 
-fn script_failure(error: impl std::fmt::Display) -> Failure {
+fn input_failure(error: impl std::fmt::Display) -> Failure {
     Failure::Unavailable(format!("cannot write its input: {error}"))
 }
 
-/// Writes the input to a private file. It is not a pipe, because a program that does not read its
-/// input would block the writer.
+/// Writes the input to a file in a private temporary folder. A pipe is not used, because a program
+/// that does not read its input would block the writer.
 fn write_input(input: &[u8]) -> std::io::Result<TemporaryFolder> {
     let folder = TemporaryFolder::new(TEMPORARY_PREFIX)?;
     std::fs::write(folder.path().join(INPUT), input)?;
@@ -231,9 +235,9 @@ pub(super) fn parse_outcome(text: &str) -> Result<Value, Failure> {
 }
 
 /// Returns the failure for a script that ended without an outcome.
-pub(super) fn ended_failure(ending: Ending, errors: &str) -> Failure {
+pub(super) fn missing_outcome_failure(ending: Ending, errors: &str) -> Failure {
     let with_errors = |what: String| {
-        let errors = with_advice(errors);
+        let errors = add_confinement_advice(errors);
         if errors.is_empty() {
             what
         } else {
@@ -251,7 +255,7 @@ pub(super) fn ended_failure(ending: Ending, errors: &str) -> Failure {
     }
 }
 
-/// Parts of the error messages of programs that did not find a file or could not read one.
+/// Phrases in error messages of programs that did not find a file or could not read it.
 const NOT_READ: &[&str] = &[
     "No such file",
     "Permission denied",
@@ -262,7 +266,7 @@ const NOT_READ: &[&str] = &[
 ];
 
 /// Adds advice to the error output of a script if it looks as if the confinement blocked a file.
-pub(super) fn with_advice(errors: &str) -> Cow<'_, str> {
+pub(super) fn add_confinement_advice(errors: &str) -> Cow<'_, str> {
     if !NOT_READ.iter().any(|words| errors.contains(words)) {
         return errors.into();
     }
@@ -274,25 +278,25 @@ pub(super) fn with_advice(errors: &str) -> Cow<'_, str> {
 }
 
 /// Returns the end of the standard error as one line, with secrets masked.
-pub(super) fn error_output(finished: &Finished) -> String {
+pub(super) fn stderr_excerpt(finished: &Finished) -> String {
     error_line(&finished.stderr.text())
 }
 
-/// Returns the end of a text as one line, with secrets masked.
+/// Returns the last [`SHOWN_ERRORS_BYTES`] of a text as one line, with secrets masked.
 pub(super) fn error_line(text: &str) -> String {
-    let text = Scanner::shared().masked(text.trim());
+    let text = SecretScanner::shared().masked(text.trim());
     let start = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_ERRORS_BYTES));
     clean_line(&text[start..], SHOWN_ERRORS_BYTES)
 }
 
-/// Counts the output of a script, and stops a script that writes too much.
+/// Limit of a script's output: counts the written bytes, and stops a script that writes too much.
 #[derive(Clone)]
-pub(super) struct OutputFlood {
+pub(super) struct OutputLimit {
     cancel: CancellationToken,
     written: Arc<[AtomicU64; 2]>,
 }
 
-impl OutputFlood {
+impl OutputLimit {
     pub(super) fn new(cancel: &CancellationToken) -> Self {
         Self {
             cancel: cancel.clone(),
@@ -318,16 +322,18 @@ impl OutputFlood {
     }
 
     /// Resets the counters for the next call.
-    pub(super) fn begin_count(&self) {
+    pub(super) fn reset_counters(&self) {
         self.written
             .iter()
             .for_each(|written| written.store(0, Ordering::Relaxed));
     }
 
-    /// Describes the limit that was exceeded, if one was.
-    pub(super) fn exceeded(&self) -> Option<String> {
+    /// Returns a message about the output limit that the script exceeded; `None` if it exceeded
+    /// none.
+    pub(super) fn exceeded_limit_message(&self) -> Option<String> {
         let [out, errors] = &*self.written;
-        // A line break is counted for every line, so one byte too many for a last line without one.
+        // The count includes a line break for every line, so it is one byte too high if the last
+        // line has no line break.
         if out.load(Ordering::Relaxed) > MAX_OUTCOME_BYTES as u64 {
             return Some(format!("it wrote more than {MAX_OUTCOME_BYTES} bytes"));
         }
@@ -348,7 +354,7 @@ mod tests {
     async fn a_look_takes_none_of_the_time_of_a_script_and_has_a_bound() {
         let short = Duration::from_millis(20);
         let look =
-            |takes| async move { search_within(tokio::time::sleep(takes), short * 20).await };
+            |takes| async move { wait_for_search(tokio::time::sleep(takes), short * 20).await };
         let call = pin!(look(short * 5));
         assert_eq!(with_deadline(short, Instant::now(), call).await, Ok(()));
         let call = pin!(look(Duration::from_secs(600)));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Maximum size of a pinned file, in bytes. Scripts usually have a few kilobytes.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// A file, with the digest of its content when it was pinned.
+/// Path of a file, and the digest of the content that the file must still have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedFile {
     path: PathBuf,
@@ -48,7 +48,7 @@ impl PinnedFile {
         match file_digest(&self.path) {
             Ok(digest) if digest == self.digest => Ok(()),
             Ok(_) => Err(format!(
-                "{shown} has changed since this hook was allowed; to be asked about it again, start Rind anew"
+                "{shown} has changed since this hook was allowed; restart Rind to be asked about it again"
             )),
             Err(error) => Err(format!(
                 "{shown}, which this hook runs, cannot be read: {error}"

@@ -83,9 +83,9 @@ fn default_yes() -> bool {
     true
 }
 
-/// Directories against which paths in settings are resolved.
+/// Directories against which relative paths and `~/` in the settings are resolved.
 #[derive(Clone, Copy, Debug)]
-pub struct Base<'a> {
+pub struct PathBases<'a> {
     /// Home directory, for `~` at the start of a word.
     pub home: &'a Path,
     /// Directory of the settings file.
@@ -97,7 +97,7 @@ impl ScriptSettings {
     ///
     /// # Errors
     /// A sentence about the first invalid setting.
-    pub fn script(&self, name: &str, base: Base<'_>, place: String) -> Result<Script, String> {
+    pub fn script(&self, name: &str, base: PathBases<'_>, place: String) -> Result<Script, String> {
         let wanted = match &self.point {
             PointNames::One(point) => std::slice::from_ref(point),
             PointNames::More(points) => points,
@@ -120,7 +120,7 @@ impl ScriptSettings {
         };
         let mut script = Script::new(name, &points, &[]);
         (script.command, script.files) = (command, files);
-        script.folders = names::file_folders(&script.files, base.home);
+        script.folders = names::program_folders(&script.files, base.home);
         script.matcher = matcher;
         script.priority = self.priority.unwrap_or(DEFAULT_PRIORITY);
         script.deadline = self.timeout_seconds.map_or(by_default, Duration::from_secs);
@@ -144,7 +144,7 @@ pub(super) fn parse_matcher(pattern: &str) -> Result<Regex, String> {
     })
 }
 
-impl Base<'_> {
+impl PathBases<'_> {
     /// Resolves a path from the settings: against the home directory after `~/`, else against the
     /// directory of the settings file.
     #[must_use]
@@ -156,9 +156,9 @@ impl Base<'_> {
     }
 }
 
-/// Resolves the paths in a command, and returns the command and the existing files in it, which the
-/// script may read.
-fn resolve_command(words: &[String], base: Base<'_>) -> (Vec<OsString>, Vec<PathBuf>) {
+/// Resolves the paths in a command. Returns the command, and the existing files that it names,
+/// which the script may read.
+fn resolve_command(words: &[String], base: PathBases<'_>) -> (Vec<OsString>, Vec<PathBuf>) {
     let path = |(at, word): (usize, &String)| {
         if word.starts_with("~/") || (at == 0 && word.contains('/')) {
             base.path(word)

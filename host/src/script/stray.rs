@@ -4,8 +4,8 @@
 use super::{Script, claude};
 
 impl Script {
-    /// Returns a message if the matcher names a missing tool, for which the script would never be
-    /// called. `known` lists the tools, each with its plugin.
+    /// Returns a message if the matcher names a tool that does not exist. `known` lists the
+    /// existing tools, each as plugin (`None` for a built-in tool) and name.
     #[must_use]
     pub fn unmatched_matcher(&self, known: &[(Option<&str>, &str)]) -> Option<String> {
         if let Some(hook) = &self.claude {
@@ -18,7 +18,8 @@ impl Script {
         let (pattern, text) = (self.matcher.as_ref()?, self.matcher()?);
         let is_there = |name: &str| known.iter().any(|(_, known)| *known == name);
         let is_list = |c: char| c.is_ascii_alphanumeric() || "_-|".contains(c);
-        // In a list of plain names, each must be a tool; a pattern must match at least one tool.
+        // In a list of plain names, each name must be that of a tool; a regular expression must
+        // match at least one tool.
         let stray = if text.chars().all(is_list) {
             text.split('|').find(|name| !is_there(name))
         } else {
@@ -34,7 +35,8 @@ impl Script {
     }
 }
 
-/// Formats the message. `own` is the tool's name in Rind if the matcher used its Claude Code name.
+/// Formats the message about a matcher that matches no tool. If the matcher has a Claude Code name,
+/// `own` is the tool's name in Rind.
 fn unmatched_notice(matcher: &str, own: Option<&str>, mut names: Vec<String>) -> String {
     names.sort_unstable();
     names.dedup();
@@ -42,7 +44,7 @@ fn unmatched_notice(matcher: &str, own: Option<&str>, mut names: Vec<String>) ->
         Some(own) if matcher.contains('(') => format!(
             "a matcher is about names of tools and not about their arguments: write `{own}`, and let the script look at the call"
         ),
-        Some(own) => format!("write `{own}`, as that tool is called here"),
+        Some(own) => format!("write `{own}`, the name of that tool in Rind"),
         None => format!("the tools are: {}", names.join(", ")),
     };
     format!("`matcher`: there is no tool `{matcher}`, so the script is not called for it; {hint}")
@@ -67,7 +69,7 @@ mod tests {
             ("edit_file|write_file", None),
             (".*_file", None),
             ("greet", None),
-            ("Bash", Some("write `bash`, as that tool is called here")),
+            ("Bash", Some("write `bash`, the name of that tool in Rind")),
             (
                 "edit_file|wirte_file",
                 Some("there is no tool `wirte_file`"),

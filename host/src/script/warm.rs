@@ -18,20 +18,20 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::json::Call;
-use super::once::{self, MAX_OUTCOME_BYTES, OutputFlood, ScriptProgram};
+use super::once::{self, MAX_OUTCOME_BYTES, OutputLimit, ScriptProgram};
 use crate::json;
 use crate::lock::lock;
-use crate::point::deadline::wait_for_turn;
+use crate::point::deadline::wait_in_call_queue;
 use crate::point::failure::Failure;
-use crate::secret::Scanner;
+use crate::secret::SecretScanner;
 use crate::text::clean_line;
 use crate::tool::process::{Finished, InputPipe, MAX_LINE_BYTES, OnLine, Stream};
 
-/// Maximum number of starts in a session. A script that exits after every call costs more than it
-/// saves.
+/// Maximum number of starts of one script in a session. A script that exits after every call would
+/// cost more time than one process per call.
 const MAX_STARTS: u32 = 4;
 
-/// Timeout of the process. It is longer than any session, so the process never times out.
+/// Timeout of the process: longer than any session, so that the process never times out.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Maximum number of lines of output that wait to be read. A script that writes more without being
@@ -44,11 +44,11 @@ const KEPT_ERRORS_BYTES: usize = 4096;
 /// A script that keeps running between calls. It answers one call at a time.
 pub(super) struct WarmScript {
     program: ScriptProgram,
-    state: AsyncMutex<WarmState>,
+    state: AsyncMutex<WarmProcessState>,
 }
 
 #[derive(Default)]
-struct WarmState {
+struct WarmProcessState {
     running: Option<RunningScript>,
     n_starts: u32,
     n_calls: u64,
@@ -58,12 +58,12 @@ struct RunningScript {
     stdin: Sender,
     lines: Receiver<String>,
     ended: oneshot::Receiver<Result<Finished, Failure>>,
-    flood: OutputFlood,
+    flood: OutputLimit,
     errors: Arc<Mutex<String>>,
     _stop: DropGuard,
 }
 
-/// A line that the script writes as its answer.
+/// JSON line that the script writes as the answer to one call.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScriptAnswer {
@@ -84,14 +84,17 @@ impl WarmScript {
 
     /// Sends a call and returns the outcome. If this future is dropped before the answer arrives,
     /// the process is stopped.
-    pub(super) async fn ask_warm<P: Serialize>(&self, call: Call<P>) -> Result<Value, Failure> {
-        let mut state = wait_for_turn(self.state.lock(), None).await;
+    pub(super) async fn call_running_script<P: Serialize>(
+        &self,
+        call: Call<P>,
+    ) -> Result<Value, Failure> {
+        let mut state = wait_in_call_queue(self.state.lock(), None).await;
         state.n_calls += 1;
         let id = state.n_calls;
-        let mut line = serde_json::to_vec(&call.with_id(id)).map_err(unwritten_failure)?;
+        let mut line = serde_json::to_vec(&call.with_id(id)).map_err(serialization_failure)?;
         line.push(b'\n');
-        // Move the process out of the state, so that dropping this future drops and stops the
-        // process.
+        // Move the process out of the state: if this future is dropped, the process is dropped too,
+        // which stops it.
         let mut running = match state.running.take().filter(RunningScript::is_alive) {
             Some(running) => running,
             None => {
@@ -104,13 +107,13 @@ impl WarmScript {
                 RunningScript::start_script(&self.program).await?
             }
         };
-        let answer = running.ask_running(id, &line).await?;
+        let answer = running.send_call_and_read_answer(id, &line).await?;
         state.running = Some(running);
         answer
     }
 }
 
-fn unwritten_failure(error: serde_json::Error) -> Failure {
+fn serialization_failure(error: serde_json::Error) -> Failure {
     Failure::Unavailable(format!("the call cannot be written as JSON: {error}"))
 }
 
@@ -125,7 +128,7 @@ impl RunningScript {
             .await
             .map_err(failed)?;
         let cancel = CancellationToken::new();
-        let flood = OutputFlood::new(&cancel);
+        let flood = OutputLimit::new(&cancel);
         let errors: Arc<Mutex<String>> = Arc::default();
         let (sender, lines) = mpsc::channel(MAX_LINES);
         let on_line: OnLine = {
@@ -135,7 +138,7 @@ impl RunningScript {
                 match stream {
                     Stream::Stdout if sender.try_send(line.to_owned()).is_err() => cancel.cancel(),
                     Stream::Stdout => {}
-                    Stream::Stderr => keep_errors(&errors, line),
+                    Stream::Stderr => append_error_line(&errors, line),
                 }
             })
         };
@@ -165,19 +168,21 @@ impl RunningScript {
         !self.lines.is_closed()
     }
 
-    /// Sends one call and waits for the answer. After the outer error, the process must not be used
-    /// again; after the inner error, it can be.
-    async fn ask_running(
+    /// Sends one call and waits for the answer. After an error of the outer `Result` the process
+    /// must not be used again; after an error of the inner `Result` it can be.
+    async fn send_call_and_read_answer(
         &mut self,
         id: u64,
         line: &[u8],
     ) -> Result<Result<Value, Failure>, Failure> {
-        self.flood.begin_count();
+        self.flood.reset_counters();
         let writing = async {
             let written = self.stdin.write_all(line).await;
             match written {
                 Ok(()) => std::future::pending().await,
-                Err(error) => Failure::Unavailable(format!("it cannot be written to: {error}")),
+                Err(error) => Failure::Unavailable(format!(
+                    "the call cannot be written to its standard input: {error}"
+                )),
             }
         };
         tokio::select! {
@@ -186,10 +191,10 @@ impl RunningScript {
             biased;
             answer = read_answer(&mut self.lines, id) => match answer {
                 Ok(answer) => Ok(answer),
-                Err(NoScriptAnswer::Ended) => Err(self.why_ended().await),
+                Err(ScriptAnswerError::Ended) => Err(self.wait_for_failure().await),
                 // The process cannot be used again: the rest of the line would be read as the
                 // answer to the next call.
-                Err(NoScriptAnswer::TooLong) => Err(Failure::Error(format!(
+                Err(ScriptAnswerError::TooLong) => Err(Failure::Error(format!(
                     "it wrote a line of more than {MAX_LINE_BYTES} bytes, so it was stopped; its next call starts it again"
                 ))),
             },
@@ -198,13 +203,13 @@ impl RunningScript {
     }
 
     /// Waits for the end of the process, and returns the failure of the call.
-    async fn why_ended(&mut self) -> Failure {
-        if let Some(why) = self.flood.exceeded() {
+    async fn wait_for_failure(&mut self) -> Failure {
+        if let Some(why) = self.flood.exceeded_limit_message() {
             return Failure::Limit(why);
         }
         let errors = once::error_line(&lock(&self.errors));
         match (&mut self.ended).await {
-            Ok(Ok(finished)) => match once::ended_failure(finished.ending, &errors) {
+            Ok(Ok(finished)) => match once::missing_outcome_failure(finished.ending, &errors) {
                 // The next call restarts the script, so this is an error of one call and not a
                 // crash.
                 Failure::Crash(why) | Failure::Error(why) => {
@@ -218,20 +223,20 @@ impl RunningScript {
     }
 }
 
-/// Reason why there is no answer.
-enum NoScriptAnswer {
+/// Reason why the script gave no answer to a call.
+enum ScriptAnswerError {
     Ended,
-    /// A line was too long: the host got only a part of it.
+    /// The script wrote a line that is too long, of which the host received only a part.
     TooLong,
 }
 
-/// Waits for the answer with this id.
+/// Waits for the answer to the call with this id.
 async fn read_answer(
     lines: &mut Receiver<String>,
     id: u64,
-) -> Result<Result<Value, Failure>, NoScriptAnswer> {
+) -> Result<Result<Value, Failure>, ScriptAnswerError> {
     loop {
-        let line = lines.recv().await.ok_or(NoScriptAnswer::Ended)?;
+        let line = lines.recv().await.ok_or(ScriptAnswerError::Ended)?;
         if line.trim().is_empty() {
             continue;
         }
@@ -243,11 +248,11 @@ async fn read_answer(
         });
         let answer = match read {
             Ok(answer) => answer,
-            Err(_) if line.len() >= MAX_LINE_BYTES => return Err(NoScriptAnswer::TooLong),
+            Err(_) if line.len() >= MAX_LINE_BYTES => return Err(ScriptAnswerError::TooLong),
             Err(why) => {
-                // Mask before shortening: half a secret would not be recognized.
+                // Mask secrets before the line is truncated: half a secret would not be recognized.
                 let (line, why) = (
-                    clean_line(&Scanner::shared().masked(&line), 80),
+                    clean_line(&SecretScanner::shared().masked(&line), 80),
                     once::error_line(&why),
                 );
                 return Ok(Err(Failure::Malformed(format!("the line `{line}` {why}"))));
@@ -275,8 +280,9 @@ async fn read_answer(
     }
 }
 
-/// Appends a line to the stored standard error, and drops its beginning if it is too long.
-fn keep_errors(errors: &Mutex<String>, line: &str) {
+/// Appends a line to the stored standard error. Drops the beginning of the stored text if it is too
+/// long.
+fn append_error_line(errors: &Mutex<String>, line: &str) {
     let mut errors = lock(errors);
     errors.push_str(line);
     errors.push('\n');

@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex};
 
 use super::Error;
 use super::guarded;
-use super::log::{DiskWait, sync_folder, write_private_as, write_unnamed};
+use super::log::{DiskWait, sync_folder, write_private_with_wait, write_via_unnamed_file};
 use super::storage::Blobs;
-use crate::disk::private_folder;
+use crate::disk::create_private_folder;
 use crate::lock::lock;
 use crate::message::Blob;
 
@@ -36,7 +36,7 @@ pub(super) fn is_hash_name(text: &str) -> bool {
     text.len() == 2 * blake3::OUT_LEN && text.bytes().all(is_hex)
 }
 
-/// A folder of files that are named by the hash of their content.
+/// A folder whose files are named by the BLAKE3 hash of their content.
 #[derive(Clone, Debug)]
 pub(super) struct HashedFiles {
     folder: PathBuf,
@@ -61,15 +61,16 @@ impl HashedFiles {
         is_hash_name(name).then(|| self.folder.join(name))
     }
 
-    fn known_path(&self, name: &str) -> Result<PathBuf, Error> {
+    fn require_path(&self, name: &str) -> Result<PathBuf, Error> {
         self.file_path(name).ok_or_else(|| self.damaged(name))
     }
 
-    /// Copies every file into the folder of `to`, which does not exist yet. A forked session needs
-    /// its own copies.
+    /// Copies all files to the folder of `to`, which does not exist yet. Used for a fork of a
+    /// session, which needs its own copies.
     pub(super) fn copy_to(&self, to: &Self) -> Result<(), Error> {
         for (from, name) in self.files()? {
-            private_folder(&to.folder).map_err(|source| Error::write_error(&to.folder, source))?;
+            create_private_folder(&to.folder)
+                .map_err(|source| Error::write_error(&to.folder, source))?;
             let copy = to.folder.join(name);
             guarded::copy(&from, &copy)?;
         }
@@ -91,19 +92,19 @@ impl HashedFiles {
 
 impl Blobs for HashedFiles {
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let path = self.known_path(name)?;
+        let path = self.require_path(name)?;
         if self.get(name).is_ok() {
             return Ok(());
         }
         let failed = |source| Error::write_error(&path, source);
-        private_folder(&self.folder).map_err(failed)?;
-        // Writing through an unnamed file fails on some file systems, and if a corrupt file already
-        // has this name. Then write a temporary file and rename it.
-        if write_unnamed(&path, bytes, self.wait).is_err() {
+        create_private_folder(&self.folder).map_err(failed)?;
+        // Some file systems do not support unnamed files, and a corrupt file may already have this
+        // name. In both cases write a temporary file and rename it.
+        if write_via_unnamed_file(&path, bytes, self.wait).is_err() {
             let half = self
                 .folder
                 .join(format!("{name}.{}.half", crate::clock::new_id()));
-            write_private_as(&half, bytes, self.wait)
+            write_private_with_wait(&half, bytes, self.wait)
                 .and_then(|()| fs::rename(&half, &path))
                 .map_err(|source| {
                     let _ = fs::remove_file(&half);
@@ -117,7 +118,7 @@ impl Blobs for HashedFiles {
     }
 
     fn get(&self, name: &str) -> Result<Vec<u8>, Error> {
-        let path = self.known_path(name)?;
+        let path = self.require_path(name)?;
         let bytes = fs::read(&path).map_err(|source| Error::read_error(&path, source))?;
         if hash_name(&bytes) != name {
             return Err(self.damaged(name));
@@ -144,7 +145,8 @@ impl Blobs for HashedFiles {
         Ok(names)
     }
 
-    /// Removes the file. An error is ignored, because the file only wastes space.
+    /// Removes the file of this name. Ignores an error, because a file that remains only wastes
+    /// space.
     fn release(&self, name: &str) {
         if let Some(path) = self.file_path(name) {
             let _ = fs::remove_file(path);
@@ -157,8 +159,8 @@ impl Blobs for HashedFiles {
     }
 }
 
-/// Blobs of a session and of its subagents, to which their messages refer. Cheap to clone; keeps no
-/// file open. The docs of a method say if it blocks.
+/// Blobs to which the messages of a session and of its subagents refer. Cheap to clone; keeps no
+/// file open. The docs of a method say if the method blocks.
 #[derive(Clone, Debug)]
 pub struct SessionBlobs {
     blobs: Arc<dyn Blobs>,
@@ -167,7 +169,7 @@ pub struct SessionBlobs {
 }
 
 impl SessionBlobs {
-    /// Adds the size limits of a session to `blobs`.
+    /// Wraps `blobs` so that the size limits of a session apply to them.
     pub(super) fn new(blobs: Arc<dyn Blobs>) -> Self {
         let total = Arc::default();
         Self { blobs, total }
@@ -179,27 +181,27 @@ impl SessionBlobs {
         if hash_name(bytes) != blob.id {
             return Err(self.blobs.damaged(&blob.id));
         }
-        self.put_named(&blob.id, bytes)
+        self.put_bytes_with_id(&blob.id, bytes)
     }
 
-    /// Returns the id under which a text is stored.
+    /// Returns the id under which a text is stored: the hash of its bytes.
     #[must_use]
-    pub fn text_id(text: &str) -> String {
+    pub fn text_blob_id(text: &str) -> String {
         hash_name(text.as_bytes())
     }
 
     /// Returns the id under which bytes are stored: their hash.
     #[must_use]
-    pub fn bytes_id(bytes: &[u8]) -> String {
+    pub fn bytes_blob_id(bytes: &[u8]) -> String {
         hash_name(bytes)
     }
 
-    /// Stores a text under its [id](Self::text_id). Blocks.
+    /// Stores a text under its [id](Self::text_blob_id). Blocks.
     pub fn put_text(&self, text: &str) -> Result<(), Error> {
-        self.put_named(&Self::text_id(text), text.as_bytes())
+        self.put_bytes_with_id(&Self::text_blob_id(text), text.as_bytes())
     }
 
-    fn put_named(&self, id: &str, bytes: &[u8]) -> Result<(), Error> {
+    fn put_bytes_with_id(&self, id: &str, bytes: &[u8]) -> Result<(), Error> {
         let size = bytes.len() as u64;
         let limit = |what: &str, most: u64| Error::BlobLimit {
             size,

@@ -1,10 +1,10 @@
 //! Exports a session to one file and imports it again, byte for byte.
 //!
-//! Owns the two formats of such a file. If a session consists of complete lines only, the file is a
-//! copy of its `session.jsonl`. If it has blobs, subagents or a torn last line, the file is a tar
-//! archive of its folder, with `ID/session.jsonl` and so on. The lock, checkpoints, leftovers of
-//! interrupted writes and foreign files are not exported. Start from [`export_session`] and
-//! [`import_session`].
+//! Owns the two formats of an exported file. If the session consists only of complete lines, the
+//! file is a copy of its `session.jsonl`. If the session has blobs, subagents or an incomplete last
+//! line, the file is a tar archive of its folder, with `ID/session.jsonl` and so on. The lock,
+//! checkpoints, leftovers of interrupted writes and foreign files are not exported. Start from
+//! [`export_session`] and [`import_session`].
 
 mod import;
 
@@ -12,19 +12,19 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-pub use import::{Imported, import_session};
+pub use import::{ImportedSession, import_session};
 
 use super::guarded;
 use super::log::FILE;
-use super::moved::{CopyOrder, copy_session};
-use super::parts::{FilePart, PartKind, parts};
+use super::moved::{SessionCopyOrder, copy_session};
+use super::parts::{SessionFile, SessionFileKind, list_session_files};
 use super::storage::files::SessionFiles;
 use super::{Error, SessionStore};
 use crate::disk::TemporaryFolder;
 
 /// Format of an exported session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BundleForm {
+pub enum SessionExportFormat {
     /// A copy of `session.jsonl`.
     Lines,
     /// A tar archive of the folder of the session.
@@ -33,22 +33,22 @@ pub enum BundleForm {
 
 /// A session that is about to be exported.
 #[derive(Debug)]
-pub struct Bundle {
+pub struct SessionExport {
     id: String,
     folder: std::path::PathBuf,
-    parts: Vec<FilePart>,
-    form: BundleForm,
+    parts: Vec<SessionFile>,
+    form: SessionExportFormat,
     /// Messages about foreign files that are not exported.
     left_out: Vec<String>,
-    /// Folder with a copy of the session, if the store keeps no files. It is removed when this
-    /// value is dropped.
+    /// Temporary folder with a copy of the session, if the store does not keep sessions in files.
+    /// Dropping this value removes the folder.
     _aside: Option<TemporaryFolder>,
 }
 
-impl Bundle {
+impl SessionExport {
     /// Returns the format in which the session is written.
     #[must_use]
-    pub fn form(&self) -> BundleForm {
+    pub fn export_format(&self) -> SessionExportFormat {
         self.form
     }
 
@@ -61,14 +61,16 @@ impl Bundle {
     /// Writes the session to `out`. Entries that are appended while a file is read are not
     /// included.
     pub fn write(&self, out: &mut dyn Write) -> Result<(), Error> {
-        if self.form == BundleForm::Lines {
-            return self.lines(out).map_err(|source| self.failed(source));
+        if self.form == SessionExportFormat::Lines {
+            return self
+                .write_lines(out)
+                .map_err(|source| self.bundle_error(source));
         }
         let mut archive = tar::Builder::new(out);
         for part in &self.parts {
             let path = self.folder.join(&part.path);
             let (file, meta) = guarded::open(&path).map_err(|e| Error::read_error(&path, e))?;
-            let mut rest = Exactly {
+            let mut rest = FixedLengthReader {
                 file,
                 left: meta.len(),
             };
@@ -79,22 +81,22 @@ impl Bundle {
             let name = format!("{}/{}", self.id, part.path);
             archive
                 .append_data(&mut header, name, &mut rest)
-                .map_err(|source| self.failed(source))?;
+                .map_err(|source| self.bundle_error(source))?;
         }
         let ended = archive.into_inner().map(drop);
-        ended.map_err(|source| self.failed(source))
+        ended.map_err(|source| self.bundle_error(source))
     }
 
-    fn lines(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn write_lines(&self, out: &mut dyn Write) -> io::Result<()> {
         let (file, meta) = guarded::open(&self.folder.join(FILE))?;
-        let mut rest = Exactly {
+        let mut rest = FixedLengthReader {
             file,
             left: meta.len(),
         };
         io::copy(&mut rest, out).map(drop)
     }
 
-    fn failed(&self, source: io::Error) -> Error {
+    fn bundle_error(&self, source: io::Error) -> Error {
         Error::Bundle {
             what: format!("the session {}", self.id),
             why: source.to_string(),
@@ -102,13 +104,14 @@ impl Bundle {
     }
 }
 
-/// Reads as many bytes as the file had when it was opened; fails if the file has become shorter.
-struct Exactly {
+/// Reader of a file that may change meanwhile. Reads exactly as many bytes as the file had when it
+/// was opened, and fails if the file has become shorter.
+struct FixedLengthReader {
     file: File,
     left: u64,
 }
 
-impl Read for Exactly {
+impl Read for FixedLengthReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n_read = (&mut self.file).take(self.left).read(buffer)?;
         if n_read == 0 && self.left > 0 && !buffer.is_empty() {
@@ -121,9 +124,9 @@ impl Read for Exactly {
     }
 }
 
-/// Writes a private file that appears at `path` only once it is complete, and waits until it is on
-/// the disk.
-pub fn save(
+/// Writes a private file to `path`: `write` writes to a temporary file, which is synced to the disk
+/// and then renamed. So the file at `path` is always complete.
+pub fn save_atomically(
     path: &Path,
     write: &mut dyn FnMut(&mut dyn Write) -> Result<(), Error>,
 ) -> Result<(), Error> {
@@ -152,7 +155,7 @@ pub fn save(
 /// session may be open.
 ///
 /// If the store keeps no files, the session is copied to temporary files first.
-pub fn export_session(store: &SessionStore, id: &str) -> Result<Bundle, Error> {
+pub fn export_session(store: &SessionStore, id: &str) -> Result<SessionExport, Error> {
     if id.contains('/') {
         return Err(Error::Bundle {
             what: format!("`{id}`"),
@@ -163,15 +166,17 @@ pub fn export_session(store: &SessionStore, id: &str) -> Result<Bundle, Error> {
         return export_copy(store, id);
     }
     let folder = store.folder_of(id)?;
-    let mut all = parts(&folder).map_err(|source| Error::read_error(&folder, source))?;
-    // Archive the entries first: all that they refer to was written before them, so it is complete.
+    let mut all =
+        list_session_files(&folder).map_err(|source| Error::read_error(&folder, source))?;
+    // Read the entries first, because the session may be open: the files to which an entry refers
+    // were written before the entry, so they exist when they are read later.
     all.sort_by_key(|part| part.kind);
     let mut left_out = Vec::new();
     all.retain(|part| match part.kind {
-        PartKind::Entries | PartKind::Content | PartKind::State => true,
+        SessionFileKind::Entries | SessionFileKind::Content | SessionFileKind::State => true,
         // Checkpoints are useful only with the workspace on this machine.
-        PartKind::Lock | PartKind::Left | PartKind::Checkpoint => false,
-        PartKind::Foreign | PartKind::Odd => {
+        SessionFileKind::Lock | SessionFileKind::Left | SessionFileKind::Checkpoint => false,
+        SessionFileKind::Foreign | SessionFileKind::Odd => {
             left_out.push(format!(
                 "{} is left out, it is not a file of a session",
                 folder.join(&part.path).display()
@@ -179,12 +184,12 @@ pub fn export_session(store: &SessionStore, id: &str) -> Result<Bundle, Error> {
             false
         }
     });
-    let is_plain = all.len() == 1 && is_whole(&folder.join(FILE))?;
+    let is_plain = all.len() == 1 && ends_with_line_feed(&folder.join(FILE))?;
     let form = match is_plain {
-        true => BundleForm::Lines,
-        false => BundleForm::Archive,
+        true => SessionExportFormat::Lines,
+        false => SessionExportFormat::Archive,
     };
-    Ok(Bundle {
+    Ok(SessionExport {
         id: id.to_owned(),
         folder,
         parts: all,
@@ -195,13 +200,13 @@ pub fn export_session(store: &SessionStore, id: &str) -> Result<Bundle, Error> {
 }
 
 /// Prepares the export of a session in a store without files, through a copy in temporary files.
-fn export_copy(store: &SessionStore, id: &str) -> Result<Bundle, Error> {
+fn export_copy(store: &SessionStore, id: &str) -> Result<SessionExport, Error> {
     let at = store.address(id)?;
     let (aside, files) = temporary_files()?;
     let from = (&**store.sessions(), &at);
-    copy_session(from, (&files, &at), CopyOrder::LinesFirst)?;
+    copy_session(from, (&files, &at), SessionCopyOrder::LinesFirst)?;
     let bundle = export_session(&SessionStore::of_files(files), id)?;
-    Ok(Bundle {
+    Ok(SessionExport {
         _aside: Some(aside),
         ..bundle
     })
@@ -219,7 +224,7 @@ fn temporary_files() -> Result<(TemporaryFolder, SessionFiles), Error> {
 }
 
 /// Whether a file ends with a line feed.
-fn is_whole(path: &Path) -> Result<bool, Error> {
+fn ends_with_line_feed(path: &Path) -> Result<bool, Error> {
     let failed = |source| Error::read_error(path, source);
     let (mut file, meta) = guarded::open(path).map_err(failed)?;
     if meta.len() == 0 {

@@ -2,11 +2,11 @@
 //!
 //! Owns the folder `agents` in a session's folder: lists the subagents that entries name and those
 //! that have a session, creates the session of a subagent or of a holder (which keeps an archived
-//! turn), and reads these sessions. A subagent's session may have subagents of its own in the same
-//! way. The module must not know how a subagent is run.
+//! turn), and reads these sessions. A subagent's session may contain a folder `agents` with further
+//! subagents. The module must not know how a subagent is run.
 //!
 //! Invariant: ids are read from a file that may have been tampered with, so an id is validated
-//! before it becomes part of a path. Start from [`Session::create_holder`].
+//! before it becomes part of a path. Start from [`Session::create_holder_session`].
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -32,7 +32,7 @@ const MAX_ID_BYTES: usize = 64;
 /// Maximum depth of the search for nested subagents. The agent loop allows fewer levels.
 const MAX_DEPTH: usize = 8;
 
-/// A subagent that has a session of its own.
+/// A subagent whose messages are stored in a separate session, below that of its parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Child {
     /// Id of the subagent.
@@ -53,7 +53,7 @@ pub struct Child {
 
 /// Applies an entry to the list of subagents. A subagent that is continued keeps its position in
 /// the list and its first task.
-pub(super) fn take_in(children: &mut Vec<Child>, body: &Body) {
+pub(super) fn apply_entry_to_children(children: &mut Vec<Child>, body: &Body) {
     if let Body::SubagentEnd {
         agent,
         is_error,
@@ -71,7 +71,9 @@ pub(super) fn take_in(children: &mut Vec<Child>, body: &Body) {
         }
         return;
     }
-    let Some(new) = named_in(body) else { return };
+    let Some(new) = subagent_of_entry(body) else {
+        return;
+    };
     let known = children
         .iter_mut()
         .find(|child| child.agent == new.agent && !child.is_holder && !new.is_holder);
@@ -92,7 +94,7 @@ pub(super) fn is_agent_id(text: &str) -> bool {
 
 /// Returns the ids of the subagents that have a session in `folder`, the folder of their parent.
 /// Skips symlinks, and folders without a `session.jsonl`, which a killed program leaves behind.
-pub(super) fn stored_agents(folder: &Path) -> Vec<String> {
+pub(super) fn stored_agent_ids(folder: &Path) -> Vec<String> {
     let agents: PathBuf = folder.join(AGENTS);
     if !guarded::is_folder(&agents).unwrap_or_default() {
         return Vec::new();
@@ -107,8 +109,9 @@ pub(super) fn stored_agents(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Returns the subagent that an entry introduces, if its id is valid.
-pub(super) fn named_in(body: &Body) -> Option<Child> {
+/// Returns the subagent that an entry introduces: the entry records the start of a subagent, or the
+/// creation of a holder. `None` for any other entry, and if the id is not valid.
+pub(super) fn subagent_of_entry(body: &Body) -> Option<Child> {
     let child = match body {
         Body::SubagentStart {
             agent,
@@ -145,7 +148,7 @@ pub(super) fn named_in(body: &Body) -> Option<Child> {
 
 /// Parses a path such as `agents/ID` or `agents/ID/agents/ID`, of any depth, and returns it as the
 /// relative path of a subagent's session; `None` if the text has another form.
-pub(super) fn child_path(below: &str) -> Option<PathBuf> {
+pub(super) fn parse_child_path(below: &str) -> Option<PathBuf> {
     let mut path = PathBuf::new();
     let mut parts = below.split('/');
     while let Some(part) = parts.next() {
@@ -158,23 +161,25 @@ pub(super) fn child_path(below: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Returns the ids of the subagents that entries introduce.
-pub(super) fn agents_in(entries: &[Entry]) -> BTreeSet<String> {
-    let named = entries.iter().filter_map(|entry| named_in(&entry.body));
+/// Returns the ids of the subagents and holders that entries record.
+pub(super) fn introduced_agent_ids(entries: &[Entry]) -> BTreeSet<String> {
+    let named = entries
+        .iter()
+        .filter_map(|entry| subagent_of_entry(&entry.body));
     named.map(|child| child.agent).collect()
 }
 
-/// Address of a session in its store. It keeps no file open, so a thread that waits for the disk
-/// does not keep the session open.
+/// Address of a session together with the store that keeps it. Has no file open: a thread that
+/// still reads a closed session does not keep the session open.
 #[derive(Clone, Debug)]
-pub struct SessionPlace {
+pub struct SessionLocation {
     address: SessionAddress,
     store: Arc<dyn Sessions>,
 }
 
-impl SessionPlace {
-    /// Creates the session of a subagent below this session. It is not in the list of sessions and
-    /// cannot be resumed; it can be read as `ID/agents/AGENT`.
+impl SessionLocation {
+    /// Creates the session of a subagent below this session. A subagent's session is not in the
+    /// list of sessions and cannot be resumed by itself, but can be read as `ID/agents/AGENT`.
     pub fn create_child(&self, agent: &str, spec: &SessionSpec) -> Result<Session, Error> {
         let child = self.child(agent)?;
         Session::create(
@@ -192,7 +197,7 @@ impl SessionPlace {
         Session::open(child.address, child.store, spec)
     }
 
-    /// Returns the address of a subagent's session, which may not exist.
+    /// Returns the location of a subagent's session, whether or not that session exists.
     pub(super) fn child(&self, agent: &str) -> Result<Self, Error> {
         let address = self.address.child(agent);
         let unknown = || Error::Unknown {
@@ -217,49 +222,52 @@ impl SessionPlace {
     /// Reads the sessions of `children`, the newest first, and of the subagents below them. Calls
     /// `take` with each of them and its entries until `take` stops the search. Holders below a
     /// subagent are skipped: the file of the subagent contains their messages too.
-    pub(crate) fn read_children(&self, children: &[Child], take: &mut ChildVisitor<'_>) {
+    pub(crate) fn visit_children(&self, children: &[Child], take: &mut ChildVisitor<'_>) {
         let mut seen = HashSet::new();
-        let _ = read_below(self, children, MAX_DEPTH, &mut seen, take);
+        let _ = visit_subagents(self, children, MAX_DEPTH, &mut seen, take);
     }
 
-    /// Returns the entries of the subagent with this id, which is one of `children` or below one of
-    /// them; `None` if there is none.
+    /// Returns the entries of the subagent with the id `agent`. Searches `children` and the
+    /// subagents below each of them; `None` if none has this id.
     pub fn read_child(&self, children: &[Child], agent: &str) -> Result<Option<Vec<Entry>>, Error> {
         find_child(self, children, agent, MAX_DEPTH)
     }
 }
 
 impl Session {
-    /// Returns the address of this session.
+    /// Returns the address of this session and its store.
     #[must_use]
-    pub fn place(&self) -> SessionPlace {
-        SessionPlace {
+    pub fn session_location(&self) -> SessionLocation {
+        SessionLocation {
             address: self.address().clone(),
             store: self.sessions().clone(),
         }
     }
 
     /// Creates the session of a holder with these entries, and returns once the entries are on the
-    /// disk. After an error no session is left.
-    pub fn create_holder(
+    /// disk. If this fails, the incomplete session is removed.
+    pub fn create_holder_session(
         &self,
         agent: &str,
         spec: &SessionSpec,
         entries: Vec<Entry>,
     ) -> Result<(), Error> {
-        let made = self.place().create_child(agent, spec).and_then(|child| {
-            child.append_copies(entries)?;
-            child.sync()
-        });
+        let made = self
+            .session_location()
+            .create_child(agent, spec)
+            .and_then(|child| {
+                child.append_copies(entries)?;
+                child.sync()
+            });
         if made.is_err() {
-            self.remove_holder(agent);
+            self.remove_holder_session(agent);
         }
         made
     }
 
     /// Removes the session of a holder, unless an entry of this session references it.
-    pub fn remove_holder(&self, agent: &str) {
-        // A holder that an entry references keeps another turn.
+    pub fn remove_holder_session(&self, agent: &str) {
+        // Keep a holder of this id that an entry references: it contains another archived turn.
         let is_new = !self.children().iter().any(|child| child.agent == agent);
         if let Some(address) = self.address().child(agent).filter(|_| is_new) {
             // After an error, `rind session doctor` finds the leftover files.
@@ -274,8 +282,8 @@ pub(crate) type ChildVisitor<'a> =
 
 /// Reads the sessions of `children`, the newest first, each followed by the subagents below it.
 /// `seen` contains the addresses that were read, because a file may name a subagent more than once.
-fn read_below(
-    place: &SessionPlace,
+fn visit_subagents(
+    place: &SessionLocation,
     children: &[Child],
     depth: usize,
     seen: &mut HashSet<SessionAddress>,
@@ -289,20 +297,23 @@ fn read_below(
             continue;
         }
         let read = own.entries();
-        let named = read.iter().flatten().filter_map(|e| named_in(&e.body));
+        let named = read
+            .iter()
+            .flatten()
+            .filter_map(|e| subagent_of_entry(&e.body));
         let below: Vec<Child> = match child.is_holder || depth == 0 {
             true => Vec::new(),
             false => named.filter(|below| !below.is_holder).collect(),
         };
         take(child, read)?;
-        read_below(&own, &below, depth.saturating_sub(1), seen, take)?;
+        visit_subagents(&own, &below, depth.saturating_sub(1), seen, take)?;
     }
     ControlFlow::Continue(())
 }
 
 /// Searches for a subagent among `children` of a session, then recursively among their subagents.
 fn find_child(
-    place: &SessionPlace,
+    place: &SessionLocation,
     children: &[Child],
     agent: &str,
     depth: usize,
@@ -310,8 +321,8 @@ fn find_child(
     if children.iter().any(|child| child.agent == agent) {
         return place.child(agent)?.entries().map(Some);
     }
-    // Skip holders: a holder has copies of the entries about the subagents of its turn, but not the
-    // sessions of these subagents.
+    // Skip holders: the session of a holder has copies of the entries about the subagents of the
+    // archived turn, but not the sessions of these subagents.
     for child in children
         .iter()
         .filter(|child| !child.is_holder && depth > 0)
@@ -322,7 +333,10 @@ fn find_child(
         let Ok(entries) = own.entries() else {
             continue;
         };
-        let below: Vec<Child> = entries.iter().filter_map(|e| named_in(&e.body)).collect();
+        let below: Vec<Child> = entries
+            .iter()
+            .filter_map(|e| subagent_of_entry(&e.body))
+            .collect();
         if let Some(found) = find_child(&own, &below, agent, depth - 1)? {
             return Ok(Some(found));
         }
@@ -337,11 +351,11 @@ mod tests {
     #[test]
     fn only_ids_of_subagents_become_part_of_a_path() {
         for right in ["agents/held-1", "agents/sub-1/agents/held-2"] {
-            assert_eq!(child_path(right), Some(right.into()));
+            assert_eq!(parse_child_path(right), Some(right.into()));
         }
         let all = "|agents|agents/|agents/..|agents/../x|held-1|agents/a/b/c|/agents/a|agents/A|agents/a.b";
         for wrong in all.split('|') {
-            assert_eq!(child_path(wrong), None, "{wrong}");
+            assert_eq!(parse_child_path(wrong), None, "{wrong}");
         }
         let start = |agent: &str| Body::SubagentStart {
             agent: agent.to_owned(),
@@ -351,9 +365,9 @@ mod tests {
             preset: None,
             is_continued: false,
         };
-        assert!(named_in(&start("sub-1")).is_some());
-        assert_eq!(named_in(&start("../../other")), None);
-        assert_eq!(named_in(&start(&"a".repeat(65))), None);
+        assert!(subagent_of_entry(&start("sub-1")).is_some());
+        assert_eq!(subagent_of_entry(&start("../../other")), None);
+        assert_eq!(subagent_of_entry(&start(&"a".repeat(65))), None);
     }
 
     #[test]
@@ -383,7 +397,7 @@ mod tests {
             start("two", true),
             end(None),
         ] {
-            take_in(&mut children, &body);
+            apply_entry_to_children(&mut children, &body);
             states.push(children[0].state);
         }
         let expected = [

@@ -17,18 +17,18 @@ use super::blobs::hash_name;
 use super::children;
 use super::entry::{Body, VERSION};
 use super::guarded;
-use super::left_holders::{begun_turn, is_left_holder};
-use super::named::NamedBlobs;
-use super::parts::{FilePart, PartKind, parts};
+use super::left_holders::{is_unfinished_holder_id, started_turn_number};
+use super::named::ReferencedBlobs;
+use super::parts::{SessionFile, SessionFileKind, list_session_files};
 use super::transcript::SessionTranscript;
 use super::{Error, SessionStore};
 
-/// Maximum number of faults in the lines of one file that are listed one by one.
+/// Maximum number of faulty lines of one file that are listed; further ones are only counted.
 const MAX_LISTED: usize = 20;
 
-/// Number and size of the data of one kind in a session.
+/// Number and total size of a session's entries of one type, or of its files of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Growth {
+pub struct CountAndSize {
     /// Number of entries or files.
     pub count: u64,
     /// Size in bytes.
@@ -37,7 +37,7 @@ pub struct Growth {
 
 /// Fault of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fault {
+pub struct SessionFault {
     /// Description of the fault and its location.
     pub what: String,
     /// Description of the repair; `None` if nothing can be done.
@@ -49,15 +49,15 @@ pub struct Fault {
 
 /// Result of the examination of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Examination {
+pub struct SessionExamination {
     /// Id of the session.
     pub id: String,
     /// Faults, with and without a possible repair.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<SessionFault>,
     /// Facts that are not faults, such as calls that a resume would close, or an unfinished holder.
     pub notes: Vec<String>,
     /// Number and size of the data, by type of entry and kind of file.
-    pub growth: BTreeMap<String, Growth>,
+    pub growth: BTreeMap<String, CountAndSize>,
     /// Paths of the files and folders that a repair moves to `kept`.
     #[serde(skip)]
     aside: Vec<String>,
@@ -66,8 +66,8 @@ pub struct Examination {
     pub newer: Option<u32>,
 }
 
-impl Examination {
-    /// Adds the result of the examination of one file of entries.
+impl SessionExamination {
+    /// Adds the faults, notes and totals that were found in one file of entries.
     fn add(&mut self, own: Self) {
         self.faults.extend(own.faults);
         self.notes.extend(own.notes);
@@ -79,9 +79,9 @@ impl Examination {
         }
     }
 
-    fn fault(&mut self, what: String, repair: Option<&str>) {
+    fn add_fault(&mut self, what: String, repair: Option<&str>) {
         let repair = repair.map(str::to_owned);
-        self.faults.push(Fault {
+        self.faults.push(SessionFault {
             what,
             repair,
             is_harmless: false,
@@ -89,9 +89,9 @@ impl Examination {
     }
 
     /// Adds a harmless fault for a superfluous file or folder, which a repair moves to `kept`.
-    fn too_much(&mut self, path: &str, what: String) {
+    fn add_superfluous_file_fault(&mut self, path: &str, what: String) {
         self.aside.push(path.trim_end_matches('/').to_owned());
-        self.faults.push(Fault {
+        self.faults.push(SessionFault {
             what,
             repair: Some("it is moved to `kept` in the folder of the session".to_owned()),
             is_harmless: true,
@@ -99,14 +99,14 @@ impl Examination {
     }
 }
 
-/// Data that the entries in one file refer to.
+/// Blobs, subagents and turns to which the entries in one file refer.
 #[derive(Debug, Default)]
-struct Wanted {
-    blobs: NamedBlobs,
+struct ReferencedData {
+    blobs: ReferencedBlobs,
     /// Ids of the subagents and holders that entries name.
     agents: BTreeSet<String>,
-    /// Ids of the subagents without an entry that records a step: the program was killed, or the
-    /// session of the subagent could not be created.
+    /// Ids of the subagents for which no entry records a completed step: the program was killed
+    /// while the subagent ran, or the session of the subagent could not be created.
     not_begun: BTreeSet<String>,
     /// Numbers of the turns that begin in this file.
     turns: BTreeSet<u32>,
@@ -115,28 +115,28 @@ struct Wanted {
 }
 
 /// Examines a session. Fails only if its folder cannot be read.
-pub fn examine_session(store: &SessionStore, id: &str) -> Result<Examination, Error> {
+pub fn examine_session(store: &SessionStore, id: &str) -> Result<SessionExamination, Error> {
     let folder = store.folder_of(id)?;
-    let mut found = Examination {
+    let mut found = SessionExamination {
         id: id.to_owned(),
-        ..Examination::default()
+        ..SessionExamination::default()
     };
-    let files = parts(&folder).map_err(|source| Error::read_error(&folder, source))?;
+    let files = list_session_files(&folder).map_err(|source| Error::read_error(&folder, source))?;
     let mut all = BTreeMap::new();
     let mut of_each = BTreeMap::new();
     for file in &files {
-        if file.kind == PartKind::Entries {
+        if file.kind == SessionFileKind::Entries {
             let above = file.path.trim_end_matches("session.jsonl").to_owned();
-            let mut own = Examination::default();
-            let wanted = entries(&folder, &above, &mut own);
+            let mut own = SessionExamination::default();
+            let wanted = examine_entries(&folder, &above, &mut own);
             all.insert(above.clone(), wanted);
             of_each.insert(above, own);
         }
     }
     for (above, own) in of_each {
-        match is_left(&above, &all) {
+        match is_unfinished_holder(&above, &all) {
             true => found.notes.push(format!(
-                "{above} is a holder that was not finished; the next archival makes it anew"
+                "{above} is a holder that was not finished; the next archival creates it again"
             )),
             false => found.add(own),
         }
@@ -146,21 +146,21 @@ pub fn examine_session(store: &SessionStore, id: &str) -> Result<Examination, Er
     }
     if !all.contains_key("") {
         let what = "it has no session.jsonl; `rind session rm` removes the rest";
-        found.fault(what.to_owned(), None);
+        found.add_fault(what.to_owned(), None);
     }
-    files_of(&folder, &files, &all, &mut found);
+    examine_files(&folder, &files, &all, &mut found);
     Ok(found)
 }
 
 /// Examines one file of entries, and returns the data to which they refer. `above` is the path of
 /// the file's folder within the session, with a `/` at the end; it is empty for the session itself.
-fn entries(folder: &Path, above: &str, found: &mut Examination) -> Wanted {
-    let mut wanted = Wanted::default();
+fn examine_entries(folder: &Path, above: &str, found: &mut SessionExamination) -> ReferencedData {
+    let mut wanted = ReferencedData::default();
     let path = folder.join(above).join("session.jsonl");
-    let read = match chain::read(&path) {
+    let read = match chain::examine_lines(&path) {
         Ok(read) => read,
         Err(error) => {
-            found.fault(
+            found.add_fault(
                 format!("{above}session.jsonl cannot be read: {error}"),
                 None,
             );
@@ -174,11 +174,11 @@ fn entries(folder: &Path, above: &str, found: &mut Examination) -> Wanted {
     for (n, what) in read.faults.iter().enumerate() {
         match n {
             MAX_LISTED => found.notes.push(format!(
-                "{above}session.jsonl has {} more faults of its lines",
+                "{above}session.jsonl has {} more faults in its lines",
                 read.faults.len() - MAX_LISTED
             )),
             n if n > MAX_LISTED => {}
-            _ => found.fault(format!("{above}session.jsonl {}", what.text), what.repair),
+            _ => found.add_fault(format!("{above}session.jsonl {}", what.text), what.repair),
         }
     }
     let mut transcript = SessionTranscript::default();
@@ -187,10 +187,10 @@ fn entries(folder: &Path, above: &str, found: &mut Examination) -> Wanted {
         growth.count += 1;
         growth.bytes += bytes;
         transcript.apply_body(body);
-        wanted.turns.extend(begun_turn(body));
+        wanted.turns.extend(started_turn_number(body));
         wanted
             .agents
-            .extend(children::named_in(body).map(|child| child.agent));
+            .extend(children::subagent_of_entry(body).map(|child| child.agent));
         match body {
             Body::SubagentStart {
                 agent,
@@ -204,16 +204,20 @@ fn entries(folder: &Path, above: &str, found: &mut Examination) -> Wanted {
             }
             _ => {}
         }
-        wanted.blobs.follow_entry(body);
+        wanted.blobs.add_entry_blobs(body);
     }
     wanted.due.extend(transcript.due.keys());
-    resume(above, transcript, found);
+    note_resume_effects(above, transcript, found);
     wanted
 }
 
-/// Notes the open turn and calls that a resume would close, and how a resume would restore the
-/// pairing of calls and results.
-fn resume(above: &str, mut transcript: SessionTranscript, found: &mut Examination) {
+/// Adds notes about the changes that a resume would make: it closes an open turn and calls without
+/// a result, and restores the pairing of calls and results.
+fn note_resume_effects(
+    above: &str,
+    mut transcript: SessionTranscript,
+    found: &mut SessionExamination,
+) {
     if !above.is_empty() {
         return;
     }
@@ -235,18 +239,18 @@ fn resume(above: &str, mut transcript: SessionTranscript, found: &mut Examinatio
         .extend(mended.map(|what| format!("on a resume: {what}")));
 }
 
-/// Examines all files but those with entries, and looks for missing ones.
-fn files_of(
+/// Examines all files except those with entries, and reports the files that are missing.
+fn examine_files(
     folder: &Path,
-    files: &[FilePart],
-    all: &BTreeMap<String, Wanted>,
-    found: &mut Examination,
+    files: &[SessionFile],
+    all: &BTreeMap<String, ReferencedData>,
+    found: &mut SessionExamination,
 ) {
     let content: BTreeSet<&String> = all.values().flat_map(|own| &own.blobs.content).collect();
     let prompts: BTreeSet<&String> = all.values().flat_map(|own| &own.blobs.prompts).collect();
     let mut there = BTreeSet::new();
     for file in files {
-        if file.kind != PartKind::Entries {
+        if file.kind != SessionFileKind::Entries {
             let growth = found
                 .growth
                 .entry(format!("file: {}", file.kind))
@@ -258,10 +262,10 @@ fn files_of(
         let (above, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
         let path = &file.path;
         match file.kind {
-            PartKind::Content | PartKind::State => {
+            SessionFileKind::Content | SessionFileKind::State => {
                 let owner = above.trim_end_matches("content").trim_end_matches("blobs");
                 let is_wanted = match file.kind {
-                    PartKind::Content => {
+                    SessionFileKind::Content => {
                         let name = name.to_owned();
                         content.contains(&name) || prompts.contains(&name)
                     }
@@ -270,31 +274,35 @@ fn files_of(
                         .is_some_and(|own| own.blobs.state.values().any(|blob| blob == name)),
                 };
                 if !is_wanted {
-                    found.too_much(path, format!("no entry refers to {path}"));
-                } else if !is_intact(&folder.join(path), name) {
+                    found.add_superfluous_file_fault(path, format!("no entry refers to {path}"));
+                } else if !matches_hash_name(&folder.join(path), name) {
                     let what = format!("{path} is corrupt: its hash does not match its name");
-                    found.fault(what, None);
+                    found.add_fault(what, None);
                 }
             }
-            PartKind::Foreign => {
-                found.too_much(path, format!("{path} is not a file of a session"));
+            SessionFileKind::Foreign => {
+                found
+                    .add_superfluous_file_fault(path, format!("{path} is not a file of a session"));
             }
-            PartKind::Odd => {
-                found.too_much(
+            SessionFileKind::Odd => {
+                found.add_superfluous_file_fault(
                     path,
                     format!("{path} is a link, a pipe or another special file"),
                 );
             }
-            PartKind::Left if !path.starts_with("kept/") && path.ends_with(".half") => {
+            SessionFileKind::Left if !path.starts_with("kept/") && path.ends_with(".half") => {
                 let what = format!("{path} is left over from an unfinished write");
-                found.too_much(path, what);
+                found.add_superfluous_file_fault(path, what);
             }
-            PartKind::Left | PartKind::Lock | PartKind::Entries | PartKind::Checkpoint => {}
+            SessionFileKind::Left
+            | SessionFileKind::Lock
+            | SessionFileKind::Entries
+            | SessionFileKind::Checkpoint => {}
         }
     }
     for id in content {
         if !there.contains(format!("content/{id}").as_str()) {
-            found.fault(
+            found.add_fault(
                 format!("content/{id} is missing, and a message refers to it"),
                 None,
             );
@@ -305,54 +313,58 @@ fn files_of(
         for ((plugin, key), blob) in state {
             if !there.contains(format!("{above}blobs/{blob}").as_str()) {
                 let what = format!("{above}blobs/{blob} is missing: `{key}` of plugin {plugin}");
-                found.fault(what, None);
+                found.add_fault(what, None);
             }
         }
         for agent in &own.agents {
             if !all.contains_key(&format!("{above}agents/{agent}/")) {
                 let what = format!("{above}agents/{agent}: an entry names it, and it is missing");
                 if own.not_begun.contains(agent) {
-                    found
-                        .notes
-                        .push(format!("{what}; no entry says that it began"));
+                    found.notes.push(format!(
+                        "{what}; no entry records that the subagent began a step"
+                    ));
                 } else if above.is_empty() {
-                    found.fault(what, None);
+                    found.add_fault(what, None);
                 } else {
-                    // This may be a holder: it has a copy of the entries of its turn, but not the
-                    // sessions of the subagents that they name.
+                    // The folder may be that of a holder, which has a copy of the entries of a
+                    // turn, but not the sessions of the subagents that these entries name.
                     found.notes.push(what);
                 }
             }
         }
     }
     for above in all.keys().filter(|above| !above.is_empty()) {
-        let (parent, agent) = split_agent(above);
-        let is_named = |own: &Wanted| own.agents.contains(agent);
-        if !all.get(&parent).is_some_and(is_named) && !is_left(above, all) {
-            found.too_much(above, format!("no entry names the subagent in {above}"));
+        let (parent, agent) = split_agent_path(above);
+        let is_named = |own: &ReferencedData| own.agents.contains(agent);
+        if !all.get(&parent).is_some_and(is_named) && !is_unfinished_holder(above, all) {
+            found.add_superfluous_file_fault(
+                above,
+                format!("no entry names the subagent in {above}"),
+            );
         }
     }
 }
 
 /// Splits the path of a subagent's folder into the path of its parent's folder and the id of the
 /// subagent.
-fn split_agent(above: &str) -> (String, &str) {
+fn split_agent_path(above: &str) -> (String, &str) {
     let mut names = above.trim_end_matches('/').rsplitn(3, '/');
     let agent = names.next().unwrap_or_default();
     let parent = names.nth(1).map(|text| format!("{text}/"));
     (parent.unwrap_or_default(), agent)
 }
 
-/// Whether the folder is that of an unfinished holder: the process was killed while it archived.
-fn is_left(above: &str, all: &BTreeMap<String, Wanted>) -> bool {
-    let (parent, agent) = split_agent(above);
+/// Whether the folder `above` belongs to an unfinished holder, because the process was killed while
+/// it archived a turn.
+fn is_unfinished_holder(above: &str, all: &BTreeMap<String, ReferencedData>) -> bool {
+    let (parent, agent) = split_agent_path(above);
     let (Some(parent), Some(own)) = (all.get(&parent), all.get(above)) else {
         return false;
     };
     let is_named = above.is_empty() || parent.agents.contains(agent);
-    !is_named && is_left_holder(agent, &parent.due, &own.turns)
+    !is_named && is_unfinished_holder_id(agent, &parent.due, &own.turns)
 }
 
-fn is_intact(path: &Path, name: &str) -> bool {
+fn matches_hash_name(path: &Path, name: &str) -> bool {
     guarded::read(path).is_ok_and(|bytes| hash_name(&bytes) == name)
 }

@@ -515,8 +515,8 @@ pub enum Body {
     },
 }
 
-/// Types that this version knows. An entry of a known type that does not parse is an error, while
-/// an entry of any other type was written by another version and is kept.
+/// Types of entries that this version knows. An entry of a known type that does not parse is an
+/// error; an entry of any other type was written by another version and is kept unchanged.
 const KNOWN: &[&str] = &[
     "session",
     "resumed",
@@ -555,7 +555,7 @@ const KNOWN: &[&str] = &[
 ];
 
 impl Entry {
-    /// Parses one line. The error is a phrase for a notice.
+    /// Parses one line of a session file. The error is the reason, as a phrase for a notice.
     pub(super) fn parse_line(line: &[u8]) -> Result<Self, String> {
         let entry: Self = serde_json::from_slice(line).map_err(|e| e.to_string())?;
         match &entry.body {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::children;
 use super::entry::{Body, Entry};
-use super::named::NamedBlobs;
+use super::named::ReferencedBlobs;
 use super::storage::{BlobKind, SessionAddress};
 use super::store::new_address;
 use super::{Error, Session, SessionSpec, SessionStore};
@@ -33,10 +33,10 @@ impl SessionStore {
             lines.extend(entry.line()?);
         }
         let new = new_address(&crate::clock::new_session_id())?;
-        let agents = children::agents_in(&entries);
+        let agents = children::introduced_agent_ids(&entries);
         self.sessions()
             .fork(&self.address(id)?, &new, &lines, &agents)?;
-        let lost = self.release_unnamed(&new, &entries)?;
+        let lost = self.release_unreferenced_blobs(&new, &entries)?;
         let session = Session::open(new, self.sessions().clone(), spec)?;
         session.append(Body::Forked {
             from: id.to_owned(),
@@ -48,30 +48,30 @@ impl SessionStore {
         Ok(session)
     }
 
-    /// Releases the blobs of the copy to which neither `entries` nor the entries of its subagents
-    /// refer. Returns the plugin and the key of each state value whose blob is missing, because the
-    /// original replaced the value after the last of `entries`.
-    fn release_unnamed(
+    /// Removes the blobs of the copied session to which neither `entries` nor the entries of its
+    /// subagents refer. Returns the plugin and the key of each state value whose blob is missing,
+    /// because the original session replaced the value after the last of `entries`.
+    fn release_unreferenced_blobs(
         &self,
         copy: &SessionAddress,
         entries: &[Entry],
     ) -> Result<Vec<(String, String)>, Error> {
-        let mut named = NamedBlobs::default();
+        let mut named = ReferencedBlobs::default();
         for entry in entries {
-            named.follow_entry(&entry.body);
+            named.add_entry_blobs(&entry.body);
         }
         let content = self.sessions().blobs(copy, BlobKind::Content);
-        let mut ahead = self.agents_of(copy.as_str())?;
+        let mut ahead = self.session_agent_ids(copy.as_str())?;
         while let Some(agent) = ahead.pop() {
             // The messages of a subagent refer to blobs of the root session.
-            let mut own = NamedBlobs::default();
+            let mut own = ReferencedBlobs::default();
             let (entries, _) = self.read(&agent)?;
             for entry in &entries {
-                own.follow_entry(&entry.body);
+                own.add_entry_blobs(&entry.body);
             }
             named.content.extend(own.content);
             named.prompts.extend(own.prompts);
-            ahead.extend(self.agents_of(&agent)?);
+            ahead.extend(self.session_agent_ids(&agent)?);
         }
         for name in content.names()? {
             if !named.content.contains(&name) && !named.prompts.contains(&name) {

@@ -3,7 +3,7 @@
 //! Owns how such a file is opened (never through a symlink, and without waiting for the other end
 //! of a pipe) and how its lines are read (with a maximum length, so that a file without line feeds
 //! does not fill the memory). It must not know what a line means. Start from [`open`] and
-//! [`Lines`].
+//! [`LineReader`].
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
@@ -36,17 +36,20 @@ pub(super) fn is_new_session_id(text: &str) -> bool {
     is_session_id(text) && text != "last"
 }
 
-/// Opens a regular file for reading. See [`open_as`].
+/// Opens a regular file for reading. See [`open_with_options`].
 pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
-    open_as(path, OpenOptions::new().read(true))
+    open_with_options(path, OpenOptions::new().read(true))
 }
 
-/// Opens a regular file with these options. They must not truncate the file, because its type is
-/// checked only after it is open.
+/// Opens a regular file with these options. The options must not truncate the file, because the
+/// type of the file is checked only after it is open.
 ///
 /// # Errors
 /// The last component of the path is a symlink, or the file is not a regular one, such as a pipe.
-pub(crate) fn open_as(path: &Path, options: &mut OpenOptions) -> io::Result<(File, Metadata)> {
+pub(crate) fn open_with_options(
+    path: &Path,
+    options: &mut OpenOptions,
+) -> io::Result<(File, Metadata)> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = options
         .custom_flags(flags.bits().cast_signed())
@@ -64,14 +67,14 @@ pub(crate) fn open_as(path: &Path, options: &mut OpenOptions) -> io::Result<(Fil
     Ok((file, meta))
 }
 
-/// Reads a regular file.
+/// Reads the content of a regular file. Does not follow a symlink.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.0.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Copies a regular file to a new private one.
+/// Copies a regular file to a new file that only its owner can read.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     let (mut file, _) = open(from).map_err(|source| Error::read_error(from, source))?;
     let mut options = OpenOptions::new();
@@ -93,27 +96,27 @@ pub(super) fn is_folder(path: &Path) -> io::Result<bool> {
 
 /// One line of a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line<'a> {
+pub(super) enum FileLine<'a> {
     /// Content of the line without its line feed.
     Whole(&'a [u8]),
-    /// Content after the last line feed: an incomplete write.
+    /// Content after the last line feed: a line that was not written completely.
     Torn(&'a [u8]),
     /// Length in bytes of a line that exceeds the limit and was not kept.
     TooLong(u64),
 }
 
 /// Reader of the lines of a file, with a limit for the length of each.
-pub(super) struct Lines<R> {
+pub(super) struct LineReader<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
     limit: usize,
     /// Number of the last returned line, from 1.
     pub(super) number: u64,
-    /// Offset in bytes after the last line feed that was read.
+    /// Offset in the file, in bytes, just after the last line feed that was read.
     pub(super) ended_at: u64,
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> LineReader<R> {
     pub(super) fn new(reader: R, limit: usize) -> Self {
         Self {
             reader: BufReader::with_capacity(256 << 10, reader),
@@ -125,7 +128,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// Returns the next line that is not blank; `None` at the end.
-    pub(super) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<FileLine<'_>>> {
         loop {
             self.line.clear();
             let mut n_dropped = 0_u64;
@@ -160,14 +163,14 @@ impl<R: Read> Lines<R> {
             }
             self.number += 1;
             if n_dropped > 0 {
-                return Ok(Some(Line::TooLong(n_dropped)));
+                return Ok(Some(FileLine::TooLong(n_dropped)));
             }
             if is_blank {
                 continue;
             }
             return Ok(Some(match is_ended {
-                true => Line::Whole(&self.line),
-                false => Line::Torn(&self.line),
+                true => FileLine::Whole(&self.line),
+                false => FileLine::Torn(&self.line),
             }));
         }
     }
@@ -179,13 +182,13 @@ mod tests {
 
     #[test]
     fn lines_are_read_whatever_a_file_holds() {
-        let mut lines = Lines::new(&b"one\n\n \ntoo long\ntwo\n\xff"[..], 4);
+        let mut lines = LineReader::new(&b"one\n\n \ntoo long\ntwo\n\xff"[..], 4);
         let mut read = Vec::new();
         while let Some(line) = lines.next().unwrap() {
             let shown = match line {
-                Line::Whole(text) => String::from_utf8_lossy(text).into_owned(),
-                Line::Torn(text) => format!("torn {}", text.len()),
-                Line::TooLong(n) => format!("{n} bytes"),
+                FileLine::Whole(text) => String::from_utf8_lossy(text).into_owned(),
+                FileLine::Torn(text) => format!("torn {}", text.len()),
+                FileLine::TooLong(n) => format!("{n} bytes"),
             };
             read.push((lines.number, shown));
         }

@@ -10,18 +10,18 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Body, Entry};
-use super::guarded::Line;
+use super::guarded::FileLine;
 use crate::message::Role;
 
 /// Maximum length of a title and of a first input in a head, in bytes.
 const MAX_TEXT_BYTES: usize = 1 << 10;
 
-/// Number of bytes at the beginning of a line that are searched for the type of its entry.
+/// Number of bytes at the beginning of a line in which the type of the line's entry is searched.
 const KIND_WITHIN: usize = 512;
 
 /// Maximum total length, in bytes, of the lines about tool calls that are kept after an answer of
-/// the model, to decide whether the turn waits. Beyond it, the state of an unfinished turn is
-/// [`SessionState::Open`].
+/// the model, to decide whether the turn waits for the user. If the lines are longer, the state of
+/// an unfinished turn is [`SessionState::Open`].
 const MAX_SINCE_BYTES: usize = 64 << 20;
 
 /// State of the last turn of a session.
@@ -33,7 +33,7 @@ pub enum SessionState {
     Empty,
     /// The last turn ended.
     Finished,
-    /// The last turn has not ended: it runs, or was cut off.
+    /// The last turn has not ended: it runs, or was interrupted.
     Open,
     /// The last turn has not ended, none of its tool calls runs, and its next call has not started:
     /// the turn waits for an answer of the user.
@@ -82,7 +82,7 @@ pub struct SessionHead {
 /// Returns the value of the first `"type"` near the beginning of a line; empty if there is none.
 /// The type of an entry is written before its content, so a `"type"` in the content is never the
 /// first.
-pub(super) fn kind(line: &[u8]) -> &[u8] {
+pub(super) fn find_entry_type(line: &[u8]) -> &[u8] {
     const MARK: &[u8] = b"\"type\":\"";
     let start = line.get(..line.len().min(KIND_WITHIN)).unwrap_or_default();
     let Some(at) = memchr::memmem::find(start, MARK) else {
@@ -94,7 +94,7 @@ pub(super) fn kind(line: &[u8]) -> &[u8] {
 }
 
 /// Whether entries of this type never affect a head, so that their lines need not be parsed.
-fn is_skipped(kind: &[u8]) -> bool {
+fn is_irrelevant_entry_type(kind: &[u8]) -> bool {
     const SKIPPED: &[&[u8]] = &[
         b"trace",
         b"access",
@@ -126,7 +126,7 @@ pub(super) fn plugin_title(body: &Body) -> Option<&str> {
     }
 }
 
-/// Whether the line of a plugin's custom entry may set the title.
+/// Whether a plugin's custom entry may set the title, judged by the first bytes of its line.
 fn may_have_title(line: &[u8]) -> bool {
     let start = line.get(..line.len().min(KIND_WITHIN)).unwrap_or_default();
     memchr::memmem::find(start, b"\"name\":\"title\"").is_some()
@@ -134,7 +134,7 @@ fn may_have_title(line: &[u8]) -> bool {
 
 /// Builds a head from the lines of a session file.
 #[derive(Default)]
-pub(super) struct HeadBuilder {
+pub(super) struct SessionHeadBuilder {
     head: SessionHead,
     given: Option<String>,
     /// Title that a plugin gave the session.
@@ -151,55 +151,55 @@ pub(super) struct HeadBuilder {
     since_bytes: usize,
 }
 
-impl HeadBuilder {
-    /// Applies the next line of the file to the head.
-    pub(super) fn take(&mut self, line: &Line<'_>) {
+impl SessionHeadBuilder {
+    /// Updates the head with the next line of the session file.
+    pub(super) fn apply_line(&mut self, line: &FileLine<'_>) {
         let line = match line {
-            Line::Whole(line) | Line::Torn(line) => *line,
-            Line::TooLong(_) => {
+            FileLine::Whole(line) | FileLine::Torn(line) => *line,
+            FileLine::TooLong(_) => {
                 self.head.damaged += 1;
                 return;
             }
         };
-        match kind(line) {
-            kind if is_skipped(kind) => return,
+        match find_entry_type(line) {
+            kind if is_irrelevant_entry_type(kind) => return,
             b"custom" if !may_have_title(line) => return,
             b"message" => {
                 let is_answer = memchr::memmem::find(line, b"\"role\":\"assistant\"").is_some();
                 if is_answer {
                     self.last = line.to_vec();
-                    self.forget_calls();
+                    self.clear_call_lines();
                 } else {
-                    self.note_call(line);
+                    self.store_call_line(line);
                 }
                 return;
             }
             b"tool-start" | b"tool-end" => {
-                self.note_call(line);
+                self.store_call_line(line);
                 return;
             }
             _ => {}
         }
         match Entry::parse_line(line) {
-            Ok(entry) => self.apply(&entry),
+            Ok(entry) => self.apply_entry(&entry),
             Err(_) => self.head.damaged += 1,
         }
     }
 
-    /// Keeps a line about tool calls, unless the limit [`MAX_SINCE_BYTES`] is exceeded.
-    fn note_call(&mut self, line: &[u8]) {
+    /// Stores a line about tool calls in `since`, unless the limit [`MAX_SINCE_BYTES`] is exceeded.
+    fn store_call_line(&mut self, line: &[u8]) {
         self.since_bytes = self.since_bytes.saturating_add(line.len());
         if self.since_bytes <= MAX_SINCE_BYTES {
             self.since.push(line.to_vec());
         }
     }
 
-    fn forget_calls(&mut self) {
+    fn clear_call_lines(&mut self) {
         self.since.clear();
         self.since_bytes = 0;
     }
 
-    fn apply(&mut self, entry: &Entry) {
+    fn apply_entry(&mut self, entry: &Entry) {
         let head = &mut self.head;
         match &entry.body {
             Body::Session {
@@ -210,20 +210,20 @@ impl HeadBuilder {
                 head.model.clone_from(model);
             }
             Body::Aside { by } => head.aside = Some(by.clone()),
-            Body::Title { title } => self.given = Some(cut(title)),
+            Body::Title { title } => self.given = Some(truncate_text(title)),
             Body::Custom { .. } => {
-                let title = plugin_title(&entry.body).map(cut);
+                let title = plugin_title(&entry.body).map(truncate_text);
                 self.by_plugin = title.or_else(|| self.by_plugin.take());
             }
             Body::TurnStart { input, .. } => {
                 head.turns += 1;
                 if head.first_input.is_none() {
-                    head.first_input = Some(cut(input));
+                    head.first_input = Some(truncate_text(input));
                 }
                 self.is_open = true;
                 self.end_turn();
                 self.last.clear();
-                self.forget_calls();
+                self.clear_call_lines();
             }
             Body::TurnEnd { summary, .. } => {
                 self.running = (summary.cost_usd, summary.unpriced_tokens);
@@ -240,7 +240,7 @@ impl HeadBuilder {
                 cost_usd,
                 unpriced_tokens,
                 ..
-            } => self.spend(*cost_usd, *unpriced_tokens),
+            } => self.add_cost(*cost_usd, *unpriced_tokens),
             Body::Step {
                 cost_usd, usage, ..
             }
@@ -263,10 +263,10 @@ impl HeadBuilder {
     /// Adds the cost of the turn to the cost of the session.
     fn end_turn(&mut self) {
         let (usd, tokens) = std::mem::take(&mut self.running);
-        self.spend(usd, tokens);
+        self.add_cost(usd, tokens);
     }
 
-    fn spend(&mut self, usd: f64, tokens: u64) {
+    fn add_cost(&mut self, usd: f64, tokens: u64) {
         self.head.cost_usd += usd;
         self.head.unpriced_tokens = self.head.unpriced_tokens.saturating_add(tokens);
     }
@@ -276,7 +276,7 @@ impl HeadBuilder {
         self.head.state = match (self.head.turns, self.is_open) {
             (0, _) => SessionState::Empty,
             (_, false) => SessionState::Finished,
-            (_, true) if self.waits() => SessionState::Waiting,
+            (_, true) if self.is_waiting_for_user() => SessionState::Waiting,
             (_, true) => SessionState::Open,
         };
         let first = self.head.first_input.as_deref().unwrap_or_default();
@@ -291,7 +291,7 @@ impl HeadBuilder {
 
     /// Whether the last message of the model contains a tool call that has not started, while none
     /// of its calls is running.
-    fn waits(&self) -> bool {
+    fn is_waiting_for_user(&self) -> bool {
         if self.since_bytes > MAX_SINCE_BYTES {
             return false;
         }
@@ -319,7 +319,7 @@ impl HeadBuilder {
     }
 }
 
-fn cut(text: &str) -> String {
+fn truncate_text(text: &str) -> String {
     let end = text.floor_char_boundary(MAX_TEXT_BYTES);
     text.get(..end).unwrap_or_default().to_owned()
 }
@@ -329,10 +329,10 @@ mod tests {
     use super::*;
 
     fn head(lines: &[&str]) -> SessionHead {
-        let mut builder = HeadBuilder::default();
+        let mut builder = SessionHeadBuilder::default();
         for (at, line) in lines.iter().enumerate() {
             let line = format!(r#"{{"id":"{at}","parent":null,"time":{at},{line}}}"#);
-            builder.take(&Line::Whole(line.as_bytes()));
+            builder.apply_line(&FileLine::Whole(line.as_bytes()));
         }
         builder.finish()
     }
@@ -368,16 +368,16 @@ mod tests {
 
     #[test]
     fn lines_about_calls_are_kept_up_to_a_limit() {
-        let mut builder = HeadBuilder {
+        let mut builder = SessionHeadBuilder {
             since_bytes: MAX_SINCE_BYTES,
-            ..HeadBuilder::default()
+            ..SessionHeadBuilder::default()
         };
-        builder.take(&Line::Whole(br#"{"type":"tool-start"}"#));
-        assert!(builder.since.is_empty() && !builder.waits());
-        builder.take(&Line::Whole(
+        builder.apply_line(&FileLine::Whole(br#"{"type":"tool-start"}"#));
+        assert!(builder.since.is_empty() && !builder.is_waiting_for_user());
+        builder.apply_line(&FileLine::Whole(
             br#"{"type":"message","message":{"role":"assistant"}}"#,
         ));
-        builder.take(&Line::Whole(br#"{"type":"tool-start"}"#));
+        builder.apply_line(&FileLine::Whole(br#"{"type":"tool-start"}"#));
         assert_eq!(builder.since.len(), 1, "an answer begins anew");
     }
 

@@ -3,7 +3,8 @@
 //! Owns the cache file `.heads.json` in the folder that contains all sessions. The file is rebuilt
 //! when it is missing, corrupt or of another version, and a head in it is used only while the size,
 //! modification time and inode of the session's file are unchanged. The cache serves lists only,
-//! and failing to write it is not an error. A store that keeps no files has its heads in memory.
+//! and a failure to write the file is not an error. For a store without files, the heads are cached
+//! in memory.
 //! Start from [`SessionStore::heads`].
 
 use std::collections::BTreeMap;
@@ -14,11 +15,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::guarded::{self, Lines, MAX_LINE_BYTES};
-use super::head::{HeadBuilder, SessionHead};
+use super::guarded::{self, LineReader, MAX_LINE_BYTES};
+use super::head::{SessionHead, SessionHeadBuilder};
 use super::log::FILE;
 use super::storage::{ListedSession, Position};
-use super::store::lines_name;
+use super::store::lines_display_path;
 use super::{Error, SessionStore};
 use crate::lock::lock;
 
@@ -31,9 +32,9 @@ const CACHE_VERSION: u32 = 2;
 /// Maximum size of the cache file, in bytes; a larger one is ignored.
 const MAX_CACHE_BYTES: u64 = 256 << 20;
 
-/// Heads of all sessions.
+/// Summaries ([`SessionHead`]) of all sessions, and notices about unreadable sessions.
 #[derive(Clone, Debug, Default)]
-pub struct Heads {
+pub struct SessionHeads {
     /// Heads, the most recently written session first.
     pub rows: Vec<SessionHead>,
     /// Messages about sessions that cannot be read.
@@ -41,20 +42,20 @@ pub struct Heads {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Cache {
+struct SessionHeadCache {
     version: u32,
-    heads: BTreeMap<String, Cached>,
+    heads: BTreeMap<String, CachedSessionHead>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Cached {
+struct CachedSessionHead {
     /// Size, modification time (seconds and nanoseconds) and inode number of the session's file
     /// when the head was built.
     stamp: (u64, i64, i64, u64),
     head: SessionHead,
 }
 
-fn stamp(meta: &Metadata) -> (u64, i64, i64, u64) {
+fn file_stamp(meta: &Metadata) -> (u64, i64, i64, u64) {
     (meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ino())
 }
 
@@ -62,29 +63,29 @@ impl SessionStore {
     /// Returns the heads of all sessions, the most recently written session first. A session that
     /// cannot be read is reported in the notices and does not affect the others. Takes no session's
     /// lock, and reads only the sessions that changed since the last call.
-    pub fn heads(&self) -> Result<Heads, Error> {
+    pub fn heads(&self) -> Result<SessionHeads, Error> {
         match self.files() {
-            Ok(files) => self.heads_of_files(&files.root().join(CACHE)),
-            Err(_) => self.listed_heads(),
+            Ok(files) => self.session_heads_with_cache(&files.root().join(CACHE)),
+            Err(_) => self.session_heads_without_files(),
         }
     }
 
     /// Returns the heads of a store that keeps no files. Sessions that were written since the last
     /// call are read completely.
-    fn listed_heads(&self) -> Result<Heads, Error> {
-        let mut heads = Heads::default();
-        let mut kept = lock(self.kept_heads());
+    fn session_heads_without_files(&self) -> Result<SessionHeads, Error> {
+        let mut heads = SessionHeads::default();
+        let mut kept = lock(self.cached_session_heads());
         let mut known = std::mem::take(&mut *kept);
-        for listed in self.listed()? {
+        for listed in self.list_valid_sessions()? {
             let old = known.remove(&listed.id);
             let same =
                 |old: &SessionHead| (old.updated, old.bytes) == (listed.updated, listed.bytes);
             let head = match old.filter(same) {
                 Some(head) => head,
-                None => match self.listed_head(&listed) {
+                None => match self.read_listed_head(&listed) {
                     Ok(head) => head,
                     Err(error) => {
-                        heads.notices.push(unreadable(&listed.id, &error));
+                        heads.notices.push(unreadable_notice(&listed.id, &error));
                         continue;
                     }
                 },
@@ -92,14 +93,14 @@ impl SessionStore {
             heads.rows.push(head.clone());
             kept.insert(listed.id, head);
         }
-        heads.sort_rows();
+        heads.sort_newest_first();
         Ok(heads)
     }
 
-    fn listed_head(&self, listed: &ListedSession) -> Result<SessionHead, Error> {
+    fn read_listed_head(&self, listed: &ListedSession) -> Result<SessionHead, Error> {
         let at = self.address(&listed.id)?;
         let lines = self.sessions().read(&at, Position::START)?;
-        let name = lines_name(&**self.sessions(), &at);
+        let name = lines_display_path(&**self.sessions(), &at);
         let built = build_head(&listed.id, &lines[..]);
         Ok(SessionHead {
             bytes: listed.bytes,
@@ -108,68 +109,68 @@ impl SessionStore {
         })
     }
 
-    fn heads_of_files(&self, cache: &Path) -> Result<Heads, Error> {
+    fn session_heads_with_cache(&self, cache: &Path) -> Result<SessionHeads, Error> {
         let mut known = read_cache(cache);
         let n_known = known.heads.len();
-        let mut fresh = Cache {
+        let mut fresh = SessionHeadCache {
             version: CACHE_VERSION,
-            ..Cache::default()
+            ..SessionHeadCache::default()
         };
-        let mut heads = Heads::default();
+        let mut heads = SessionHeads::default();
         let mut n_new = 0;
         for (id, folder) in self.folders()? {
             let path = folder.join(FILE);
-            let (file, meta) = match open_session(&folder, &path) {
+            let (file, meta) = match open_session_file(&folder, &path) {
                 Ok(Some(opened)) => opened,
                 Ok(None) => continue,
                 Err(error) => {
-                    heads.notices.push(unreadable(&id, &error));
+                    heads.notices.push(unreadable_notice(&id, &error));
                     continue;
                 }
             };
-            let stamp = stamp(&meta);
+            let stamp = file_stamp(&meta);
             let cached = known.heads.remove(&id).filter(|old| old.stamp == stamp);
             let head = match cached {
                 Some(cached) if cached.head.id == id => cached.head,
                 _ => {
                     n_new += 1;
-                    match head(&id, file, &meta) {
+                    match build_file_head(&id, file, &meta) {
                         Ok(head) => head,
                         Err(error) => {
-                            heads.notices.push(unreadable(&id, &error));
+                            heads.notices.push(unreadable_notice(&id, &error));
                             continue;
                         }
                     }
                 }
             };
             heads.rows.push(head.clone());
-            fresh.heads.insert(id, Cached { stamp, head });
+            fresh.heads.insert(id, CachedSessionHead { stamp, head });
         }
         if n_new > 0 || n_known != fresh.heads.len() {
             write_cache(cache, &fresh);
         }
-        heads.sort_rows();
+        heads.sort_newest_first();
         Ok(heads)
     }
 }
 
-impl Heads {
+impl SessionHeads {
     /// Sorts the rows by the time of the last write, newest first.
-    fn sort_rows(&mut self) {
+    fn sort_newest_first(&mut self) {
         let newest = |a: &SessionHead, b: &SessionHead| (b.updated, &b.id).cmp(&(a.updated, &a.id));
         self.rows.sort_by(newest);
     }
 }
 
-fn write_cache(path: &Path, cache: &Cache) {
+fn write_cache(path: &Path, cache: &SessionHeadCache) {
     // Ignore errors: without the cache, the next list is slower but correct.
     if let Ok(bytes) = serde_json::to_vec(cache) {
-        let _ = crate::disk::replace_private(path, &bytes);
+        let _ = crate::disk::replace_private_file(path, &bytes);
     }
 }
 
 /// Opens the file of a session; `None` if the folder exists but has no session file.
-fn open_session(folder: &Path, path: &Path) -> std::io::Result<Option<(File, Metadata)>> {
+fn open_session_file(folder: &Path, path: &Path) -> std::io::Result<Option<(File, Metadata)>> {
     match guarded::open(path) {
         Ok(opened) => Ok(Some(opened)),
         Err(error) if error.kind() == ErrorKind::NotFound && folder.exists() => Ok(None),
@@ -177,11 +178,13 @@ fn open_session(folder: &Path, path: &Path) -> std::io::Result<Option<(File, Met
     }
 }
 
-fn unreadable(id: &str, error: &dyn std::error::Error) -> String {
-    format!("session {id} is left out, it cannot be read: {error}; see `rind session doctor {id}`")
+fn unreadable_notice(id: &str, error: &dyn std::error::Error) -> String {
+    format!(
+        "session {id} is not listed, because it cannot be read: {error}; see `rind session doctor {id}`"
+    )
 }
 
-fn head(id: &str, file: File, meta: &Metadata) -> std::io::Result<SessionHead> {
+fn build_file_head(id: &str, file: File, meta: &Metadata) -> std::io::Result<SessionHead> {
     Ok(SessionHead {
         bytes: meta.len(),
         updated: meta
@@ -195,10 +198,10 @@ fn head(id: &str, file: File, meta: &Metadata) -> std::io::Result<SessionHead> {
 /// Builds a head from the lines of a session. The caller sets its size and the time of the last
 /// write.
 fn build_head(id: &str, lines: impl Read) -> std::io::Result<SessionHead> {
-    let mut builder = HeadBuilder::default();
-    let mut lines = Lines::new(lines, MAX_LINE_BYTES);
+    let mut builder = SessionHeadBuilder::default();
+    let mut lines = LineReader::new(lines, MAX_LINE_BYTES);
     while let Some(line) = lines.next()? {
-        builder.take(&line);
+        builder.apply_line(&line);
     }
     let id = id.to_owned();
     Ok(SessionHead {
@@ -208,14 +211,14 @@ fn build_head(id: &str, lines: impl Read) -> std::io::Result<SessionHead> {
 }
 
 /// Reads the cache; returns an empty one if the file is missing, corrupt or of another version.
-fn read_cache(path: &Path) -> Cache {
+fn read_cache(path: &Path) -> SessionHeadCache {
     let read = || {
         let (file, meta) = guarded::open(path).ok()?;
         let mut bytes = Vec::new();
         file.take(MAX_CACHE_BYTES.min(meta.len()))
             .read_to_end(&mut bytes)
             .ok()?;
-        let cache: Cache = serde_json::from_slice(&bytes).ok()?;
+        let cache: SessionHeadCache = serde_json::from_slice(&bytes).ok()?;
         (cache.version == CACHE_VERSION).then_some(cache)
     };
     read().unwrap_or_default()

@@ -3,7 +3,7 @@
 //!
 //! Owns the facts about that turn and the texts that report its interrupted tool calls to the
 //! model. It must not know how a turn is continued (`agent` does). Start from
-//! [`InterruptedTurn::follow_entry`].
+//! [`InterruptedTurn::apply_entry`].
 
 use std::collections::BTreeMap;
 
@@ -41,22 +41,22 @@ pub struct InterruptedTurn {
     calls: BTreeMap<String, CallProgress>,
 }
 
-/// An input with an id. A session accepts the input of an id only once.
+/// Turn of an accepted input that has an id. A session accepts an input of the same id only once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TakenInput {
-    /// Number of the turn that began with the input, or of the last turn that continued it.
+    /// Number of the turn that began with the input, or of the last turn that continued that turn.
     pub turn: u32,
     /// Summary and output of the turn, once it has ended.
     pub ended: Option<Box<(TurnSummary, String)>>,
 }
 
-/// A tool call of the model's last answer that was running when the turn was cut off, and that may
-/// have changed something.
+/// A tool call of the model's last answer that was running when the turn was interrupted, and that
+/// may have had side effects.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct CutCall {
+pub(crate) struct InterruptedCall {
     /// The call, as the model made it.
     pub(crate) call: ToolCall,
-    /// Id of the message that reports to the model that the call may have run.
+    /// Id of the message that gave the model the result "the call may have run".
     pub(crate) told: String,
     /// Number of times that the call began.
     pub(crate) n_begun: u32,
@@ -74,8 +74,9 @@ enum CallProgress {
 }
 
 impl InterruptedTurn {
-    /// Applies one entry to the last turn.
-    pub(super) fn follow_entry(last: &mut Option<Self>, body: &Body) {
+    /// Updates the last turn with the next entry of the session. `last` becomes `None` when the
+    /// turn ends or is undone.
+    pub(super) fn apply_entry(last: &mut Option<Self>, body: &Body) {
         match body {
             Body::TurnStart {
                 turn,
@@ -115,14 +116,14 @@ impl InterruptedTurn {
             Body::Replaced { reason, .. } if reason == undo::REASON => *last = None,
             _ => {
                 if let Some(last) = last {
-                    last.follow_part(body);
+                    last.apply_inner_entry(body);
                 }
             }
         }
     }
 
-    /// Applies an entry within the turn, which neither starts nor ends it.
-    fn follow_part(&mut self, body: &Body) {
+    /// Updates the turn with an entry that neither starts nor ends the turn.
+    fn apply_inner_entry(&mut self, body: &Body) {
         match body {
             Body::Message { message } => {
                 self.is_taken = true;
@@ -156,9 +157,9 @@ impl InterruptedTurn {
         }
     }
 
-    /// Returns the text that the model gets as the result of an interrupted call. It reports
-    /// whether the call began and ended.
-    pub(super) fn call_result(last: Option<&Self>, call: &str) -> &'static str {
+    /// Returns the text that the model gets as the result of an interrupted call. The text says
+    /// whether the call began and whether it ended.
+    pub(super) fn interrupted_call_result(last: Option<&Self>, call: &str) -> &'static str {
         match last.and_then(|last| last.calls.get(call)) {
             None => NOT_BEGUN,
             Some(CallProgress::Running(EffectClass::Read, _)) => READING,
@@ -169,7 +170,7 @@ impl InterruptedTurn {
 
     /// Returns the calls of the last answer that were reported to the model as "may have run", in
     /// order. `messages` is the conversation.
-    pub(crate) fn cut_calls(&self, messages: &[Message]) -> Vec<CutCall> {
+    pub(crate) fn interrupted_calls(&self, messages: &[Message]) -> Vec<InterruptedCall> {
         let Some(at) = messages.iter().rposition(|one| one.role == Role::Assistant) else {
             return Vec::new();
         };
@@ -188,7 +189,7 @@ impl InterruptedTurn {
                 let mut own = message.tool_results();
                 own.any(|own| own.call_id == call.id && own.content.text() == MAY_HAVE_RUN)
             });
-            cut.extend(told.map(|told| CutCall {
+            cut.extend(told.map(|told| InterruptedCall {
                 call: call.clone(),
                 told: told.id.clone(),
                 n_begun: *n_begun,
@@ -242,7 +243,7 @@ mod tests {
     fn follow(bodies: &[Body]) -> Option<InterruptedTurn> {
         let mut last = None;
         for body in bodies {
-            InterruptedTurn::follow_entry(&mut last, body);
+            InterruptedTurn::apply_entry(&mut last, body);
         }
         last
     }
@@ -258,7 +259,7 @@ mod tests {
         assert!(last.is_taken && last.turn == 2, "{last:?}");
         assert_eq!(last.n_continued, 1);
         assert_eq!(last.input_id.as_deref(), Some("a"));
-        // Another input begins anew.
+        // A turn with an input of its own does not continue the interrupted turn.
         assert!(
             !follow(&[start(1, None), said.clone(), start(2, None)])
                 .unwrap()
@@ -295,9 +296,15 @@ mod tests {
             ("3", RESULT_LOST),
             ("4", NOT_BEGUN),
         ] {
-            assert_eq!(InterruptedTurn::call_result(last.as_ref(), call), expected);
+            assert_eq!(
+                InterruptedTurn::interrupted_call_result(last.as_ref(), call),
+                expected
+            );
         }
-        assert_eq!(InterruptedTurn::call_result(None, "1"), NOT_BEGUN);
+        assert_eq!(
+            InterruptedTurn::interrupted_call_result(None, "1"),
+            NOT_BEGUN
+        );
     }
 
     #[test]
@@ -319,16 +326,19 @@ mod tests {
             begun("1", EffectClass::External),
         ];
         let last = follow(&bodies).unwrap();
-        let cut = last.cut_calls(&[first.clone(), result.clone()]);
+        let cut = last.interrupted_calls(&[first.clone(), result.clone()]);
         assert_eq!(cut.len(), 1);
         assert_eq!((&*cut[0].told, cut[0].n_begun), (&*result.id, 2));
-        // Without the message that says so, the result is another one.
-        assert!(last.cut_calls(std::slice::from_ref(&first)).is_empty());
-        // An answer with the same id of a call, which has not begun.
+        // Without a message that reports "the call may have run", the call is not returned.
+        assert!(
+            last.interrupted_calls(std::slice::from_ref(&first))
+                .is_empty()
+        );
+        // A later answer has a call with the same id, and that call has not begun.
         let later = answer("1");
         let last = follow(&[&bodies[..], &[said(&later)]].concat()).unwrap();
         assert!(
-            last.cut_calls(&[first, result, later, told("1")])
+            last.interrupted_calls(&[first, result, later, told("1")])
                 .is_empty()
         );
     }

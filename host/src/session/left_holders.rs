@@ -3,8 +3,8 @@
 //! names the holder.
 //!
 //! The turn itself is still in the session and due to be archived, so the copy is not needed. A
-//! holder of any other turn is kept even if no entry names it, because the entry may be what is
-//! damaged. Start from [`remove_left_holders`].
+//! holder of any other turn is kept even if no entry names it, because the line of that entry may
+//! be damaged. Start from [`remove_unfinished_holders`].
 
 use std::collections::BTreeSet;
 
@@ -17,12 +17,16 @@ const HOLDER: &str = "held-";
 
 /// Whether a subagent that no entry names is an unfinished holder. `due` contains the numbers of
 /// the turns that are due to be archived, and `turns` those of the turns in the subagent's session.
-pub(super) fn is_left_holder(agent: &str, due: &BTreeSet<u32>, turns: &BTreeSet<u32>) -> bool {
+pub(super) fn is_unfinished_holder_id(
+    agent: &str,
+    due: &BTreeSet<u32>,
+    turns: &BTreeSet<u32>,
+) -> bool {
     agent.starts_with(HOLDER) && !due.is_empty() && turns.is_subset(due)
 }
 
-/// Returns the number of the turn that an entry begins.
-pub(super) fn begun_turn(body: &Body) -> Option<u32> {
+/// Returns the number of the turn that starts with this entry; `None` for any other entry.
+pub(super) fn started_turn_number(body: &Body) -> Option<u32> {
     match body {
         Body::TurnStart { turn, .. } => Some(*turn),
         _ => None,
@@ -31,7 +35,7 @@ pub(super) fn begun_turn(body: &Body) -> Option<u32> {
 
 /// Removes unfinished holders. Only the writer of the session may call this, and not while it is
 /// creating a holder.
-pub(crate) fn remove_left_holders(session: &Session) {
+pub(crate) fn remove_unfinished_holders(session: &Session) {
     let due: BTreeSet<u32> = session.archival_due().iter().map(|due| due.turn).collect();
     let children = session.children();
     let stored = session.sessions().children(session.address());
@@ -39,13 +43,15 @@ pub(crate) fn remove_left_holders(session: &Session) {
         if children.iter().any(|child| child.agent == agent) {
             continue;
         }
-        let Ok(place) = session.place().child(&agent) else {
+        let Ok(place) = session.session_location().child(&agent) else {
             continue;
         };
         let entries = place.entries_since(Position::START).unwrap_or_default();
-        let turns = entries.iter().filter_map(|entry| begun_turn(&entry.body));
-        if is_left_holder(&agent, &due, &turns.collect()) {
-            session.remove_holder(&agent);
+        let turns = entries
+            .iter()
+            .filter_map(|entry| started_turn_number(&entry.body));
+        if is_unfinished_holder_id(&agent, &due, &turns.collect()) {
+            session.remove_holder_session(&agent);
         }
     }
 }

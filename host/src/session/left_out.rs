@@ -2,7 +2,7 @@
 //! an archived turn) keeps.
 //!
 //! Their entries stay in the session file, so the messages can be found again. Messages of a turn
-//! that the user undid are not included. Start from [`left_out`].
+//! that the user undid are not included. Start from [`compacted_turns`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -11,19 +11,22 @@ use super::interrupted::REPEATED;
 use super::undo;
 use crate::message::Message;
 
-/// A turn with those of its messages that are only in the session file.
+/// A turn, and those of its messages that compaction removed from the conversation.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct LeftTurn {
+pub(crate) struct CompactedTurn {
     /// Number of the turn.
     pub(crate) turn: u32,
     /// Messages in order.
     pub(crate) messages: Vec<Message>,
 }
 
-/// Returns the turns that lost messages to compaction, each with these messages, oldest turn first.
-/// `entries` are all entries of the file, and `is_here` returns whether the message with this id is
-/// still in the conversation.
-pub(crate) fn left_out(entries: Vec<Entry>, is_here: impl Fn(&str) -> bool) -> Vec<LeftTurn> {
+/// Returns the turns from which compaction removed messages, each with the removed messages, oldest
+/// turn first. `entries` are all entries of the file. `is_here` returns whether the message with
+/// this id is still in the conversation.
+pub(crate) fn compacted_turns(
+    entries: Vec<Entry>,
+    is_here: impl Fn(&str) -> bool,
+) -> Vec<CompactedTurn> {
     let mut turns: BTreeMap<u32, Vec<Message>> = BTreeMap::new();
     let mut turn_of: HashMap<String, u32> = HashMap::new();
     let (mut undone, mut held) = (HashSet::new(), HashSet::new());
@@ -43,7 +46,7 @@ pub(crate) fn left_out(entries: Vec<Entry>, is_here: impl Fn(&str) -> bool) -> V
             Body::Replaced {
                 reason, removed, ..
             } if reason == undo::REASON => undone.extend(removed),
-            // The result of a repeated call replaces the message that the call may have run.
+            // The result of a repeated call replaces the message "the call may have run".
             Body::Replaced {
                 reason,
                 removed,
@@ -65,7 +68,7 @@ pub(crate) fn left_out(entries: Vec<Entry>, is_here: impl Fn(&str) -> bool) -> V
     for (turn, mut messages) in turns {
         messages.retain(|message| !undone.contains(&message.id) && !is_here(&message.id));
         if !held.contains(&turn) && !messages.is_empty() {
-            left.push(LeftTurn { turn, messages });
+            left.push(CompactedTurn { turn, messages });
         }
     }
     left
@@ -120,8 +123,8 @@ mod tests {
             start(4),
             said("f"),
             replaced("token-threshold", &["a", "b", "c"], false),
-            // The holder has the complete turn, including the message that compaction removed
-            // before.
+            // The holder keeps the complete turn, including the message that compaction had
+            // removed before the turn was archived.
             replaced("tool-calls", &["d"], true),
             replaced("undone", &["f"], false),
         ];
@@ -131,7 +134,7 @@ mod tests {
             time: 0,
             body,
         });
-        let left = left_out(entries.collect(), |id| id == "b");
+        let left = compacted_turns(entries.collect(), |id| id == "b");
         let found: Vec<(u32, Vec<String>)> = left
             .iter()
             .map(|own| {

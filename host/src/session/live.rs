@@ -54,7 +54,7 @@ struct SessionState {
     /// Write error that no caller could receive. The next sync returns it.
     deferred: Option<Error>,
     held: HeldLines,
-    /// Status lines that plugins set and that are not recorded yet, by plugin.
+    /// Status lines that plugins set and that are not in the file yet, by plugin.
     statuses: BTreeMap<String, String>,
 }
 
@@ -67,14 +67,14 @@ impl Session {
         spec: &SessionSpec,
     ) -> Result<Self, Error> {
         let journal = store.create(&address)?;
-        let session = Self::over_journal(journal, address, store);
+        let session = Self::with_journal(journal, address, store);
         session.append(session_header(spec, parent))?;
         session.sync()?;
         Ok(session)
     }
 
-    /// Returns an empty session.
-    fn over_journal(
+    /// Returns an open session without entries in memory, which writes to `journal`.
+    fn with_journal(
         journal: Box<dyn Journal>,
         address: SessionAddress,
         store: Arc<dyn Sessions>,
@@ -106,15 +106,15 @@ impl Session {
         spec: &SessionSpec,
     ) -> Result<Self, Error> {
         let opened = store.open(&address)?;
-        let name = super::store::lines_name(&*store, &address);
+        let name = super::store::lines_display_path(&*store, &address);
         let (entries, unreadable) = super::store::parse_entries(&name, &opened.lines)?;
-        let mut session = Self::over_journal(opened.journal, address, store);
+        let mut session = Self::with_journal(opened.journal, address, store);
         session.is_resumed = true;
         let mut notices = opened.notices;
         notices.extend(unreadable);
         let mut inner = session.lock();
         for entry in entries {
-            inner.take_in(&entry.body);
+            inner.apply_written_body(&entry.body);
             inner.last_entry = Some(entry.id);
         }
         notices.extend(inner.transcript.repair_calls());
@@ -188,8 +188,8 @@ impl Session {
         &self.notices
     }
 
-    /// Appends an entry to the file and applies it. If the write fails, neither the file nor the
-    /// memory contains any of it.
+    /// Appends an entry to the file and applies it to the in-memory state. If the write fails,
+    /// neither of them contains the entry.
     pub fn append(&self, body: Body) -> Result<(), Error> {
         self.lock().append_body(body)
     }
@@ -199,7 +199,7 @@ impl Session {
         let mut inner = self.lock();
         for entry in entries {
             let parent = inner.last_entry.clone();
-            inner.put_entry(Entry { parent, ..entry })?;
+            inner.write_entry(Entry { parent, ..entry })?;
         }
         Ok(())
     }
@@ -209,7 +209,7 @@ impl Session {
     pub fn append_or_defer(&self, body: Body) {
         let mut inner = self.lock();
         let written = inner.append_body(body);
-        inner.defer_error(written);
+        inner.defer_write_error(written);
     }
 
     /// Appends a report on a plugin's action together with the next entry or at the next sync. An
@@ -217,10 +217,10 @@ impl Session {
     pub fn report(&self, report: &Report<'_>) {
         let mut inner = self.lock();
         let written = inner.append_report(report);
-        inner.defer_error(written);
+        inner.defer_write_error(written);
     }
 
-    /// Blocks until everything written so far is on the disk. Other threads can append meanwhile.
+    /// Blocks until all entries written so far are on the disk. Other threads can append meanwhile.
     pub fn sync(&self) -> Result<(), Error> {
         if let Some(lines) = self.unsynced()? {
             lines.wait();
@@ -241,15 +241,15 @@ impl Session {
         self.lock().journal.check()
     }
 
-    /// Returns the data that a power failure could still lose, to be synced while others append;
-    /// `None` if everything is on the disk. If that sync fails, the next write or sync returns the
-    /// error.
+    /// Returns the entries that a power failure could still lose, to be synced while other threads
+    /// append; `None` if all entries are on the disk. If that sync fails, the next write or sync
+    /// returns the error.
     pub(crate) fn unsynced(&self) -> Result<Option<Box<dyn UnsyncedFrames>>, Error> {
         let mut inner = self.lock();
         if let Some(error) = inner.deferred.take() {
             return Err(error);
         }
-        inner.write_held()?;
+        inner.write_held_lines()?;
         inner.journal.take_unsynced()
     }
 
@@ -302,7 +302,7 @@ impl Session {
         self.lock().journal.bytes()
     }
 
-    /// Returns the position of the next entry.
+    /// Returns the position in the session at which the next entry will be appended.
     pub(crate) fn end(&self) -> Position {
         self.lock().journal.end()
     }
@@ -327,7 +327,7 @@ impl Session {
         if inner.transcript.open_calls().is_empty() {
             return Ok(Vec::new());
         }
-        inner.cut_conversation(known, why, |_| why)
+        inner.close_calls_with(known, why, |_| why)
     }
 
     /// Marks a turn that started and did not end as cut, and closes each open call with a result
@@ -338,8 +338,8 @@ impl Session {
             return Ok(Vec::new());
         }
         let last = inner.transcript.interrupted.clone();
-        inner.cut_conversation(&[], CUT_OFF, |call| {
-            InterruptedTurn::call_result(last.as_ref(), &call.id)
+        inner.close_calls_with(&[], CUT_OFF, |call| {
+            InterruptedTurn::interrupted_call_result(last.as_ref(), &call.id)
         })
     }
 
@@ -431,7 +431,7 @@ impl Session {
     /// Sets (`Some`) or removes (`None`) a value of a plugin's session state.
     pub fn state_set(&self, plugin: &str, key: &str, value: Option<&str>) -> Result<(), Error> {
         let mut inner = self.lock();
-        let Some(body) = inner.states.prepare_change(plugin, key, value)? else {
+        let Some(body) = inner.states.prepare_value_change(plugin, key, value)? else {
             return Ok(());
         };
         inner.append_body(body)
@@ -447,18 +447,18 @@ impl Session {
         value: Option<&str>,
     ) -> Result<(), Error> {
         let mut inner = self.lock();
-        let Some(body) = inner.states.prepare_change(plugin, key, value)? else {
+        let Some(body) = inner.states.prepare_value_change(plugin, key, value)? else {
             return Ok(());
         };
         let entry = inner.next_entry(body);
-        inner.put_with_next(entry.line()?)?;
-        inner.take_entry(entry)
+        inner.append_line_with_next(entry.line()?)?;
+        inner.write_and_apply_entry(entry)
     }
 
     /// Writes the changes and reports that wait for the next entry.
     pub fn write_waiting(&self) -> Result<(), Error> {
         let mut inner = self.lock();
-        inner.write_held()?;
+        inner.write_held_lines()?;
         inner.journal.write_waiting()
     }
 
@@ -493,7 +493,7 @@ impl SessionState {
             self.write_statuses()?;
         }
         let entry = self.next_entry(body);
-        self.put_entry(entry)
+        self.write_entry(entry)
     }
 
     fn next_entry(&self, body: Body) -> Entry {
@@ -505,15 +505,15 @@ impl SessionState {
         }
     }
 
-    fn put_entry(&mut self, entry: Entry) -> Result<(), Error> {
+    fn write_entry(&mut self, entry: Entry) -> Result<(), Error> {
         let line = entry.line()?;
-        self.write_held()?;
+        self.write_held_lines()?;
         self.journal.append(&line)?;
-        self.take_entry(entry)
+        self.write_and_apply_entry(entry)
     }
 
-    fn take_entry(&mut self, entry: Entry) -> Result<(), Error> {
-        let unused = self.take_in(&entry.body);
+    fn write_and_apply_entry(&mut self, entry: Entry) -> Result<(), Error> {
+        let unused = self.apply_written_body(&entry.body);
         self.last_entry = Some(entry.id);
         if let Some(blob) = unused {
             // Sync before removing the old blob: a power failure must not lose both the new value
@@ -524,7 +524,7 @@ impl SessionState {
         Ok(())
     }
 
-    fn defer_error(&mut self, written: Result<(), Error>) {
+    fn defer_write_error(&mut self, written: Result<(), Error>) {
         if let Err(error) = written {
             self.deferred.get_or_insert(error);
         }
@@ -540,14 +540,14 @@ impl SessionState {
             entry_type: report.entry_type(),
             record: report,
         })?;
-        self.put_with_next(line)?;
+        self.append_line_with_next(line)?;
         self.last_entry = Some(id);
         Ok(())
     }
 
-    /// Closes each open call: with its result in `known`, or else with an error text from
-    /// `unknown`.
-    fn cut_conversation<'t>(
+    /// Appends a result for each call that has none: the result in `known`, or else an error result
+    /// with the text that `unknown` returns.
+    fn close_calls_with<'t>(
         &mut self,
         known: &[Message],
         why: &str,
@@ -574,13 +574,13 @@ impl SessionState {
         Ok(added)
     }
 
-    fn take_in(&mut self, body: &Body) -> Option<String> {
+    fn apply_written_body(&mut self, body: &Body) -> Option<String> {
         self.transcript.apply_body(body);
         self.states.apply_body(body)
     }
 }
 
-debug_some!(Session, self, address = self.address, store = self.store);
+impl_partial_debug!(Session, self, address = self.address, store = self.store);
 
 fn session_header(spec: &SessionSpec, parent: Option<&str>) -> Body {
     Body::Session {

@@ -29,10 +29,10 @@ pub(super) const LOCK: &str = "lock";
 /// Maximum total size, in bytes, of the lines buffered until the next append.
 const MAX_WAITING_BYTES: usize = 64 << 10;
 
-/// Whether a session waits until its data is on the disk.
+/// Rule on whether a write of a session waits until the data is on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum DiskWait {
-    /// Entries survive a power failure.
+    /// Wait, so that entries survive a power failure.
     #[default]
     Waits,
     /// Do not sync: the session is removed when its host ends, so it is not needed after a power
@@ -45,8 +45,8 @@ pub(super) trait LogDisk: Send + Sync {
     /// Appends bytes. If the operation fails, a prefix of the bytes may have been written.
     fn add(&self, bytes: &[u8]) -> io::Result<()>;
     /// Truncates the file to a length.
-    fn cut(&self, len: u64) -> io::Result<()>;
-    /// Returns once all data is on the disk.
+    fn truncate_file(&self, len: u64) -> io::Result<()>;
+    /// Blocks until all written bytes are on the disk.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -56,7 +56,7 @@ impl LogDisk for File {
         file.write_all(bytes)
     }
 
-    fn cut(&self, len: u64) -> io::Result<()> {
+    fn truncate_file(&self, len: u64) -> io::Result<()> {
         self.set_len(len)
     }
 
@@ -83,7 +83,7 @@ pub(super) struct SessionLog {
 
 /// Result of opening an existing file.
 pub(super) struct OpenedLog {
-    /// The file, positioned to append.
+    /// File of the session, open for appending.
     pub(super) log: SessionLog,
     /// Complete lines of the file.
     pub(super) bytes: Vec<u8>,
@@ -105,7 +105,7 @@ impl SessionLog {
                 sync_folder(parent);
             }
         }
-        let mut log = Self::over_disk(Arc::new(file), path, 0, Some(lock));
+        let mut log = Self::with_disk(Arc::new(file), path, 0, Some(lock));
         log.wait = wait;
         Ok(log)
     }
@@ -115,13 +115,14 @@ impl SessionLog {
         let lock = lock_session(folder)?;
         let path = folder.join(FILE);
         let mut bytes = Vec::new();
-        let (mut file, _) = guarded::open_as(&path, OpenOptions::new().read(true).append(true))
-            .map_err(|source| Error::read_error(&path, source))?;
+        let (mut file, _) =
+            guarded::open_with_options(&path, OpenOptions::new().read(true).append(true))
+                .map_err(|source| Error::read_error(&path, source))?;
         file.read_to_end(&mut bytes)
             .map_err(|source| Error::read_error(&path, source))?;
         // Do not repair a file of a newer version, in which a line that looks incomplete may be
         // complete.
-        if let Some(found) = newer_version(&bytes) {
+        if let Some(found) = find_newer_format_version(&bytes) {
             return Err(Error::Newer { path, found });
         }
         let mut notices = Vec::new();
@@ -129,8 +130,8 @@ impl SessionLog {
         let len = last.map_or(0, |at| at + 1);
         let rest = bytes.get(len..).unwrap_or_default();
         if !rest.is_empty() && Entry::parse_line(rest).is_ok() {
-            // Only the line feed is missing: a JSON object truncated at any position does not
-            // parse.
+            // The last line parses, so only its line feed is missing: a truncated JSON object
+            // never parses.
             file.write_all(b"\n")
                 .map_err(|source| Error::write_error(&path, source))?;
             bytes.push(b'\n');
@@ -147,7 +148,7 @@ impl SessionLog {
             ));
             bytes.truncate(len);
         }
-        let log = Self::over_disk(Arc::new(file), path, bytes.len() as u64, Some(lock));
+        let log = Self::with_disk(Arc::new(file), path, bytes.len() as u64, Some(lock));
         Ok(OpenedLog {
             log,
             bytes,
@@ -155,7 +156,7 @@ impl SessionLog {
         })
     }
 
-    fn over_disk(disk: Arc<dyn LogDisk>, path: PathBuf, len: u64, lock: Option<File>) -> Self {
+    fn with_disk(disk: Arc<dyn LogDisk>, path: PathBuf, len: u64, lock: Option<File>) -> Self {
         Self {
             disk,
             path,
@@ -168,9 +169,9 @@ impl SessionLog {
         }
     }
 
-    fn cut_rest(&mut self) -> io::Result<()> {
+    fn remove_partial_line(&mut self) -> io::Result<()> {
         if self.has_rest {
-            self.disk.cut(self.len)?;
+            self.disk.truncate_file(self.len)?;
             self.has_rest = false;
         }
         Ok(())
@@ -185,21 +186,23 @@ impl Journal for SessionLog {
         self.check()?;
         let n_waiting = self.waiting.len();
         self.waiting.extend_from_slice(line);
-        let added = self.cut_rest().and_then(|()| self.disk.add(&self.waiting));
+        let added = self
+            .remove_partial_line()
+            .and_then(|()| self.disk.add(&self.waiting));
         if let Err(source) = added {
             self.waiting.truncate(n_waiting);
             self.has_rest = true;
             // Truncating may work even on a full disk; if it fails, the next append tries again.
-            let _ = self.cut_rest();
+            let _ = self.remove_partial_line();
             return Err(Error::write_error(&self.path, source));
         }
         self.len += self.waiting.len() as u64;
-        self.synced.note_written(self.len);
+        self.synced.record_written_length(self.len);
         self.waiting.clear();
         Ok(())
     }
 
-    /// Buffers the line, because a write for each small line costs more than producing it.
+    /// Buffers the line until the next append, because one write per small line is slow.
     fn append_with_next(&mut self, line: &[u8]) -> Result<(), Error> {
         if self.waiting.len() + line.len() > MAX_WAITING_BYTES {
             self.append(&[])?;
@@ -239,7 +242,7 @@ impl Journal for SessionLog {
 
 impl Drop for SessionLog {
     fn drop(&mut self) {
-        // An error is ignored here: buffered lines are not needed for correctness.
+        // Ignore an error: only lines whose loss does no harm are buffered.
         let _ = self.write_waiting();
         if let Some(lock) = &self.lock {
             // Unlock explicitly, closing the file is not enough: a child process between fork and
@@ -250,7 +253,7 @@ impl Drop for SessionLog {
 }
 
 /// Returns the version in the first line, if it is newer than [`VERSION`].
-fn newer_version(bytes: &[u8]) -> Option<u32> {
+fn find_newer_format_version(bytes: &[u8]) -> Option<u32> {
     let first = bytes.split(|byte| *byte == b'\n').next()?;
     match Entry::parse_line(first).ok()?.body {
         Body::Session { version, .. } => Some(version).filter(|found| *found > VERSION),
@@ -264,7 +267,7 @@ pub(super) fn lock_session(folder: &Path) -> Result<File, Error> {
     let path = folder.join(LOCK);
     let mut options = OpenOptions::new();
     private_options(options.read(true).write(true).create(true).truncate(false));
-    let (mut file, _) = guarded::open_as(&path, &mut options)
+    let (mut file, _) = guarded::open_with_options(&path, &mut options)
         .map_err(|source| Error::write_error(&path, source))?;
     match file.try_lock() {
         Ok(()) => {
@@ -287,8 +290,8 @@ pub(super) fn lock_session(folder: &Path) -> Result<File, Error> {
     }
 }
 
-/// Makes a new file accessible to its owner only: sessions contain all text of the user and the
-/// tools.
+/// Sets the permissions of files that are created with `options`: only the owner has access,
+/// because sessions contain all text of the user and the tools.
 pub(crate) fn private_options(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
@@ -297,11 +300,11 @@ pub(crate) fn private_options(options: &mut OpenOptions) -> &mut OpenOptions {
 
 /// Writes a complete file that only its owner can read, and waits until it is on the disk.
 pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_private_as(path, bytes, DiskWait::Waits)
+    write_private_with_wait(path, bytes, DiskWait::Waits)
 }
 
 /// Writes like [`write_private`], but waits for the disk only if `wait` is [`DiskWait::Waits`].
-pub(super) fn write_private_as(path: &Path, bytes: &[u8], wait: DiskWait) -> io::Result<()> {
+pub(super) fn write_private_with_wait(path: &Path, bytes: &[u8], wait: DiskWait) -> io::Result<()> {
     let mut file =
         private_options(OpenOptions::new().write(true).create(true).truncate(true)).open(path)?;
     file.write_all(bytes)?;
@@ -315,7 +318,7 @@ pub(super) fn write_private_as(path: &Path, bytes: &[u8], wait: DiskWait) -> io:
 /// that a process killed meanwhile leaves nothing behind. Fails if `path` exists, or if the file
 /// system does not support unnamed files.
 #[cfg(target_os = "linux")]
-pub(super) fn write_unnamed(path: &Path, bytes: &[u8], wait: DiskWait) -> io::Result<()> {
+pub(super) fn write_via_unnamed_file(path: &Path, bytes: &[u8], wait: DiskWait) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
     use std::os::fd::AsRawFd;
 
@@ -330,9 +333,9 @@ pub(super) fn write_unnamed(path: &Path, bytes: &[u8], wait: DiskWait) -> io::Re
     Ok(linkat(CWD, &opened, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
-/// Fails: only Linux has unnamed files.
+/// Returns an error, because only Linux has unnamed files.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn write_unnamed(_: &Path, _: &[u8], _: DiskWait) -> io::Result<()> {
+pub(super) fn write_via_unnamed_file(_: &Path, _: &[u8], _: DiskWait) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

@@ -1,5 +1,5 @@
 //! Stores sessions: the append-only entries of each session, by default in a file, and the state
-//! that the entries add up to.
+//! that follows from the entries.
 //!
 //! Owns the format of entries, the stores that keep them (see [`Sessions`]), the lock, crash
 //! repair, the conversation, the blobs that messages refer to and the session state of plugins. It
@@ -52,28 +52,31 @@ mod undo;
 mod view;
 
 pub use blobs::{MAX_BLOB_BYTES, MAX_BLOBS_BYTES, SessionBlobs};
-pub use bundle::{Bundle, BundleForm, Imported, export_session, import_session, save};
-pub use children::{Child, SessionPlace};
-pub use doctor::{Examination, Fault, Growth, examine_session, repair_session};
+pub use bundle::{
+    ImportedSession, SessionExport, SessionExportFormat, export_session, import_session,
+    save_atomically,
+};
+pub use children::{Child, SessionLocation};
+pub use doctor::{CountAndSize, SessionExamination, SessionFault, examine_session, repair_session};
 pub(crate) use entry::DONE;
 pub use entry::{
     AllowedPart, Body, DueTurn, Entry, Holder, LastingSkill, PromptRow, RememberedSkill, Report,
     VERSION, schema,
 };
-pub(crate) use guarded::open_as as open_guarded;
+pub(crate) use guarded::open_with_options as open_guarded;
 pub use guarded::{MAX_LINE_BYTES, is_session_id};
 pub use head::{SessionHead, SessionState};
-pub use heads::Heads;
-pub(crate) use interrupted::{CutCall, REPEATED};
+pub use heads::SessionHeads;
+pub(crate) use interrupted::{InterruptedCall, REPEATED};
 pub use interrupted::{InterruptedTurn, TakenInput};
-pub(crate) use left_holders::remove_left_holders;
-pub(crate) use left_out::{LeftTurn, left_out};
+pub(crate) use left_holders::remove_unfinished_holders;
+pub(crate) use left_out::{CompactedTurn, compacted_turns};
 pub use live::Session;
 pub(crate) use log::private_options;
-pub use owning::{Stored, surplus};
-pub use parts::PartKind;
-pub use reading::{Numbered, Reading, SessionTail};
-pub use search::{Found, Hit, Wanted, search_sessions};
+pub use owning::{SessionUse, surplus_sessions};
+pub use parts::SessionFileKind;
+pub use reading::{NumberedLine, SessionEntries, SessionTail};
+pub use search::{Found, SearchMatch, SearchText, search_sessions};
 pub use state::{
     INLINE_BYTES, MAX_KEY_BYTES, MAX_PLUGIN_BYTES, MAX_VALUE_BYTES, MAX_WRITTEN_BYTES,
 };
@@ -83,7 +86,7 @@ pub use storage::{
     BlobKind, Blobs, Journal, ListedSession, OpenedJournal, Position, SessionAddress, SessionPage,
     Sessions, UnsyncedFrames,
 };
-pub use store::{Resolved, SessionRow, SessionStore};
+pub use store::{ResolvedSession, SessionRow, SessionStore};
 pub(crate) use undo::REASON as UNDONE;
 pub use undo::Undone;
 pub use view::{CallView, Decision, Item, ItemView, SessionView, TurnView};
@@ -248,9 +251,9 @@ pub enum Error {
         what: String,
     },
     /// A session cannot be exported or imported.
-    #[error("{what} cannot be moved: {why}")]
+    #[error("{what} cannot be exported or imported: {why}")]
     Bundle {
-        /// Session or file that cannot be moved.
+        /// Session that cannot be exported, or file that cannot be imported.
         what: String,
         /// Reason.
         why: String,

@@ -9,7 +9,7 @@ use super::storage::{BlobKind, Position, SessionAddress, Sessions};
 
 /// Order in which the parts of a session are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CopyOrder {
+pub(super) enum SessionCopyOrder {
     /// Lines first: only the copying program uses the store, which accepts values for an existing
     /// session only.
     LinesFirst,
@@ -17,14 +17,14 @@ pub(super) enum CopyOrder {
     LinesLast,
 }
 
-/// Copies a session with its values and subagents to another store.
+/// Copies a session with its values and subagents from one store to another.
 pub(super) fn copy_session(
     (from, from_at): (&dyn Sessions, &SessionAddress),
     (to, to_at): (&dyn Sessions, &SessionAddress),
-    order: CopyOrder,
+    order: SessionCopyOrder,
 ) -> Result<(), Error> {
     let lines = from.read(from_at, Position::START)?;
-    if order == CopyOrder::LinesFirst {
+    if order == SessionCopyOrder::LinesFirst {
         to.create_whole(to_at, &lines)?;
     }
     for kind in [BlobKind::Content, BlobKind::State] {
@@ -38,7 +38,7 @@ pub(super) fn copy_session(
             copy_session((from, &old), (to, &new), order)?;
         }
     }
-    if order == CopyOrder::LinesLast {
+    if order == SessionCopyOrder::LinesLast {
         to.create_whole(to_at, &lines)?;
     }
     Ok(())

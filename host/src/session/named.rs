@@ -1,7 +1,8 @@
 //! Collects the blobs that entries refer to.
 //!
-//! Owns which entry refers to which blob, for the examination and for the copying of a session.
-//! Start from [`NamedBlobs::follow_entry`].
+//! Owns the knowledge of which types of entries refer to blobs. Used to examine and to copy
+//! sessions.
+//! Start from [`ReferencedBlobs::add_entry_blobs`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,19 +11,20 @@ use crate::message::{Blob, Message};
 
 /// Names of the blobs that the entries of a session refer to.
 #[derive(Debug, Default)]
-pub(super) struct NamedBlobs {
+pub(super) struct ReferencedBlobs {
     /// Names of the blobs with images and other bytes of messages.
     pub(super) content: BTreeSet<String>,
-    /// Names of the blobs with texts of system prompts. If one is missing, nothing else is
-    /// affected.
+    /// Names of the blobs with texts of system prompts. A missing blob of this kind does not affect
+    /// the rest of the session.
     pub(super) prompts: BTreeSet<String>,
     /// Names of the blobs with large state values, by plugin and key.
     pub(super) state: BTreeMap<(String, String), String>,
 }
 
-impl NamedBlobs {
-    /// Adds the blobs of one entry. A later value of a plugin replaces the earlier one.
-    pub(super) fn follow_entry(&mut self, body: &Body) {
+impl ReferencedBlobs {
+    /// Adds the blobs to which one entry refers. If the entry changes a plugin's value, the blob of
+    /// the earlier value is removed from `state`.
+    pub(super) fn add_entry_blobs(&mut self, body: &Body) {
         match body {
             Body::TurnStart { attached, .. } => self.add_content(attached),
             Body::Message { message } => self.add_content(message.blobs()),

@@ -6,15 +6,15 @@
 
 use super::entry::{Body, Entry};
 use super::log::FILE;
-use super::store::{lines_name, parse_entries};
+use super::store::{lines_display_path, parse_entries};
 use super::{Error, Session, SessionStore, parts};
 
 /// Maximum length of a title, in characters.
 const MAX_TITLE_CHARS: usize = 200;
 
-/// Size and time of last use of a session, from which a caller decides which sessions to keep.
+/// Size and time of last use of a session, by which sessions to remove are selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct SessionUse {
     /// Id of the session.
     pub id: String,
     /// Time of the last write, in milliseconds since 1970.
@@ -51,7 +51,7 @@ impl SessionStore {
         // the end of the file.
         self.read(id)?;
         let mut opened = self.sessions().open(&at)?;
-        let name = lines_name(&**self.sessions(), &at);
+        let name = lines_display_path(&**self.sessions(), &at);
         let (entries, _) = parse_entries(&name, &opened.lines)?;
         let last = entries.last();
         let entry = Entry {
@@ -74,7 +74,7 @@ impl SessionStore {
     }
 
     /// Returns the size and time of last use of every session, the last used first.
-    pub fn stored(&self) -> Result<Vec<Stored>, Error> {
+    pub fn list_session_uses(&self) -> Result<Vec<SessionUse>, Error> {
         let mut all = Vec::new();
         for (id, folder) in self.folders()? {
             let meta = folder.join(FILE).symlink_metadata();
@@ -84,7 +84,7 @@ impl SessionStore {
             let since = updated
                 .duration_since(std::time::UNIX_EPOCH)
                 .unwrap_or_default();
-            all.push(Stored {
+            all.push(SessionUse {
                 id,
                 updated: i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
                 bytes: parts::size(&folder),
@@ -97,9 +97,13 @@ impl SessionStore {
 
 /// Returns the sessions to remove, the least recently used first: those last used before `before`
 /// (in milliseconds since 1970), and then the least recently used others until the rest has at most
-/// `max_bytes`. `all` is sorted as [`SessionStore::stored`] returns it.
+/// `max_bytes`. `all` is sorted as [`SessionStore::list_session_uses`] returns it.
 #[must_use]
-pub fn surplus(all: &[Stored], before: Option<i64>, max_bytes: Option<u64>) -> Vec<Stored> {
+pub fn surplus_sessions(
+    all: &[SessionUse],
+    before: Option<i64>,
+    max_bytes: Option<u64>,
+) -> Vec<SessionUse> {
     let mut total = 0_u64;
     let mut found = Vec::new();
     for own in all {
@@ -121,14 +125,14 @@ mod tests {
 
     #[test]
     fn the_oldest_sessions_are_surplus() {
-        let stored = |id: &str, updated, bytes| Stored {
+        let stored = |id: &str, updated, bytes| SessionUse {
             id: id.to_owned(),
             updated,
             bytes,
         };
         let all = [stored("c", 30, 5), stored("b", 20, 5), stored("a", 10, 1)];
         let ids = |before, most| {
-            let found = surplus(&all, before, most);
+            let found = surplus_sessions(&all, before, most);
             found.into_iter().map(|own| own.id).collect::<String>()
         };
         assert_eq!(ids(None, None), "");

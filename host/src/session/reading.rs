@@ -9,26 +9,26 @@ use std::sync::Arc;
 
 use super::children::AGENTS;
 use super::entry::{Body, Entry, VERSION};
-use super::guarded::{self, Line, Lines, MAX_LINE_BYTES};
+use super::guarded::{self, FileLine, LineReader, MAX_LINE_BYTES};
 use super::log::FILE;
 use super::storage::{Position, SessionAddress, Sessions};
-use super::store::lines_name;
+use super::store::lines_display_path;
 use super::{Error, SessionStore};
 
-/// An entry and the number of its line, from 1.
+/// An entry and the number of its line in the session file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Numbered {
-    /// Number of the line in the file.
+pub struct NumberedLine {
+    /// Number of the line in the file, from 1.
     pub line: u64,
     /// Entry on the line.
     pub entry: Entry,
 }
 
-/// Readable entries of a session.
+/// Entries that were read from a session, and notices about unreadable lines.
 #[derive(Clone, Debug, Default)]
-pub struct Reading {
+pub struct SessionEntries {
     /// Entries in order.
-    pub entries: Vec<Numbered>,
+    pub entries: Vec<NumberedLine>,
     /// Messages about the lines that cannot be read.
     pub notices: Vec<String>,
     /// Whether the last line has no line feed, because a write is unfinished or still running.
@@ -38,17 +38,18 @@ pub struct Reading {
 /// Reader of a session that another process may be appending to.
 #[derive(Debug)]
 pub struct SessionTail {
-    source: TailSource,
+    source: SessionTailSource,
     /// Path of the session's file, or a name for messages.
     path: PathBuf,
-    /// Offset in bytes up to which lines were read; `n_lines` is the number of these lines.
+    /// Offset in the file, in bytes, up to which lines were read. `n_lines` is the number of lines
+    /// before it.
     offset: u64,
     n_lines: u64,
 }
 
-/// Source of the lines.
+/// Source from which a [`SessionTail`] reads lines.
 #[derive(Debug)]
-enum TailSource {
+enum SessionTailSource {
     /// The file at `path`; each call reads only the new lines.
     File,
     /// A store that keeps no files. Each call reads the session from its beginning, because only
@@ -63,29 +64,29 @@ impl SessionTail {
     /// # Errors
     /// The file cannot be read, is of a newer version, or has become shorter than what was already
     /// read.
-    pub fn read_more(&mut self) -> Result<Reading, Error> {
-        self.read_from_here(false)
+    pub fn read_more(&mut self) -> Result<SessionEntries, Error> {
+        self.read_from_offset(false)
     }
 
-    fn read_from_here(&mut self, takes_torn: bool) -> Result<Reading, Error> {
-        let mut lines = Lines::new(self.open_here()?, MAX_LINE_BYTES);
+    fn read_from_offset(&mut self, takes_torn: bool) -> Result<SessionEntries, Error> {
+        let mut lines = LineReader::new(self.open_at_offset()?, MAX_LINE_BYTES);
         let path = &self.path;
         let failed = |source| Error::read_error(path, source);
-        let mut reading = Reading::default();
+        let mut reading = SessionEntries::default();
         loop {
             let line = lines.next().map_err(failed)?;
             let parsed = match line {
                 None => break,
-                Some(Line::Torn(_)) if !takes_torn => {
+                Some(FileLine::Torn(_)) if !takes_torn => {
                     reading.is_torn = true;
                     break;
                 }
-                Some(Line::Whole(text)) => Entry::parse_line(text),
-                Some(Line::Torn(text)) => {
+                Some(FileLine::Whole(text)) => Entry::parse_line(text),
+                Some(FileLine::Torn(text)) => {
                     reading.is_torn = true;
                     Entry::parse_line(text)
                 }
-                Some(Line::TooLong(n)) => Err(format!(
+                Some(FileLine::TooLong(n)) => Err(format!(
                     "it has {n} bytes, at most {MAX_LINE_BYTES} are supported"
                 )),
             };
@@ -98,7 +99,7 @@ impl SessionTail {
                         let path = path.clone();
                         return Err(Error::Newer { path, found });
                     }
-                    reading.entries.push(Numbered { line, entry });
+                    reading.entries.push(NumberedLine { line, entry });
                 }
                 Err(why) => reading.notices.push(format!(
                     "{}:{line}: this line cannot be read and is skipped: {why}",
@@ -112,14 +113,14 @@ impl SessionTail {
     }
 
     /// Opens the source at `offset`, after the lines that were already read.
-    fn open_here(&self) -> Result<Box<dyn Read>, Error> {
+    fn open_at_offset(&self) -> Result<Box<dyn Read>, Error> {
         let failed = |source| Error::read_error(&self.path, source);
         let was_cut = || {
             let why = "it was cut or replaced while it was being followed; start again";
             failed(io::Error::other(why))
         };
         match &self.source {
-            TailSource::File => {
+            SessionTailSource::File => {
                 let (mut file, meta) = guarded::open(&self.path).map_err(failed)?;
                 if meta.len() < self.offset {
                     return Err(was_cut());
@@ -127,7 +128,7 @@ impl SessionTail {
                 file.seek(SeekFrom::Start(self.offset)).map_err(failed)?;
                 Ok(Box::new(file))
             }
-            TailSource::Store(sessions, at) => {
+            SessionTailSource::Store(sessions, at) => {
                 let bytes = sessions.read(at, Position::START)?;
                 if (bytes.len() as u64) < self.offset {
                     return Err(was_cut());
@@ -143,8 +144,8 @@ impl SessionTail {
 impl SessionStore {
     /// Returns the entries of a session, or of a subagent as `ID/agents/AGENT`, with the numbers of
     /// their lines.
-    pub fn read_lines(&self, id: &str) -> Result<Reading, Error> {
-        self.tail(id)?.read_from_here(true)
+    pub fn read_lines(&self, id: &str) -> Result<SessionEntries, Error> {
+        self.tail(id)?.read_from_offset(true)
     }
 
     /// Returns a reader that begins at the first line of a session.
@@ -152,12 +153,12 @@ impl SessionStore {
         let (source, path) = match self.files() {
             Ok(files) => {
                 let folder = files.folder_of(&self.address(id)?)?;
-                (TailSource::File, folder.join(FILE))
+                (SessionTailSource::File, folder.join(FILE))
             }
             Err(_) => {
                 let at = self.address(id)?;
-                let name = lines_name(&**self.sessions(), &at);
-                (TailSource::Store(self.sessions().clone(), at), name)
+                let name = lines_display_path(&**self.sessions(), &at);
+                (SessionTailSource::Store(self.sessions().clone(), at), name)
             }
         };
         Ok(SessionTail {
@@ -170,7 +171,7 @@ impl SessionStore {
 
     /// Returns the ids of the subagents and holders that have a session below this one, as
     /// `ID/agents/AGENT`.
-    pub fn agents_of(&self, id: &str) -> Result<Vec<String>, Error> {
+    pub fn session_agent_ids(&self, id: &str) -> Result<Vec<String>, Error> {
         let agents = self.sessions().children(&self.address(id)?)?.into_iter();
         Ok(agents
             .map(|agent| format!("{id}/{AGENTS}/{agent}"))

@@ -19,8 +19,8 @@ use serde::Serialize;
 
 use super::children::{self, AGENTS};
 use super::entry::{Body, Entry};
-use super::guarded::{self, Line, Lines, MAX_LINE_BYTES};
-use super::head::kind;
+use super::guarded::{self, FileLine, LineReader, MAX_LINE_BYTES};
+use super::head::find_entry_type;
 use super::log::FILE;
 use super::{Error, SessionStore};
 
@@ -36,16 +36,16 @@ const AROUND: usize = 60;
 
 /// Text to search for.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct SearchText {
     /// Pattern for the decoded text of an entry.
     text: Regex,
     /// Pattern for the bytes of a line, where texts are escaped as in JSON.
     line: Regex,
 }
 
-/// A match of the text.
+/// Place in a session where the searched text was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Hit {
+pub struct SearchMatch {
     /// Id of the session; `ID/agents/AGENT` for a subagent or an archived turn.
     pub session: String,
     /// Number of the turn, 0 before the first.
@@ -64,16 +64,16 @@ pub struct Hit {
     pub after: String,
 }
 
-/// Result of a search.
+/// Match or notice that a search reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// A match.
-    Hit(Hit),
+    Hit(SearchMatch),
     /// Message about a file or a line that cannot be read.
     Notice(String),
 }
 
-impl Wanted {
+impl SearchText {
     /// Creates a case-insensitive search for a text; `None` if the text is blank or very long.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
@@ -96,19 +96,19 @@ impl Wanted {
 
     /// Whether a line may contain the text. This holds for any line with a `\u` escape, because
     /// another program may escape characters that this program writes as they are.
-    fn may_be_in(&self, line: &[u8]) -> bool {
+    fn may_match_line(&self, line: &[u8]) -> bool {
         self.line.is_match(line) || memchr::memmem::find(line, b"\\u").is_some()
     }
 }
 
-/// Callback that receives the results, and may end the search.
+/// Callback that receives each match and notice, and may end the search.
 type Tell<'a> = &'a mut dyn FnMut(Found) -> ControlFlow<()>;
 
 /// Searches all sessions, the most recently written first. Calls `tell` with each match as soon as
 /// it is found; `tell` may end the search.
 pub fn search_sessions(
     store: &SessionStore,
-    wanted: &Wanted,
+    wanted: &SearchText,
     tell: &mut dyn FnMut(Found) -> ControlFlow<()>,
 ) -> Result<(), Error> {
     let mut folders: Vec<_> = store.folders()?;
@@ -118,7 +118,7 @@ pub fn search_sessions(
     };
     folders.sort_by_cached_key(|(_, folder)| std::cmp::Reverse(written(folder)));
     for batch in folders.chunks(BATCH) {
-        let likely = likely::likely_sessions(batch, wanted);
+        let likely = likely::find_likely_sessions(batch, wanted);
         let likely = batch.iter().zip(likely).filter(|(_, likely)| *likely);
         for ((id, folder), _) in likely {
             if search_folder(id, folder, wanted, tell, 0).is_break() {
@@ -133,7 +133,7 @@ pub fn search_sessions(
 fn search_folder(
     id: &str,
     folder: &Path,
-    wanted: &Wanted,
+    wanted: &SearchText,
     tell: Tell<'_>,
     depth: usize,
 ) -> ControlFlow<()> {
@@ -141,13 +141,13 @@ fn search_folder(
     match guarded::open(&path) {
         Ok((file, _)) => search_file(id, &path, file, wanted, tell)?,
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => tell(unreadable(&path, &error))?,
+        Err(error) => tell(unreadable_notice(&path, &error))?,
     }
     values::search_values(id, folder, wanted, tell)?;
     if depth == MAX_DEPTH {
         return ControlFlow::Continue(());
     }
-    for agent in children::stored_agents(folder) {
+    for agent in children::stored_agent_ids(folder) {
         let below = folder.join(AGENTS).join(&agent);
         search_folder(
             &format!("{id}/{AGENTS}/{agent}"),
@@ -160,7 +160,7 @@ fn search_folder(
     ControlFlow::Continue(())
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Found {
+fn unreadable_notice(path: &Path, error: &std::io::Error) -> Found {
     Found::Notice(format!("{} cannot be searched: {error}", path.display()))
 }
 
@@ -168,28 +168,28 @@ fn search_file(
     id: &str,
     path: &Path,
     file: File,
-    wanted: &Wanted,
+    wanted: &SearchText,
     tell: Tell<'_>,
 ) -> ControlFlow<()> {
-    let mut lines = Lines::new(file, MAX_LINE_BYTES);
+    let mut lines = LineReader::new(file, MAX_LINE_BYTES);
     let mut turn = 0;
     let mut input = String::new();
     let mut n_damaged = 0_u64;
     loop {
         let (read, is_start) = match lines.next() {
             Ok(None) => break,
-            Ok(Some(Line::Whole(line) | Line::Torn(line))) => {
-                let is_start = kind(line) == b"turn-start";
-                if !is_start && !wanted.may_be_in(line) {
+            Ok(Some(FileLine::Whole(line) | FileLine::Torn(line))) => {
+                let is_start = find_entry_type(line) == b"turn-start";
+                if !is_start && !wanted.may_match_line(line) {
                     continue;
                 }
                 (Entry::parse_line(line), is_start)
             }
-            Ok(Some(Line::TooLong(n))) => {
+            Ok(Some(FileLine::TooLong(n))) => {
                 let why = format!("it has {n} bytes, at most {MAX_LINE_BYTES} are supported");
                 (Err(why), false)
             }
-            Err(error) => return tell(unreadable(path, &error)),
+            Err(error) => return tell(unreadable_notice(path, &error)),
         };
         let entry = match read {
             Ok(entry) => entry,
@@ -213,14 +213,14 @@ fn search_file(
             turn = *number;
             input.clone_from(text);
         }
-        for (role, text) in texts::of(&entry.body) {
+        for (role, text) in texts::searched_texts(&entry.body) {
             // Skip the user's message, which repeats the input of the turn.
             if role == "user" && !is_start && *text == *input {
                 continue;
             }
             if let Some(at) = wanted.text.find(text.as_bytes()) {
-                let [before, found, after] = snippet(&text, at.range());
-                tell(Found::Hit(Hit {
+                let [before, found, after] = match_snippet(&text, at.range());
+                tell(Found::Hit(SearchMatch {
                     session: id.to_owned(),
                     turn,
                     line: lines.number,
@@ -245,7 +245,7 @@ fn search_file(
 
 /// Returns the text before a match, the match, and the text after it. The texts around the match
 /// are limited to its line and to [`AROUND`] bytes each.
-fn snippet(text: &str, at: std::ops::Range<usize>) -> [String; 3] {
+fn match_snippet(text: &str, at: std::ops::Range<usize>) -> [String; 3] {
     let before = text.get(..at.start).unwrap_or_default();
     let start = before.rfind('\n').map_or(0, |at| at + 1);
     let start = text.ceil_char_boundary(start.max(at.start.saturating_sub(AROUND)));
@@ -265,18 +265,18 @@ mod tests {
         let long = "ä".repeat(100);
         let text = format!("first\n{long}needle{long}\nlast");
         let at = text.find("needle").unwrap();
-        let [before, found, after] = snippet(&text, at..at + 6);
+        let [before, found, after] = match_snippet(&text, at..at + 6);
         assert_eq!((before.len(), &*found, after.len()), (60, "needle", 60));
-        assert_eq!(snippet("needle", 0..6), ["", "needle", ""]);
-        assert_eq!(snippet("a\nneedle\nb", 2..8), ["", "needle", ""]);
+        assert_eq!(match_snippet("needle", 0..6), ["", "needle", ""]);
+        assert_eq!(match_snippet("a\nneedle\nb", 2..8), ["", "needle", ""]);
     }
 
     #[test]
     fn lines_hold_texts_in_json_and_in_other_escapes() {
-        let wanted = Wanted::new("say \"Ä\"").unwrap();
-        assert!(wanted.may_be_in("say \\\"ä\\\"".as_bytes()));
-        assert!(wanted.may_be_in(br#"say \"\u00c4\""#));
-        assert!(!wanted.may_be_in(b"say nothing"));
-        assert!(Wanted::new(" ").is_none());
+        let wanted = SearchText::new("say \"Ä\"").unwrap();
+        assert!(wanted.may_match_line("say \\\"ä\\\"".as_bytes()));
+        assert!(wanted.may_match_line(br#"say \"\u00c4\""#));
+        assert!(!wanted.may_match_line(b"say nothing"));
+        assert!(SearchText::new(" ").is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Keeps the session state of plugins: keys and values that last as long as the session.
 //!
 //! Owns the limits and the blobs for large values. A change takes two steps:
-//! [`PluginStates::prepare_change`] checks it and returns the entry to write, and
+//! [`PluginStates::prepare_value_change`] checks it and returns the entry to write, and
 //! [`PluginStates::apply_body`] applies it to the in-memory state once the entry is in the file.
 //! The module never writes to the session file itself.
 //!
@@ -65,8 +65,8 @@ impl PluginStates {
         }
     }
 
-    /// Applies a change that is in the file. Returns the name of a blob that is no longer
-    /// referenced, if the change released one.
+    /// Applies a change whose entry is in the file. If the change replaced or removed a large
+    /// value, returns the name of the blob that is no longer referenced.
     pub(super) fn apply_body(&mut self, body: &Body) -> Option<String> {
         let Body::State {
             plugin,
@@ -101,9 +101,9 @@ impl PluginStates {
         (!all.any(is_used)).then_some(name)
     }
 
-    /// Returns the length of a large value in bytes. Entries of older versions do not contain it;
-    /// then it is read from the blob. The length is limited to [`MAX_VALUE_BYTES`], because the
-    /// file may have been tampered with and lengths are added up.
+    /// Returns the length of a large value in bytes. Entries of older versions do not contain the
+    /// length; then it is read from the blob. The length is limited to [`MAX_VALUE_BYTES`], because
+    /// the file may have been tampered with and lengths are added up.
     fn blob_length(&self, name: &str, len: Option<u64>) -> usize {
         let len = len.or_else(|| self.blobs.length(name)).unwrap_or_default();
         usize::try_from(len).map_or(MAX_VALUE_BYTES, |len| len.min(MAX_VALUE_BYTES))
@@ -133,7 +133,7 @@ impl PluginStates {
 
     /// Checks a change against the limits and returns the entry for it; `None` if it changes
     /// nothing. When this returns, a large value is on the disk as a blob.
-    pub(super) fn prepare_change(
+    pub(super) fn prepare_value_change(
         &mut self,
         plugin: &str,
         key: &str,
@@ -182,7 +182,8 @@ impl PluginStates {
         Ok(Some(entry(None, Some(name), false)))
     }
 
-    /// Adds to the number of bytes that a plugin has written to the session, and checks the limit.
+    /// Adds `bytes` to the number of bytes that a plugin has written to the session. Fails if the
+    /// limit is exceeded.
     pub(super) fn count_bytes(&mut self, plugin: &str, bytes: usize) -> Result<(), Error> {
         let written = self.written.entry(plugin.to_owned()).or_default();
         *written = written.saturating_add(bytes);

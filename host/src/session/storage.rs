@@ -1,7 +1,8 @@
 //! Defines the traits that a store of sessions implements.
 //!
-//! The traits express what an agent's sessions need, and nothing of how a store works: no file
-//! names, no byte offsets, no locks. A store keeps frames (one or more complete lines of a session)
+//! The traits express the needs of an agent's sessions and do not depend on how a store works: no
+//! file names, no byte offsets, no locks. A store keeps frames (one or more complete lines of a
+//! session)
 //! in order, allows at most one writer for each session, and keeps large values by the hash of
 //! their content. The files of [`SessionFiles`](super::SessionFiles) are the default, and
 //! [`MemorySessions`](super::MemorySessions) keeps sessions for the lifetime of a process. The
@@ -35,8 +36,8 @@ impl SessionAddress {
             Some((root, below)) => (root, Some(below)),
             None => (text, None),
         };
-        let is_valid =
-            is_session_id(root) && below.is_none_or(|below| children::child_path(below).is_some());
+        let is_valid = is_session_id(root)
+            && below.is_none_or(|below| children::parse_child_path(below).is_some());
         is_valid.then(|| Self(text.into()))
     }
 
@@ -72,7 +73,7 @@ impl SessionAddress {
 
     /// Returns the error for the creation of a session at this address if one exists there.
     #[must_use]
-    pub fn exists_error(&self) -> Error {
+    pub fn already_exists_error(&self) -> Error {
         Error::Exists {
             id: self.as_str().to_owned(),
         }
@@ -98,7 +99,7 @@ impl Debug for SessionAddress {
     }
 }
 
-/// Position in a session: between two frames, or at its beginning or end.
+/// Position in the frames of a session: between two frames, or at the beginning or the end.
 ///
 /// Positions of one session are ordered like its frames. Only the store that created a position
 /// knows the meaning of its number.
@@ -235,7 +236,7 @@ pub trait Blobs: Debug + Send + Sync {
     fn damaged(&self, name: &str) -> Error;
 }
 
-/// A session that was opened to be continued.
+/// Journal and lines of a session that was opened to be continued.
 pub struct OpenedJournal {
     /// The journal, positioned after its last complete frame.
     pub journal: Box<dyn Journal>,
@@ -302,7 +303,7 @@ pub trait Sessions: Debug + Send + Sync {
     /// [`Error::Unknown`] if there is none, or the store cannot be read.
     fn read(&self, at: &SessionAddress, from: Position) -> Result<Vec<u8>, Error>;
 
-    /// Whether there is a session of this address.
+    /// Whether a session with this address exists.
     fn contains(&self, at: &SessionAddress) -> bool;
 
     /// Returns the values of a session that are of this kind.
@@ -336,7 +337,8 @@ pub trait Sessions: Debug + Send + Sync {
 
     /// Creates the session `to` with these lines, with copies of the values of the session `from`,
     /// and with copies of the sessions of those subagents that `agents` names, including their
-    /// values and their own subagents. Readers find the complete copy or none. The session `from` may be open.
+    /// values and their own subagents. Readers find the complete copy or none. The session `from`
+    /// may be open.
     ///
     /// # Errors
     /// Like [`create`](Self::create) and [`read`](Self::read).

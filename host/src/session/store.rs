@@ -15,7 +15,9 @@ use std::sync::{Arc, Mutex};
 use std::time::UNIX_EPOCH;
 
 use super::entry::{Body, Entry, VERSION};
-use super::guarded::{self, Line, Lines, MAX_LINE_BYTES, is_new_session_id, is_session_id};
+use super::guarded::{
+    self, FileLine, LineReader, MAX_LINE_BYTES, is_new_session_id, is_session_id,
+};
 use super::head::SessionHead;
 use super::live::Session;
 use super::log::FILE;
@@ -29,21 +31,20 @@ const ROW_LINES: usize = 64;
 /// Number of sessions that are requested from a store per page.
 const PAGE: usize = 500;
 
-/// Handle of all sessions of a user: in the files of a folder, or in another store. Holds no file
-/// open.
+/// All sessions of a user, in the files of a folder or in another store. Holds no file open.
 #[derive(Clone, Debug)]
 pub struct SessionStore {
     sessions: Arc<dyn Sessions>,
-    /// The same store as files; `None` if it keeps none.
+    /// The store `sessions` again, if it keeps sessions in files; `None` otherwise.
     files: Option<SessionFiles>,
-    /// Heads of a store that keeps no files, as of the last [`SessionStore::heads`].
+    /// Heads that the last call of [`SessionStore::heads`] returned for a store without files.
     kept_heads: KeptHeads,
 }
 
 /// Heads by session id.
 type KeptHeads = Arc<Mutex<BTreeMap<String, SessionHead>>>;
 
-/// A session in the list.
+/// Summary of one session in [`SessionStore::list`].
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SessionRow {
     /// Id of the session.
@@ -66,9 +67,9 @@ pub struct SessionRow {
     pub bytes: u64,
 }
 
-/// A resolved session, with its workspace and the provider and model of its last use.
+/// Workspace of a session, and the provider and model of its last use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resolved {
+pub struct ResolvedSession {
     /// Id of the session.
     pub id: String,
     /// Folder the agent worked in.
@@ -86,8 +87,8 @@ impl SessionStore {
         Self::of_files(SessionFiles::new(root))
     }
 
-    /// Returns a handle of another store. Operations that work on files only, such as search and
-    /// repair, fail with [`Error::NotFiles`].
+    /// Creates the value for a store that does not keep sessions in files. Operations that need
+    /// files, such as search and repair, fail with [`Error::NotFiles`].
     #[must_use]
     pub fn over(sessions: Arc<dyn Sessions>) -> Self {
         Self {
@@ -122,7 +123,7 @@ impl SessionStore {
         &self.sessions
     }
 
-    pub(super) fn kept_heads(&self) -> &Mutex<BTreeMap<String, SessionHead>> {
+    pub(super) fn cached_session_heads(&self) -> &Mutex<BTreeMap<String, SessionHead>> {
         &self.kept_heads
     }
 
@@ -169,14 +170,14 @@ impl SessionStore {
         }
     }
 
-    /// Returns the row of the session with this full id. A store of files reads no other session
-    /// for it.
+    /// Returns the summary of the session with this full id. If the store keeps files, no other
+    /// session is read.
     pub(crate) fn find_row(&self, id: &str) -> Option<SessionRow> {
         if !is_session_id(id) {
             return None;
         }
         match &self.files {
-            Some(files) => file_row(id.to_owned(), &files.root().join(id).join(FILE)),
+            Some(files) => session_row_of_file(id.to_owned(), &files.root().join(id).join(FILE)),
             None => self.list().ok()?.into_iter().find(|row| row.id == id),
         }
     }
@@ -193,19 +194,20 @@ impl SessionStore {
         let mut rows = match &self.files {
             Some(files) => {
                 let folders = files.folders()?.into_iter();
-                let rows = folders.filter_map(|(id, folder)| file_row(id, &folder.join(FILE)));
+                let rows =
+                    folders.filter_map(|(id, folder)| session_row_of_file(id, &folder.join(FILE)));
                 rows.collect()
             }
-            None => self.listed_rows()?,
+            None => self.rows_without_files()?,
         };
         rows.sort_by(|a, b| (b.updated, &b.id).cmp(&(a.updated, &a.id)));
         Ok(rows)
     }
 
-    /// Returns the rows of a store that keeps no files.
-    fn listed_rows(&self) -> Result<Vec<SessionRow>, Error> {
+    /// Returns the summaries of all sessions of a store that keeps no files.
+    fn rows_without_files(&self) -> Result<Vec<SessionRow>, Error> {
         let mut rows = Vec::new();
-        for listed in self.listed()? {
+        for listed in self.list_valid_sessions()? {
             let lines = self
                 .sessions
                 .read(&self.address(&listed.id)?, Position::START)?;
@@ -215,7 +217,7 @@ impl SessionStore {
     }
 
     /// Lists the sessions that have a valid id, page by page.
-    pub(super) fn listed(&self) -> Result<Vec<ListedSession>, Error> {
+    pub(super) fn list_valid_sessions(&self) -> Result<Vec<ListedSession>, Error> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
             let page = self.sessions.list(after.as_deref(), PAGE)?;
@@ -245,7 +247,7 @@ impl SessionStore {
     pub fn resolve(&self, wanted: &str) -> Result<String, Error> {
         // Skip the list for a full id, because the list reads the beginning of every session.
         let full = SessionAddress::parse(wanted).filter(|_| is_new_session_id(wanted));
-        if full.is_some_and(|at| self.sessions.contains(&at) && self.is_regular(&at)) {
+        if full.is_some_and(|at| self.sessions.contains(&at) && self.is_regular_session_file(&at)) {
             return Ok(wanted.to_owned());
         }
         let mut rows = self.list()?;
@@ -270,7 +272,7 @@ impl SessionStore {
     }
 
     /// Whether a session is a regular file, or has no file yet.
-    fn is_regular(&self, at: &SessionAddress) -> bool {
+    fn is_regular_session_file(&self, at: &SessionAddress) -> bool {
         let Some(folder) = self.sessions.folder(at) else {
             return true;
         };
@@ -314,14 +316,14 @@ impl SessionStore {
 
     /// Returns the workspace of a session, and the provider and model of its last use. Reads the
     /// whole file but parses only the relevant lines.
-    pub fn about(&self, id: &str) -> Result<Resolved, Error> {
-        let mut about = Resolved {
+    pub fn workspace_and_model(&self, id: &str) -> Result<ResolvedSession, Error> {
+        let mut about = ResolvedSession {
             id: id.to_owned(),
             workspace: PathBuf::new(),
             provider: String::new(),
             model: String::new(),
         };
-        for entry in self.entries_with(id, &[b"\"session\"", b"\"resumed\""])? {
+        for entry in self.entries_containing(id, &[b"\"session\"", b"\"resumed\""])? {
             match entry.body {
                 Body::Session {
                     workspace,
@@ -345,7 +347,7 @@ impl SessionStore {
 
     /// Returns the entries of a session whose lines contain one of `texts`. Searching the bytes
     /// first avoids parsing most lines.
-    fn entries_with(&self, id: &str, texts: &[&[u8]]) -> Result<Vec<Entry>, Error> {
+    fn entries_containing(&self, id: &str, texts: &[&[u8]]) -> Result<Vec<Entry>, Error> {
         let bytes = self.sessions.read(&self.address(id)?, Position::START)?;
         let holds = |line: &[u8], text: &[u8]| line.windows(text.len()).any(|part| part == text);
         let lines = bytes.split(|byte| *byte == b'\n');
@@ -371,18 +373,18 @@ impl SessionStore {
 
     /// Returns the text with this blob id that a session, or the session of a subagent, refers to.
     pub fn read_text(&self, session: &str, id: &str) -> Result<String, Error> {
-        let blobs = self.content_of(session)?;
+        let blobs = self.message_blobs(session)?;
         String::from_utf8(blobs.get(id)?).map_err(|_| blobs.damaged(id))
     }
 
     /// Returns the bytes with this blob id that a message of a session or of a subagent refers to.
     /// Fails if they are missing or corrupt.
     pub fn read_bytes(&self, session: &str, id: &str) -> Result<Vec<u8>, Error> {
-        self.content_of(session)?.get(id)
+        self.message_blobs(session)?.get(id)
     }
 
     /// Returns the blobs of messages. Blobs of subagents are stored with the root session.
-    fn content_of(&self, session: &str) -> Result<Arc<dyn Blobs>, Error> {
+    fn message_blobs(&self, session: &str) -> Result<Arc<dyn Blobs>, Error> {
         let root = self.address(self.address(session)?.root())?;
         Ok(self.sessions.blobs(&root, BlobKind::Content))
     }
@@ -394,7 +396,7 @@ impl SessionStore {
     }
 }
 
-/// Checks an id for a new session, and returns the session's address.
+/// Checks the id of a new session, and returns the address of the session.
 pub(super) fn new_address(id: &str) -> Result<SessionAddress, Error> {
     let address = SessionAddress::parse(id).filter(|_| is_new_session_id(id));
     address.ok_or_else(|| Error::InvalidId { id: id.to_owned() })
@@ -402,7 +404,7 @@ pub(super) fn new_address(id: &str) -> Result<SessionAddress, Error> {
 
 /// Returns a path that stands for the lines of a session in messages: its file, or store name and
 /// address if the store has no files.
-pub(super) fn lines_name(store: &dyn Sessions, at: &SessionAddress) -> PathBuf {
+pub(super) fn lines_display_path(store: &dyn Sessions, at: &SessionAddress) -> PathBuf {
     let file = store.folder(at).map(|folder| folder.join(FILE));
     file.unwrap_or_else(|| Path::new(&store.name()).join(at.as_str()))
 }
@@ -413,7 +415,7 @@ pub(super) fn read_entries(
     at: &SessionAddress,
     from: Position,
 ) -> Result<(Vec<Entry>, Vec<String>), Error> {
-    parse_entries(&lines_name(store, at), &store.read(at, from)?)
+    parse_entries(&lines_display_path(store, at), &store.read(at, from)?)
 }
 
 /// Parses the lines of a file. A line that cannot be parsed is skipped with a notice and stays in
@@ -445,7 +447,7 @@ pub(super) fn parse_entries(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, Ve
 }
 
 /// Returns the row of a session whose lines are in a file.
-fn file_row(id: String, path: &Path) -> Option<SessionRow> {
+fn session_row_of_file(id: String, path: &Path) -> Option<SessionRow> {
     let (file, meta) = guarded::open(path).ok()?;
     let updated = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     let listed = ListedSession {
@@ -467,11 +469,11 @@ fn session_row(listed: ListedSession, lines: impl Read) -> SessionRow {
         aside: None,
         bytes: listed.bytes,
     };
-    let mut lines = Lines::new(lines, MAX_LINE_BYTES);
+    let mut lines = LineReader::new(lines, MAX_LINE_BYTES);
     for _ in 0..ROW_LINES {
         let entry = match lines.next() {
-            Ok(Some(Line::Whole(line) | Line::Torn(line))) => Entry::parse_line(line),
-            Ok(Some(Line::TooLong(_))) => continue,
+            Ok(Some(FileLine::Whole(line) | FileLine::Torn(line))) => Entry::parse_line(line),
+            Ok(Some(FileLine::TooLong(_))) => continue,
             Ok(None) | Err(_) => break,
         };
         let Ok(entry) = entry else {

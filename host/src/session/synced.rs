@@ -1,4 +1,4 @@
-//! Tracks how much of a file is on the disk.
+//! Tracks up to which byte a session file is on the disk, so that it survives a power failure.
 //!
 //! Syncing happens without the lock on the session, possibly on another thread, so that others can
 //! append meanwhile.
@@ -11,7 +11,7 @@ use super::log::LogDisk;
 use super::storage::UnsyncedFrames;
 use crate::lock::lock;
 
-/// Sync state of one file.
+/// Length up to which one file has been synced to the disk, and the error of a failed sync.
 pub(super) struct SyncedFile {
     /// Length, in bytes, up to which the file is on the disk.
     len: AtomicU64,
@@ -41,7 +41,7 @@ impl SyncedFile {
     }
 
     /// Records that complete lines up to `len` have been written to the file.
-    pub(super) fn note_written(&self, len: u64) {
+    pub(super) fn record_written_length(&self, len: u64) {
         self.written.store(len, Ordering::Release);
     }
 

@@ -49,10 +49,10 @@ pub(super) struct SessionTranscript {
 }
 
 impl SessionTranscript {
-    /// Applies one entry.
+    /// Updates the conversation and the other state with the next entry.
     pub(super) fn apply_body(&mut self, body: &Body) {
-        children::take_in(&mut self.children, body);
-        InterruptedTurn::follow_entry(&mut self.interrupted, body);
+        children::apply_entry_to_children(&mut self.children, body);
+        InterruptedTurn::apply_entry(&mut self.interrupted, body);
         self.cost_usd += match body {
             Body::TurnEnd { summary, .. } => summary.cost_usd,
             Body::Command { cost_usd, .. } | Body::LoopRun { cost_usd, .. } => *cost_usd,
@@ -134,8 +134,8 @@ impl SessionTranscript {
                 hash: hash.clone(),
                 is_confirmed: *is_confirmed,
             }),
-            // Only `/done` ends a lasting skill. A skill of the same name that was active for one
-            // turn ends with another reason.
+            // Only `/done` ends a skill that stays active from turn to turn. A skill of the same
+            // name that was active for one turn ends with another reason.
             Body::SkillEnded { skill, reason } if reason == DONE => {
                 self.skills.retain(|own| own.skill != *skill);
             }
@@ -245,7 +245,8 @@ mod tests {
     fn a_call_that_lost_its_result_gets_one_and_a_result_without_its_call_is_left_out() {
         for (before, after, n_notices) in [
             ("u a12 1 2 a", "u a12 1 2 a", 0),
-            // Call ids may repeat in a later step, and calls at the end stay open.
+            // A later step may use the same call ids again. Calls at the end of the conversation
+            // stay open.
             ("a1 1 a1 1", "a1 1 a1 1", 0),
             ("a12 1", "a12 1", 0),
             ("a12 2 u", "a12 2 1! u", 1),

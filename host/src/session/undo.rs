@@ -24,7 +24,7 @@ pub struct Undone {
     pub n_messages: usize,
 }
 
-/// The turn to undo.
+/// Last turn of the conversation, which an undo removes, with the ids of its messages.
 pub(super) struct LastTurn {
     pub(super) turn: u32,
     pub(super) messages: Vec<String>,

@@ -88,7 +88,7 @@ pub struct ItemView {
     pub item: Item,
 }
 
-/// Kinds of events.
+/// Content of an event, by kind.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Item {
@@ -241,11 +241,11 @@ pub struct Decision {
 impl SessionView {
     /// Creates the view of a session from its entries.
     #[must_use]
-    pub fn new(id: &str, reading: &super::Reading) -> Self {
-        let mut view = build::Build::new(id);
+    pub fn new(id: &str, reading: &super::SessionEntries) -> Self {
+        let mut view = build::ViewBuilder::new(id);
         for numbered in &reading.entries {
             let Entry { id, time, body, .. } = &numbered.entry;
-            view.take(numbered.line, id, *time, body);
+            view.apply_line(numbered.line, id, *time, body);
         }
         let mut view = view.view;
         view.notices.clone_from(&reading.notices);

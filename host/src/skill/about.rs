@@ -13,15 +13,16 @@ use super::catalogue::describe_skill;
 use super::model::Skill;
 use super::snapshot::Skills;
 
-/// A skill with its compiled `paths` patterns.
+/// A skill, and the compiled patterns of the files to which it applies (`paths`).
 #[derive(Clone, Debug)]
-pub(super) struct SkillTopics {
+pub(super) struct SkillPathPatterns {
     skill: Arc<Skill>,
     files: GlobSet,
 }
 
-impl SkillTopics {
-    /// Compiles the patterns of a skill; `None` if it has none or they cannot be compiled.
+impl SkillPathPatterns {
+    /// Compiles the `paths` patterns of a skill; `None` if the skill has no patterns or the
+    /// compilation fails.
     pub(super) fn new(skill: &Arc<Skill>) -> Option<Self> {
         if skill.paths.is_empty() {
             return None;
@@ -42,8 +43,8 @@ impl SkillTopics {
     }
 }
 
-/// Returns the globs for a pattern: one for the files that it names, and one for everything in the
-/// directories that it names.
+/// Returns the globs for a pattern in `paths`: one that matches the files that the pattern names,
+/// and one that matches all files in a directory that the pattern names.
 fn pattern_globs(pattern: &str) -> Vec<Glob> {
     let plain = pattern.trim().trim_start_matches("./");
     let named = plain.trim_end_matches('/');
@@ -61,8 +62,8 @@ fn pattern_globs(pattern: &str) -> Vec<Glob> {
 impl Skills {
     /// Returns the skills whose `paths` match a file and that the model may start. `path` is
     /// relative to the workspace.
-    pub fn about<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Arc<Skill>> {
-        let matching = self.all_about().iter();
+    pub fn skills_for_path<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Arc<Skill>> {
+        let matching = self.skills_with_paths().iter();
         let matching = matching.filter(move |about| about.files.is_match(path));
         matching.map(|about| &about.skill)
     }
@@ -70,7 +71,7 @@ impl Skills {
     /// Returns the description of a skill for the model, in the format of the catalogue: `NAME:
     /// DESCRIPTION`.
     #[must_use]
-    pub fn entry(skill: &Skill) -> String {
+    pub fn catalogue_line(skill: &Skill) -> String {
         format!("{}: {}", skill.id, describe_skill(skill).text)
     }
 }

@@ -1,5 +1,5 @@
-//! Finds the files of a skill's bundle, which are held in memory or are on disk where the bundle
-//! was found.
+//! Finds the files of a skill's bundle, which are in memory, or on disk in the directory where the
+//! bundle was found.
 
 use std::path::{Path, PathBuf};
 
@@ -9,14 +9,14 @@ impl Skill {
     /// Returns the path of a file in the bundle; `None` if the name leads out of the bundle or the
     /// skill is a flat file. The caller must handle symlinks when it opens the file.
     #[must_use]
-    pub fn within(&self, name: &Path) -> Option<PathBuf> {
+    pub fn path_in_bundle(&self, name: &Path) -> Option<PathBuf> {
         use std::path::Component::{CurDir, Normal};
         let is_inner = name.components().all(|c| matches!(c, Normal(_) | CurDir));
         (is_inner && !self.is_flat).then(|| self.dir.join(name))
     }
 
-    /// Whether the bundle's directory is still where it was found, and was not replaced by another
-    /// directory or a symlink. Always `true` for a bundle in memory.
+    /// Whether the path of the bundle still leads to the directory that was found there, and not to
+    /// another directory or through a new symlink. Always `true` for a bundle in memory.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         let real = self.real_dir.canonicalize();
@@ -26,7 +26,7 @@ impl Skill {
     /// Whether the bundle contains a file or directory of this name.
     #[must_use]
     pub fn has(&self, name: &Path) -> bool {
-        let Some(path) = self.within(name) else {
+        let Some(path) = self.path_in_bundle(name) else {
             return false;
         };
         match &self.held {
@@ -42,7 +42,7 @@ impl Skill {
     /// Returns the sorted names of the files in a directory of the bundle.
     #[must_use]
     pub fn file_names_in(&self, folder: &str) -> Vec<String> {
-        let Some(path) = self.within(Path::new(folder)) else {
+        let Some(path) = self.path_in_bundle(Path::new(folder)) else {
             return Vec::new();
         };
         if let Some(held) = &self.held {

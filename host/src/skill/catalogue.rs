@@ -1,8 +1,8 @@
 //! Renders the catalogue: the list of skills that the model sees before it reads any of them.
 //!
 //! The output is deterministic for the same skills and budget. A name is never omitted. If the
-//! descriptions do not fit, the longest are cut first, and the number of cut ones is reported to
-//! the model and to the caller.
+//! descriptions do not fit, the longest are truncated first, and the number of truncated
+//! descriptions is reported to the model and to the caller.
 
 use super::model::Skill;
 use super::snapshot::Skills;
@@ -18,36 +18,36 @@ const MIN_BUDGET_CHARS: usize = 2_000;
 /// Length, in characters, below which a description is useless, so that only the name is listed.
 const MIN_DESCRIPTION_CHARS: usize = 20;
 
-/// Maximum length, in characters, of a description if there is no room for a useful description of
-/// every skill. Some skills then get a description up to this length and the others none, instead
-/// of a few characters each.
+/// Maximum length, in characters, of a description if the budget does not suffice for a useful
+/// description of every skill. Some skills then get a description of up to this length, and the
+/// other skills none.
 const SCARCE_DESCRIPTION_CHARS: usize = 60;
 
 /// Returns the budget of the catalogue in characters: 1 % of a context window of this many tokens,
 /// at four characters per token.
 #[must_use]
-pub fn budget_chars(context_tokens: u64) -> usize {
+pub fn catalogue_budget_chars(context_tokens: u64) -> usize {
     let chars = context_tokens.saturating_mul(4) / 100;
     usize::try_from(chars)
         .unwrap_or(usize::MAX)
         .max(MIN_BUDGET_CHARS)
 }
 
-/// Rendered catalogue.
+/// Rendered list of skills for the model, with statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Catalogue {
-    /// Text; empty without skills that the model may start.
+pub struct SkillCatalogue {
+    /// Text for the model; empty if there is no skill that the model may start.
     pub text: String,
     /// Number of skills in the catalogue.
     pub n_skills: usize,
-    /// Number of descriptions that were cut or omitted.
+    /// Number of descriptions that were truncated or omitted.
     pub n_cut: usize,
-    /// Whether the names alone exceed the budget; they are listed anyway.
+    /// Whether the names of the skills alone exceed the budget; all names are listed anyway.
     pub is_over: bool,
 }
 
 /// Description of a skill, truncated to [`MAX_ENTRY_CHARS`].
-pub(super) struct CatalogueDescription {
+pub(super) struct SkillLineDescription {
     pub(super) text: String,
     pub(super) is_cut: bool,
 }
@@ -55,15 +55,15 @@ pub(super) struct CatalogueDescription {
 /// Returns the description of a skill for the catalogue: on one line, without deceptive characters,
 /// and with tags escaped.
 #[must_use]
-pub(super) fn describe_skill(skill: &Skill) -> CatalogueDescription {
+pub(super) fn describe_skill(skill: &Skill) -> SkillLineDescription {
     let text = match &skill.when_to_use {
         Some(when) => format!("{} {when}", skill.description),
         None => skill.description.clone(),
     };
     // The limit of `clean_line` is in bytes, and a character has at most four.
     let whole = clean_line(&text, MAX_ENTRY_CHARS * 4);
-    let text = cut_description(&whole, MAX_ENTRY_CHARS);
-    CatalogueDescription {
+    let text = truncate_description(&whole, MAX_ENTRY_CHARS);
+    SkillLineDescription {
         is_cut: text != whole,
         text: text.replace('<', "&lt;").replace('>', "&gt;"),
     }
@@ -71,7 +71,7 @@ pub(super) fn describe_skill(skill: &Skill) -> CatalogueDescription {
 
 /// Returns the text if it has at most `limit` characters, and otherwise its beginning with an
 /// ellipsis.
-fn cut_description(text: &str, limit: usize) -> String {
+fn truncate_description(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text.to_owned(),
         Some(_) => {
@@ -85,22 +85,23 @@ impl Skills {
     /// Renders the catalogue of the skills that the model may start, within `budget` characters.
     /// Skills with `paths` are omitted: the model learns of them when a matching file is touched.
     #[must_use]
-    pub fn catalogue(&self, budget: usize) -> Catalogue {
+    pub fn catalogue(&self, budget: usize) -> SkillCatalogue {
         let listed = self
             .iter()
-            .filter(|s| s.is_for_model() && s.paths.is_empty());
+            .filter(|s| s.is_startable_by_model() && s.paths.is_empty());
         let listed: Vec<&Skill> = listed.map(|skill| &**skill).collect();
         let entries = listed.iter().map(|s| (s.id.as_str(), describe_skill(s)));
-        let entries: Vec<(&str, CatalogueDescription)> = entries.collect();
-        // The five characters are `- `, `: ` and the line break.
+        let entries: Vec<(&str, SkillLineDescription)> = entries.collect();
+        // Each line has five more characters than the name and the description: `- `, `: ` and the
+        // line break.
         let fixed: usize = entries.iter().map(|(id, _)| id.chars().count() + 5).sum();
         let lengths: Vec<usize> = entries
             .iter()
             .map(|(_, described)| described.text.chars().count())
             .collect();
         let room = budget.saturating_sub(fixed);
-        let limits = match widest_limit(&lengths, room) {
-            limit if limit < MIN_DESCRIPTION_CHARS => scarce_widths(&listed, &lengths, room),
+        let limits = match largest_common_limit(&lengths, room) {
+            limit if limit < MIN_DESCRIPTION_CHARS => description_limits(&listed, &lengths, room),
             limit => vec![limit; lengths.len()],
         };
         let mut text = String::new();
@@ -109,7 +110,7 @@ impl Skills {
             let description = &described.text;
             let shown = match limit {
                 0 => String::new(),
-                limit => cut_description(description, limit),
+                limit => truncate_description(description, limit),
             };
             n_cut += usize::from(shown != *description || described.is_cut);
             if shown.is_empty() {
@@ -118,7 +119,7 @@ impl Skills {
                 text.push_str(&format!("- {id}: {shown}\n"));
             }
         }
-        Catalogue {
+        SkillCatalogue {
             text,
             n_skills: entries.len(),
             n_cut,
@@ -126,17 +127,17 @@ impl Skills {
         }
     }
 
-    /// Returns the number of characters that a skill takes in a catalogue with unlimited budget.
+    /// Returns the length, in characters, of a skill's line in the catalogue without a budget.
     #[must_use]
-    pub fn cost_chars(skill: &Skill) -> usize {
+    pub fn catalogue_line_chars(skill: &Skill) -> usize {
         skill.id.chars().count() + 5 + describe_skill(skill).text.chars().count()
     }
 }
 
-/// Returns the maximum length of each description if not all of them fit. Descriptions are included
-/// while there is room, in the order of the sources, which puts the user's own skills before those
-/// of a project or a plugin; short ones are not cut.
-fn scarce_widths(listed: &[&Skill], lengths: &[usize], room: usize) -> Vec<usize> {
+/// Returns the maximum length of each description, in characters, if not all descriptions fit into
+/// `room` characters. Skills get a description in the order of their sources while there is room:
+/// the user's own skills come before those of a project or a plugin.
+fn description_limits(listed: &[&Skill], lengths: &[usize], room: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..listed.len()).collect();
     order.sort_by_key(|at| (&listed[*at].source, &listed[*at].id));
     let mut limits = vec![0; listed.len()];
@@ -151,9 +152,9 @@ fn scarce_widths(listed: &[&Skill], lengths: &[usize], room: usize) -> Vec<usize
     limits
 }
 
-/// Returns the largest limit such that texts of these lengths, each cut to the limit, have at most
-/// `room` characters in total.
-fn widest_limit(lengths: &[usize], room: usize) -> usize {
+/// Returns the largest limit such that texts of these lengths, each truncated to the limit, have at
+/// most `room` characters in total.
+fn largest_common_limit(lengths: &[usize], room: usize) -> usize {
     let mut sorted = lengths.to_vec();
     sorted.sort_unstable();
     let (mut room, mut left) = (room, sorted.len());

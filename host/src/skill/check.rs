@@ -11,11 +11,11 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::catalogue::{MAX_ENTRY_CHARS, describe_skill};
-use super::model::{Available, Diagnostic, Severity, Skill, Source};
+use super::model::{Diagnostic, MachineEnvironment, Severity, Skill, Source};
 use super::parse::is_claude_tool;
 use super::scope::ToolPattern;
-use crate::front_matter::{self, NodeKind, Place, YamlDocument, YamlEntry, YamlNode};
-use crate::near::nearest;
+use crate::front_matter::{self, NodeKind, YamlDocument, YamlEntry, YamlNode, YamlPosition};
+use crate::near::nearest_name;
 use crate::text::clean_line;
 
 /// Number of lines above which a skill's body causes a warning, because the body fills the context;
@@ -41,8 +41,9 @@ const INTERPRETERS: &[(&str, &str)] = &[
 /// bundle.
 const FOLDERS: &str = "scripts|references|reference|assets|templates|examples";
 
-/// Matches paths in Markdown links, paths after a placeholder for the bundle's directory, and paths
-/// in inline code that begin with a conventional directory of a bundle.
+/// Regular expression for the file references in a skill's text: paths in Markdown links, paths
+/// after a placeholder for the bundle's directory, and paths in inline code that begin with one of
+/// [`FOLDERS`].
 #[expect(clippy::expect_used, reason = "the pattern is a constant")]
 static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = format!(
@@ -53,23 +54,24 @@ static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Tools and plugins that would be available to the skill in a session.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct SkillEnvironment {
     /// Tools, each with the plugin that provides it.
     pub tools: Vec<(String, Option<String>)>,
     /// Names of the plugins.
     pub plugins: Vec<String>,
 }
 
-/// Checks a parsed skill. The result does not include the parser's own findings.
+/// Checks a parsed skill against its environment, and returns the findings. The findings of the
+/// parser are not included.
 #[must_use]
 pub fn check(
     skill: &Skill,
-    around: Option<&Surroundings>,
-    available: &dyn Available,
+    around: Option<&SkillEnvironment>,
+    available: &dyn MachineEnvironment,
 ) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    let places = FrontMatterPlaces::places_of(skill);
-    let mut add = |(line, column): Place, severity: Severity, text: String, hint: &str| {
+    let places = FrontMatterPositions::read_front_matter_positions(skill);
+    let mut add = |(line, column): YamlPosition, severity: Severity, text: String, hint: &str| {
         let hint = hint.to_owned();
         found.push(Diagnostic {
             line,
@@ -79,9 +81,9 @@ pub fn check(
             hint,
         });
     };
-    for missing in skill.requires.missing(available) {
+    for missing in skill.requires.missing_requirements(available) {
         let (at, text) = (
-            places.find_place(&["requires"], ""),
+            places.find_position(&["requires"], ""),
             format!("{missing} is missing"),
         );
         let hint = "the model does not get the skill until the tool exists";
@@ -98,7 +100,7 @@ pub fn check(
             let text = format!("`tools.allow` names `{name}`, and there is no such tool");
             let hint = "load the plugin that has it, or correct the name; `rind tools` lists all";
             add(
-                places.find_place(&["tools"], name),
+                places.find_position(&["tools"], name),
                 Severity::Error,
                 text,
                 hint,
@@ -108,21 +110,21 @@ pub fn check(
         for pattern in denied.filter(|p| !any(p) && !is_claude_tool(p.text())) {
             let text = format!("it denies `{}`, and there is no such tool", pattern.text());
             let hint = "correct the name if it is misspelt; `rind tools` lists all";
-            let at = places.find_place(&["disallowed-tools", "deny", "tools"], pattern.text());
+            let at = places.find_position(&["disallowed-tools", "deny", "tools"], pattern.text());
             add(at, Severity::Warning, text, hint);
         }
         for spare in &skill.spares {
             if !around.tools.iter().any(|(name, _)| *name == spare.tool) {
                 let text = format!("`allowed-tools` names `{spare}`, and there is no such tool");
-                let at = places.find_place(&["allowed-tools"], &spare.to_string());
+                let at = places.find_position(&["allowed-tools"], &spare.to_string());
                 add(at, Severity::Warning, text, "it has no effect");
             }
         }
         for name in &skill.library_depends {
             if !around.plugins.contains(name) {
                 let text = format!("it depends on the plugin `{name}`, which is not loaded");
-                // A skill derived from the plugin describes it, and is valid even if the plugin is
-                // not loaded.
+                // A skill that was generated from the plugin only describes the plugin, and so
+                // remains valid if the plugin is not loaded.
                 let about = skill.generated_from.as_ref();
                 let is_about = about.is_some_and(|from| from.package == *name);
                 let severity = match is_about {
@@ -131,7 +133,7 @@ pub fn check(
                 };
                 let hint =
                     "install it with `rind plugin install`, or name its folder with `--plugin`";
-                let at = places.find_place(&["library_depends"], name);
+                let at = places.find_position(&["library_depends"], name);
                 add(at, severity, text, hint);
             }
         }
@@ -145,12 +147,17 @@ pub fn check(
             "`model: {}` has no effect: only a skill of the user chooses a model",
             clean_line(model, 64)
         );
-        add(places.find_place(&["model"], ""), Severity::Note, text, "");
+        add(
+            places.find_position(&["model"], ""),
+            Severity::Note,
+            text,
+            "",
+        );
     }
     if describe_skill(skill).is_cut {
         let text =
             format!("the description is cut at {MAX_ENTRY_CHARS} characters in the catalogue");
-        let at = places.find_place(&["description"], "");
+        let at = places.find_position(&["description"], "");
         add(at, Severity::Warning, text, "shorten it");
     }
     let n_lines = skill.body.lines().count();
@@ -160,8 +167,8 @@ pub fn check(
         add((skill.body_line, 1), Severity::Warning, text, hint);
     }
     if !skill.is_flat {
-        check_references(skill, &mut add);
-        check_scripts(skill, available, &mut add);
+        check_file_references(skill, &mut add);
+        check_script_files(skill, available, &mut add);
     }
     found
 }
@@ -169,7 +176,7 @@ pub fn check(
 /// Returns a finding for each tool that a skill allows or denies, if the tool does not exist but an
 /// existing tool has a similar name. `known` lists the existing tools, each with its plugin.
 #[must_use]
-pub fn misspelt_tools(skill: &Skill, known: &[(Option<&str>, &str)]) -> Vec<Diagnostic> {
+pub fn find_misspelt_tools(skill: &Skill, known: &[(Option<&str>, &str)]) -> Vec<Diagnostic> {
     let named = |pattern: &&ToolPattern| {
         let is_there = known
             .iter()
@@ -191,10 +198,11 @@ pub fn misspelt_tools(skill: &Skill, known: &[(Option<&str>, &str)]) -> Vec<Diag
         let own = known
             .iter()
             .filter(|(own, _)| plugin.is_none() || plugin == *own);
-        let meant = nearest(name, own.map(|(_, name)| *name))?;
-        let places = places.get_or_insert_with(|| FrontMatterPlaces::places_of(skill));
+        let meant = nearest_name(name, own.map(|(_, name)| *name))?;
+        let places =
+            places.get_or_insert_with(|| FrontMatterPositions::read_front_matter_positions(skill));
         let (line, column) =
-            places.find_place(&["disallowed-tools", "deny", "allow", "tools"], text);
+            places.find_position(&["disallowed-tools", "deny", "allow", "tools"], text);
         Some(Diagnostic {
             line,
             column,
@@ -210,47 +218,52 @@ pub fn misspelt_tools(skill: &Skill, known: &[(Option<&str>, &str)]) -> Vec<Diag
 }
 
 /// Positions of keys and values in the front matter of a skill.
-struct FrontMatterPlaces(YamlDocument);
+struct FrontMatterPositions(YamlDocument);
 
-impl FrontMatterPlaces {
-    /// Parses the skill's file to find the positions. There are none for a file that can no longer
-    /// be read, or for `SKILL.json`.
-    fn places_of(skill: &Skill) -> Self {
+impl FrontMatterPositions {
+    /// Parses the skill's file again to find the positions. Finds none if the file can no longer be
+    /// read, and none for keys in `SKILL.json`.
+    fn read_front_matter_positions(skill: &Skill) -> Self {
         let bytes = match &skill.held {
             Some(held) => held.file(&skill.file).map(<[u8]>::to_vec),
             None => std::fs::read(&skill.file).ok(),
         };
         let text = String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default();
-        let front = front_matter::split_front(&text).map(|(front, _)| front);
+        let front = front_matter::split_front_matter(&text).map(|(front, _)| front);
         let document = front.and_then(|front| front_matter::read_document(front).ok());
         Self(document.unwrap_or_default())
     }
 
-    /// Returns the position of a value under one of these keys; without it the position of the key,
-    /// and without that the beginning of the file.
-    fn find_place(&self, keys: &[&str], value: &str) -> Place {
+    /// Returns the position of a value under one of these keys. If the value is not found, returns
+    /// the position of the key; if the key is not found either, the beginning of the file.
+    fn find_position(&self, keys: &[&str], value: &str) -> YamlPosition {
         let entries: Vec<&YamlEntry> = keys.iter().filter_map(|key| self.0.get(key)).collect();
         let in_value = entries
             .iter()
-            .find_map(|entry| scalar_place(&entry.node, value));
+            .find_map(|entry| yaml_scalar_position(&entry.node, value));
         let of_key = entries.first().map(|entry| entry.place);
         in_value.or(of_key).unwrap_or((1, 1))
     }
 }
 
-fn scalar_place(node: &YamlNode, value: &str) -> Option<Place> {
+fn yaml_scalar_position(node: &YamlNode, value: &str) -> Option<YamlPosition> {
     match &node.kind {
         NodeKind::Scalar(text, _) => {
             (!value.is_empty() && text.contains(value)).then_some(node.place)
         }
-        NodeKind::List(nodes) => nodes.iter().find_map(|node| scalar_place(node, value)),
+        NodeKind::List(nodes) => nodes
+            .iter()
+            .find_map(|node| yaml_scalar_position(node, value)),
         NodeKind::Mapping(entries) => entries
             .iter()
-            .find_map(|entry| scalar_place(&entry.node, value)),
+            .find_map(|entry| yaml_scalar_position(&entry.node, value)),
     }
 }
 
-fn check_references(skill: &Skill, add: &mut impl FnMut(Place, Severity, String, &str)) {
+fn check_file_references(
+    skill: &Skill,
+    add: &mut impl FnMut(YamlPosition, Severity, String, &str),
+) {
     let mut seen = BTreeSet::new();
     let mut is_code = false;
     for (at, line) in (skill.body_line..).zip(skill.body.lines()) {
@@ -288,10 +301,10 @@ fn check_references(skill: &Skill, add: &mut impl FnMut(Place, Severity, String,
     }
 }
 
-fn check_scripts(
+fn check_script_files(
     skill: &Skill,
-    available: &dyn Available,
-    add: &mut impl FnMut(Place, Severity, String, &str),
+    available: &dyn MachineEnvironment,
+    add: &mut impl FnMut(YamlPosition, Severity, String, &str),
 ) {
     let mut told = BTreeSet::new();
     for name in skill.file_names_in("scripts") {
@@ -299,7 +312,7 @@ fn check_scripts(
         let Some((_, program)) = INTERPRETERS.iter().find(|(known, _)| *known == ending) else {
             continue;
         };
-        if !available.program(program) && told.insert(program) {
+        if !available.has_program(program) && told.insert(program) {
             let text = format!("`scripts/{name}` needs `{program}`, which is not on this machine");
             let hint = "install it; the script cannot run without";
             add((1, 1), Severity::Warning, text, hint);

@@ -21,14 +21,15 @@ pub struct SkillArguments {
 }
 
 impl SkillArguments {
-    /// Converts arguments: text typed by the user, or an object from the model.
+    /// Converts the arguments of a skill, which are a text typed by the user or a JSON object from
+    /// the model.
     #[must_use]
     pub fn new(skill: &Skill, given: &Value) -> Self {
         match given {
             Value::Object(values) => {
                 let named = values
                     .iter()
-                    .map(|(name, value)| (name.clone(), plain_argument(value)));
+                    .map(|(name, value)| (name.clone(), argument_text(value)));
                 let named: BTreeMap<String, String> = named.collect();
                 let in_order = skill
                     .argument_names
@@ -46,7 +47,7 @@ impl SkillArguments {
             }
             Value::Null => Self::default(),
             other => {
-                let text = plain_argument(other);
+                let text = argument_text(other);
                 let names = skill.argument_names.iter().cloned();
                 let named = names.zip(split_words(&text)).collect();
                 Self { text, named }
@@ -55,7 +56,7 @@ impl SkillArguments {
     }
 }
 
-fn plain_argument(value: &Value) -> String {
+fn argument_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         other => json::plain_text(other),
@@ -196,7 +197,7 @@ impl Skills {
     /// </skill-0123456789abcdef>
     /// ```
     #[must_use]
-    pub fn wrapped(skill: &Skill, text: &str) -> String {
+    pub fn wrap_in_tag(skill: &Skill, text: &str) -> String {
         let mut mark = short_hash(text);
         while text.contains(&mark) {
             mark = short_hash(&mark);
@@ -246,7 +247,7 @@ fn read_placeholder<'a>(
     }
     let rest = text.strip_prefix('$').filter(|_| takes)?;
     if let Some(inner) = rest.strip_prefix("ARGUMENTS[") {
-        let digits = inner.split(']').next().filter(|d| is_index(d))?;
+        let digits = inner.split(']').next().filter(|d| is_argument_index(d))?;
         let length = "$ARGUMENTS[]".len() + digits.len();
         let end = inner.len() > digits.len();
         return end.then(|| Some((TextPlaceholder::Nth(digits.parse().ok()?), length)))?;
@@ -271,12 +272,12 @@ fn read_placeholder<'a>(
     let digits_end = rest
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(rest.len());
-    let digits = rest.get(..digits_end).filter(|d| is_index(d))?;
+    let digits = rest.get(..digits_end).filter(|d| is_argument_index(d))?;
     Some((TextPlaceholder::Nth(digits.parse().ok()?), length(digits)))
 }
 
 /// Whether digits can be the index of an argument: one or two of them. Longer numbers are prices.
-fn is_index(digits: &str) -> bool {
+fn is_argument_index(digits: &str) -> bool {
     matches!(digits.len(), 1 | 2) && digits.bytes().all(|b| b.is_ascii_digit())
 }
 

@@ -1,4 +1,4 @@
-//! Finds the skills in all directories, with their origin.
+//! Finds the skills in the directories of the user, the project and the plugins.
 //!
 //! A directory with a `SKILL.md` is a bundle and owns everything in it: a nested `SKILL.md` is a
 //! template or an example. Directories on disk belong to the user, and symlinks to bundles are
@@ -12,15 +12,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::model::{Available, Diagnostic, Severity, Source, Unusable};
+use super::model::{Diagnostic, MachineEnvironment, Severity, Source, UnusableSkill};
 use super::name::key;
-use super::origin::Installed;
+use super::origin::InstalledSkill;
 use super::snapshot::Skills;
 use crate::grant::Trust;
-use crate::grant::held::HeldFolder;
+use crate::grant::held::InMemoryFolder;
 pub use read::read_content;
 use walk::SkillWalk;
-pub use walk::is_skipped;
+pub use walk::is_skipped_folder_name;
 
 /// Name of the directory of skills, in a plugin, in the user's settings directory and in `.rind`.
 pub const FOLDER: &str = "skills";
@@ -28,28 +28,28 @@ pub const FOLDER: &str = "skills";
 /// Name of a skill's file.
 pub const FILE: &str = "SKILL.md";
 
-/// Name of the side file, used by the format without a version.
+/// Name of the JSON file next to `SKILL.md`, in which an older format without a version stores
+/// keys.
 pub const SIDE_FILE: &str = "SKILL.json";
 
-/// Directory of skills.
+/// Directory in which skills are searched, with the trust in them.
 #[derive(Clone, Debug)]
-pub struct Root {
-    /// Kind of location.
+pub struct SkillRoot {
+    /// Kind of location that the directory is, such as the user's or a plugin's.
     pub source: Source,
     /// Trust in the location.
     pub trust: Trust,
     /// Path of the directory. With [`Source::Local`], it may be a bundle itself.
     pub path: PathBuf,
-    /// Content of the directory in memory, if only this content may be used and not the files on
-    /// disk.
-    pub held: Option<Arc<HeldFolder>>,
+    /// Copy of the directory's files in memory. If it is set, the files on disk are not used.
+    pub held: Option<Arc<InMemoryFolder>>,
     /// Installed skills in this folder.
-    pub installed: Vec<Installed>,
+    pub installed: Vec<InstalledSkill>,
     /// Whether flat files in subdirectories are skills too; set for presets of subagents.
     pub is_nested: bool,
 }
 
-impl Root {
+impl SkillRoot {
     /// Creates the root for a user's directory on disk.
     #[must_use]
     pub fn new(source: Source, path: PathBuf) -> Self {
@@ -65,7 +65,7 @@ impl Root {
 
     /// Creates the root for a user's directory on disk whose flat files may be in subdirectories.
     #[must_use]
-    pub fn nested(source: Source, path: PathBuf) -> Self {
+    pub fn with_nested_folders(source: Source, path: PathBuf) -> Self {
         Self {
             is_nested: true,
             ..Self::new(source, path)
@@ -76,14 +76,14 @@ impl Root {
 /// Returns the user's directories: the one in the settings directory, and those in the home
 /// directory that other programs also read.
 #[must_use]
-pub fn user_roots(config: &Path, home: Option<&Path>) -> Vec<Root> {
-    let mut roots = vec![Root::new(Source::User, config.join(FOLDER))];
+pub fn user_roots(config: &Path, home: Option<&Path>) -> Vec<SkillRoot> {
+    let mut roots = vec![SkillRoot::new(Source::User, config.join(FOLDER))];
     if let Some(home) = home {
-        roots.push(Root::new(
+        roots.push(SkillRoot::new(
             Source::ClaudeUser,
             home.join(".claude").join(FOLDER),
         ));
-        roots.push(Root::new(
+        roots.push(SkillRoot::new(
             Source::AgentsUser,
             home.join(".agents").join(FOLDER),
         ));
@@ -93,22 +93,22 @@ pub fn user_roots(config: &Path, home: Option<&Path>) -> Vec<Root> {
 
 /// Returns the directories of a trusted project that are held in memory.
 #[must_use]
-pub fn project_roots(workspace: &Path, held: &Arc<HeldFolder>) -> Vec<Root> {
+pub fn project_roots(workspace: &Path, held: &Arc<InMemoryFolder>) -> Vec<SkillRoot> {
     let folders = [
         (Source::Project, ".rind"),
         (Source::ClaudeProject, ".claude"),
         (Source::AgentsProject, ".agents"),
     ];
-    let roots = folders.into_iter().map(|(source, folder)| Root {
+    let roots = folders.into_iter().map(|(source, folder)| SkillRoot {
         held: Some(held.clone()),
-        ..Root::new(source, workspace.join(folder).join(FOLDER))
+        ..SkillRoot::new(source, workspace.join(folder).join(FOLDER))
     });
     roots.filter(|root| held.covers(&root.path)).collect()
 }
 
-/// File of a skill that was found and is not yet read.
-struct FoundFile<'a> {
-    root: &'a Root,
+/// File of a skill that the search has found. Its content has not been read yet.
+struct FoundSkillFile<'a> {
+    root: &'a SkillRoot,
     folder: String,
     dir: PathBuf,
     /// Canonical path of `dir`; `real_file` is that of `file`.
@@ -121,8 +121,12 @@ struct FoundFile<'a> {
 /// Finds and reads the skills of all roots. `reserved` lists the names of the program's commands,
 /// which no skill may have.
 #[must_use]
-pub fn discover(roots: &[Root], reserved: &[&str], available: &dyn Available) -> Skills {
-    let mut order: Vec<&Root> = roots.iter().collect();
+pub fn discover(
+    roots: &[SkillRoot],
+    reserved: &[&str],
+    available: &dyn MachineEnvironment,
+) -> Skills {
+    let mut order: Vec<&SkillRoot> = roots.iter().collect();
     order.sort_by(|a, b| (&a.source, &a.path).cmp(&(&b.source, &b.path)));
     let mut unusable = Vec::new();
     let mut found = Vec::new();
@@ -132,20 +136,20 @@ pub fn discover(roots: &[Root], reserved: &[&str], available: &dyn Available) ->
     let reserved: BTreeSet<String> = reserved.iter().map(|name| key(name)).collect();
     let (mut seen, mut seen_unusable) = (BTreeSet::new(), BTreeSet::new());
     let mut skills = Vec::with_capacity(found.len());
-    for (found, read) in found.iter().zip(read::read_all(&found)) {
+    for (found, read) in found.iter().zip(read::read_skill_files(&found)) {
         let read = read.and_then(|skill| match reserved.contains(&key(&skill.id)) {
             false => Ok(skill),
             true => {
                 let text = format!("`{}` is a command of rind", skill.id);
                 Err(found
                     .root
-                    .refuse_file(&skill.id, &skill.file, text, found.rename()))
+                    .unusable_file(&skill.id, &skill.file, text, found.rename_hint()))
             }
         });
         match read {
-            // A file that is reachable under two names is one skill.
+            // A file that was found under two paths, through symlinks, is only one skill.
             Ok(mut skill) if seen.insert(&found.real_file) => {
-                skill.missing = skill.requires.missing(available);
+                skill.missing = skill.requires.missing_requirements(available);
                 skills.push(skill);
             }
             Err(fault) if seen_unusable.insert(&found.real_file) => unusable.push(fault),
@@ -155,11 +159,11 @@ pub fn discover(roots: &[Root], reserved: &[&str], available: &dyn Available) ->
     Skills::new(skills, unusable)
 }
 
-impl Root {
-    /// Returns the error for a file or directory of this root that is not a usable skill.
-    fn refuse_file(&self, id: &str, file: &Path, text: String, hint: &str) -> Unusable {
+impl SkillRoot {
+    /// Creates the record of a file or directory in this root that cannot be used as a skill.
+    fn unusable_file(&self, id: &str, file: &Path, text: String, hint: &str) -> UnusableSkill {
         let (severity, hint) = (Severity::Error, hint.to_owned());
-        Unusable {
+        UnusableSkill {
             id: id.to_owned(),
             file: file.to_owned(),
             source: self.source.clone(),
@@ -175,9 +179,9 @@ impl Root {
     }
 }
 
-impl FoundFile<'_> {
-    /// Returns the remedy for an invalid name.
-    fn rename(&self) -> &'static str {
+impl FoundSkillFile<'_> {
+    /// Returns the hint for a skill with an invalid name: which file or folder to rename.
+    fn rename_hint(&self) -> &'static str {
         match self.is_flat {
             true => "rename the file",
             false => "rename the folder",

@@ -1,5 +1,5 @@
-//! Lists the skills that were found but are not used, or are hidden from the model, each with the
-//! fault or name collision that is the reason.
+//! Lists the skills that were found but are not used or are hidden from the model. Each has a
+//! reason: a fault in its file, or another skill of the same name.
 //!
 //! These skills are reported when a session opens, like plugins that do not run: if a skill were
 //! missing without a report, it would seem that the model ignores it.
@@ -10,9 +10,9 @@ use super::model::{Diagnostic, Severity, Source};
 use super::snapshot::Skills;
 use crate::grant::Trust;
 
-/// Reason why a skill is left out.
+/// Reason why a skill is not used, or is hidden from the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeftOutCause {
+pub enum SkillOmissionCause {
     /// A fault makes the skill's file unusable.
     Unusable,
     /// A fault in the front matter hides the skill from the model; only the user can start it.
@@ -22,7 +22,7 @@ pub enum LeftOutCause {
 }
 
 /// Displays the name of the reason in events.
-impl std::fmt::Display for LeftOutCause {
+impl std::fmt::Display for SkillOmissionCause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Unusable => "unusable",
@@ -34,7 +34,7 @@ impl std::fmt::Display for LeftOutCause {
 
 /// Skill that was found and is not used as its author intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftOutSkill {
+pub struct OmittedSkill {
     /// Identity of the skill; empty if the reason concerns a whole directory of skills.
     pub id: String,
     /// Location where the skill was found.
@@ -44,7 +44,7 @@ pub struct LeftOutSkill {
     /// Path of the skill's file.
     pub file: PathBuf,
     /// Kind of reason.
-    pub cause: LeftOutCause,
+    pub cause: SkillOmissionCause,
     /// Reason in words: line and column of the fault and the remedy, or the file that is used
     /// instead.
     pub reason: String,
@@ -54,18 +54,18 @@ impl Skills {
     /// Returns the skills that are not used as their authors intended, sorted by identity. A
     /// shadowed copy with the same content is not included, because nothing is lost.
     #[must_use]
-    pub fn left_out(&self) -> Vec<LeftOutSkill> {
+    pub fn omitted_skills(&self) -> Vec<OmittedSkill> {
         let fault = |diagnostics: &[Diagnostic]| {
             let mut faults = diagnostics.iter().filter(|d| d.severity == Severity::Error);
             faults.next().map(ToString::to_string).unwrap_or_default()
         };
-        let unusable = self.unusable().iter().map(|one| LeftOutSkill {
+        let unusable = self.unusable().iter().map(|one| OmittedSkill {
             id: one.id.clone(),
             source: one.source.clone(),
             trust: one.trust,
             file: one.file.clone(),
-            cause: LeftOutCause::Unusable,
-            // The error that ended parsing is the last one.
+            cause: SkillOmissionCause::Unusable,
+            // The last diagnostic is the error that ended parsing.
             reason: one
                 .diagnostics
                 .last()
@@ -73,27 +73,27 @@ impl Skills {
                 .unwrap_or_default(),
         });
         let restricted = self.iter().filter(|skill| skill.is_restricted);
-        let restricted = restricted.map(|skill| LeftOutSkill {
+        let restricted = restricted.map(|skill| OmittedSkill {
             id: skill.id.clone(),
             source: skill.source.clone(),
             trust: skill.trust,
             file: skill.file.clone(),
-            cause: LeftOutCause::UserOnly,
+            cause: SkillOmissionCause::UserOnly,
             reason: fault(&skill.diagnostics),
         });
         let shadowed = self.shadowed().iter().filter(|one| !one.is_identical);
-        let shadowed = shadowed.map(|one| LeftOutSkill {
+        let shadowed = shadowed.map(|one| OmittedSkill {
             id: one.skill.id.clone(),
             source: one.skill.source.clone(),
             trust: one.skill.trust,
             file: one.skill.file.clone(),
-            cause: LeftOutCause::Shadowed,
+            cause: SkillOmissionCause::Shadowed,
             reason: format!(
-                "{} has its name and is used in its place; rename one of the two",
+                "{} has the same name and is used instead; rename one of the two",
                 one.shadowed_by.display()
             ),
         });
-        let mut all: Vec<LeftOutSkill> = unusable.chain(restricted).chain(shadowed).collect();
+        let mut all: Vec<OmittedSkill> = unusable.chain(restricted).chain(shadowed).collect();
         all.sort_by(|a, b| (&a.id, &a.file).cmp(&(&b.id, &b.file)));
         all
     }

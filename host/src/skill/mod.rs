@@ -25,24 +25,24 @@ mod scope;
 mod snapshot;
 mod write;
 
-pub use catalogue::{Catalogue, MAX_ENTRY_CHARS, budget_chars};
-pub use check::{Surroundings, check, misspelt_tools};
+pub use catalogue::{MAX_ENTRY_CHARS, SkillCatalogue, catalogue_budget_chars};
+pub use check::{SkillEnvironment, check, find_misspelt_tools};
 pub use expand::SkillArguments;
-pub use find::{FILE, FOLDER, Root, discover, project_roots, user_roots};
+pub use find::{FILE, FOLDER, SkillRoot, discover, project_roots, user_roots};
 #[doc(hidden)]
-pub use find::{SIDE_FILE, is_skipped, read_content};
-pub use left_out::{LeftOutCause, LeftOutSkill};
+pub use find::{SIDE_FILE, is_skipped_folder_name, read_content};
+pub use left_out::{OmittedSkill, SkillOmissionCause};
 pub use model::{
-    AllAvailable, Available, Context, Diagnostic, GeneratedFrom, Interaction, Invocation, Requires,
-    Severity, Shadowed, Skill, Source, Unusable,
+    Context, Diagnostic, EverythingAvailable, Interaction, Invocation, MachineEnvironment,
+    Severity, ShadowedSkill, Skill, SkillRequirements, Source, SourcePackage, UnusableSkill,
 };
 pub use name::key;
 #[doc(hidden)]
 pub use origin::is_plain_name;
-pub use origin::{Installed, Origin, label};
+pub use origin::{InstalledSkill, Origin, front_matter_name};
 pub use parse::{FORMAT, MAX_FILE_BYTES, SkillFile, known_keys, parse_text};
-pub use scope::{ToolPattern, ToolScope, UnaskedCall};
+pub use scope::{ApprovalExemption, ToolPattern, ToolScope};
 pub use snapshot::Skills;
 #[doc(hidden)]
 pub use write::front_matter;
-pub use write::{FormatLoss, WriteError, difference, to_open, to_v1};
+pub use write::{FormatLoss, WriteError, find_skill_difference, to_open_format, to_v1_format};

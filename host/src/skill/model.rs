@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::origin::Origin;
-use super::scope::{ToolScope, UnaskedCall};
-use crate::grant::held::HeldFolder;
+use super::scope::{ApprovalExemption, ToolScope};
+use crate::grant::held::InMemoryFolder;
 use crate::grant::{SideEffect, Trust};
 
 /// Location where a skill was found. Of several skills with the same name, the one with the first
@@ -100,7 +100,7 @@ pub enum Interaction {
     Conversational,
 }
 
-/// Conversation that a skill works in.
+/// Conversation in which the instructions of a skill are carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Context {
@@ -113,7 +113,7 @@ pub enum Context {
 
 /// Requirements on the machine without which a skill is not useful.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Requires {
+pub struct SkillRequirements {
     /// Programs, all of which are needed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bins: Vec<String>,
@@ -125,19 +125,19 @@ pub struct Requires {
     pub env: Vec<String>,
 }
 
-impl Requires {
-    /// Returns a description of each requirement that is not met.
+impl SkillRequirements {
+    /// Returns a description of each requirement that this machine does not meet.
     #[must_use]
-    pub fn missing(&self, has: &dyn Available) -> Vec<String> {
-        let bins = self.bins.iter().filter(|name| !has.program(name));
+    pub fn missing_requirements(&self, has: &dyn MachineEnvironment) -> Vec<String> {
+        let bins = self.bins.iter().filter(|name| !has.has_program(name));
         let mut missing: Vec<String> = bins.map(|name| format!("the program `{name}`")).collect();
-        if !self.any_bins.is_empty() && !self.any_bins.iter().any(|name| has.program(name)) {
+        if !self.any_bins.is_empty() && !self.any_bins.iter().any(|name| has.has_program(name)) {
             missing.push(format!(
                 "one of the programs `{}`",
                 self.any_bins.join("`, `")
             ));
         }
-        let env = self.env.iter().filter(|name| !has.variable(name));
+        let env = self.env.iter().filter(|name| !has.has_variable(name));
         missing.extend(env.map(|name| format!("the environment variable `{name}`")));
         missing
     }
@@ -149,32 +149,32 @@ impl Requires {
     }
 }
 
-/// Answers whether the machine has a program or an environment variable. Implemented by the layer
-/// that knows the environment; an implementation must not run anything.
-pub trait Available: Sync {
+/// Lookup of the programs and environment variables of this machine. Implemented by the layer that
+/// knows the environment; an implementation must not run a program.
+pub trait MachineEnvironment: Sync {
     /// Whether a program of this name is on the search path.
-    fn program(&self, name: &str) -> bool;
+    fn has_program(&self, name: &str) -> bool;
     /// Whether a variable is set in the environment.
-    fn variable(&self, name: &str) -> bool;
+    fn has_variable(&self, name: &str) -> bool;
 }
 
-/// Machine on which every requirement is met, for callers that only read a skill's text.
+/// Environment that has every program and variable, for callers that only read a skill's text.
 #[derive(Clone, Copy, Debug)]
-pub struct AllAvailable;
+pub struct EverythingAvailable;
 
-impl Available for AllAvailable {
-    fn program(&self, _: &str) -> bool {
+impl MachineEnvironment for EverythingAvailable {
+    fn has_program(&self, _: &str) -> bool {
         true
     }
 
-    fn variable(&self, _: &str) -> bool {
+    fn has_variable(&self, _: &str) -> bool {
         true
     }
 }
 
-/// Record in a generated skill of the package from which it was generated.
+/// Package from which a skill was generated, as recorded in the front matter of the skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GeneratedFrom {
+pub struct SourcePackage {
     /// Name of the package.
     pub package: String,
     /// Version of the package.
@@ -252,7 +252,7 @@ pub struct Skill {
     pub real_dir: PathBuf,
     /// Content of the bundle in memory, if only the content that the user trusted may be used.
     #[serde(skip)]
-    pub held: Option<Arc<HeldFolder>>,
+    pub held: Option<Arc<InMemoryFolder>>,
     /// File that the skill was read from.
     pub file: PathBuf,
     /// Whether the skill is a single file (`x.md`), so that files next to it do not belong to it.
@@ -273,7 +273,7 @@ pub struct Skill {
     pub tools: ToolScope,
     /// Calls that skip the approval question while the skill is active, within the operator's
     /// policy; from `allowed-tools`.
-    pub spares: Vec<UnaskedCall>,
+    pub spares: Vec<ApprovalExemption>,
     /// Declared side effects; empty if the skill declares none.
     pub side_effects: Vec<SideEffect>,
     /// JSON Schema of the skill's arguments.
@@ -301,7 +301,7 @@ pub struct Skill {
     /// the catalogue until a matching file is touched.
     pub paths: Vec<String>,
     /// Requirements on the machine.
-    pub requires: Requires,
+    pub requires: SkillRequirements,
     /// Descriptions of requirements that are missing on this machine. If there are any, the skill
     /// is omitted from the catalogue.
     pub missing: Vec<String>,
@@ -311,7 +311,7 @@ pub struct Skill {
     pub attach: bool,
     /// Package from which the skill was generated.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub generated_from: Option<GeneratedFrom>,
+    pub generated_from: Option<SourcePackage>,
     /// Version, as written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -335,13 +335,13 @@ pub struct Skill {
 impl Skill {
     /// Whether the model sees the skill and may start it.
     #[must_use]
-    pub fn is_for_model(&self) -> bool {
+    pub fn is_startable_by_model(&self) -> bool {
         self.invocation == Invocation::Auto && self.missing.is_empty()
     }
 
     /// Whether the user may start the skill by name.
     #[must_use]
-    pub fn is_for_user(&self) -> bool {
+    pub fn is_startable_by_user(&self) -> bool {
         self.invocation != Invocation::Disabled && self.user_invocable
     }
 
@@ -366,10 +366,10 @@ impl Skill {
     }
 }
 
-/// File that looks like a skill but cannot be used. Its name stays reserved: otherwise a fault in
-/// the file would let another skill take its place.
+/// File that looks like a skill but cannot be used. No other skill can have its name: otherwise a
+/// fault in the file would let another skill take its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Unusable {
+pub struct UnusableSkill {
     /// Identity that the skill would have.
     pub id: String,
     /// Path of the file.
@@ -384,7 +384,7 @@ pub struct Unusable {
 
 /// Skill that is not used because another one has the same name.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shadowed {
+pub struct ShadowedSkill {
     /// Skill that is not used.
     pub skill: Arc<Skill>,
     /// File of the skill that is used instead.

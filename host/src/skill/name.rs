@@ -23,10 +23,11 @@ pub fn key(name: &str) -> String {
         .chars()
         .filter(|c| !is_deceptive(*c))
         .collect();
-    // Upper case first: lower case alone would distinguish `ß` from `SS`, and `ς` from `σ`.
+    // Convert to upper case before lower case: lower case alone would distinguish `ß` from `SS`,
+    // and `ς` from `σ`.
     let upper = seen.trim().chars().flat_map(char::to_uppercase);
     let lower: String = upper.flat_map(char::to_lowercase).collect();
-    // Lower-case letters may compose differently than the upper-case ones that they came from.
+    // Normalize again: lower-case letters may compose differently than the upper-case letters.
     nfkc.normalize(&lower).into_owned()
 }
 

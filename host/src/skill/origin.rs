@@ -1,8 +1,8 @@
 //! Describes skills that an installer placed in a directory, with the result of their verification.
 //!
-//! This module must not know which installer that was, nor where the installation is recorded. If
-//! the files are still those that were installed, the skill is read from the verified bytes; if
-//! they were changed since, the skill is treated as the user's own and reported as edited.
+//! This module must not know the installer, nor where the installation is recorded. If the files
+//! are unchanged since the installation, the skill is read from the verified bytes. If they were
+//! changed, the skill is treated like one that the user wrote, and is reported as edited.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::front_matter;
 use crate::grant::Trust;
-use crate::grant::held::HeldFolder;
+use crate::grant::held::InMemoryFolder;
 
-/// Installed skill, verified before any skill is read.
+/// Record of an installed skill, with the verified content of its files.
 #[derive(Clone, Debug)]
-pub struct Installed {
+pub struct InstalledSkill {
     /// Directory of the skill.
     pub folder: PathBuf,
     /// Description, for people, of where the skill was installed from.
@@ -23,7 +23,7 @@ pub struct Installed {
     /// Trust in the skill: `package`, or `user` if the package is unsigned.
     pub trust: Trust,
     /// Files as installed, in memory; `None` if the files in the directory differ from them.
-    pub files: Option<Arc<HeldFolder>>,
+    pub files: Option<Arc<InMemoryFolder>>,
     /// Whether the directory is missing.
     pub is_gone: bool,
 }
@@ -37,7 +37,7 @@ pub struct Origin {
     pub is_edited: bool,
 }
 
-impl Installed {
+impl InstalledSkill {
     /// Returns the origin of the skill.
     #[must_use]
     pub fn origin(&self) -> Origin {
@@ -48,11 +48,12 @@ impl Installed {
     }
 }
 
-/// Returns the `name` in the front matter of `text`, if every program accepts it as the name of a
-/// skill's directory.
+/// Returns the `name` in the front matter of `text`; `None` if there is none, or if some program
+/// would not accept it as the name of a skill's directory.
 #[must_use]
-pub fn label(text: &str) -> Option<String> {
-    let (front, _) = front_matter::split_front(text.strip_prefix('\u{feff}').unwrap_or(text))?;
+pub fn front_matter_name(text: &str) -> Option<String> {
+    let (front, _) =
+        front_matter::split_front_matter(text.strip_prefix('\u{feff}').unwrap_or(text))?;
     let document = front_matter::read_document(front).ok()?;
     let name = document.get("name")?.node.text()?.trim();
     is_plain_name(name).then(|| name.to_owned())

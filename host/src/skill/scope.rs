@@ -1,6 +1,6 @@
 //! Defines the tools that a skill may use, and the calls that should skip the approval question.
-//! The two are opposites: a [`ToolScope`] only removes tools, an [`UnaskedCall`] only requests
-//! fewer approval questions, and neither is ever derived from the other.
+//! The two are independent: a [`ToolScope`] only removes tools, an [`ApprovalExemption`] only
+//! requests fewer approval questions, and neither is ever derived from the other.
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Serialize, Serializer};
@@ -20,7 +20,7 @@ impl ToolPattern {
     /// Maximum length of a pattern, in bytes.
     const MAX_BYTES: usize = 200;
 
-    /// Parses a pattern.
+    /// Parses a pattern of tool names.
     ///
     /// # Errors
     /// The pattern is empty, too long, or can match no tool name.
@@ -105,9 +105,9 @@ impl ToolScope {
         !is_named(&self.deny) && self.allow.as_deref().is_none_or(is_named)
     }
 
-    /// Whether there are no restrictions.
+    /// Whether the scope permits every tool.
     #[must_use]
-    pub fn is_open(&self) -> bool {
+    pub fn permits_every_tool(&self) -> bool {
         self.allow.is_none() && self.deny.is_empty()
     }
 }
@@ -116,15 +116,15 @@ impl ToolScope {
 /// skill's trust decide whether it may. The call restricts nothing else, and cannot permit anything
 /// that the policy denies.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UnaskedCall {
+pub struct ApprovalExemption {
     /// Name of the tool, as the model sees it.
     pub tool: String,
-    /// Commands that are covered, for a tool that runs commands. Each part of a compound command
-    /// must match.
+    /// Commands that may run without a question, if the tool runs commands; `None` for other
+    /// tools. Each part of a compound command must match.
     pub command: Option<CommandPattern>,
 }
 
-impl std::fmt::Display for UnaskedCall {
+impl std::fmt::Display for ApprovalExemption {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.command {
             None => f.write_str(&self.tool),
@@ -133,7 +133,7 @@ impl std::fmt::Display for UnaskedCall {
     }
 }
 
-impl Serialize for UnaskedCall {
+impl Serialize for ApprovalExemption {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

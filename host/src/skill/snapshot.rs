@@ -1,5 +1,4 @@
-//! Holds the skills of a session: fixed when the session starts, sorted, with a digest over all of
-//! them.
+//! Holds the skills of a session, sorted by identity, with a digest over all of them.
 //!
 //! The set is immutable, so that a running session never sees one of its skills change.
 
@@ -7,29 +6,29 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::about::SkillTopics;
-use super::model::{Shadowed, Skill, Source, Unusable};
+use super::about::SkillPathPatterns;
+use super::model::{ShadowedSkill, Skill, Source, UnusableSkill};
 use super::name::key;
 
 /// Skills of a session. Immutable: a session that should know other skills gets a new value.
 #[derive(Clone, Debug, Default)]
 pub struct Skills {
     skills: Vec<Arc<Skill>>,
-    shadowed: Vec<Shadowed>,
-    unusable: Vec<Unusable>,
+    shadowed: Vec<ShadowedSkill>,
+    unusable: Vec<UnusableSkill>,
     /// Index in `skills` by identity or label, in the normal form of [`key`].
     names: BTreeMap<String, usize>,
     hash: String,
     /// Compiled patterns of the skills that have `paths`, created on first use.
-    about: OnceLock<Vec<SkillTopics>>,
+    about: OnceLock<Vec<SkillPathPatterns>>,
 }
 
 impl Skills {
-    /// Combines skills. Of several with the same identity, the one with the first source is used;
-    /// two skills from the same file must not be passed. The name of an unusable file stays
-    /// reserved, so that skills from later sources cannot take it.
+    /// Combines the found skills. Of several skills with the same identity, the one with the first
+    /// source is used. `found` must not contain two skills from the same file. A skill from a later
+    /// source cannot have the name of an unusable file.
     #[must_use]
-    pub fn new(found: impl IntoIterator<Item = Skill>, mut unusable: Vec<Unusable>) -> Self {
+    pub fn new(found: impl IntoIterator<Item = Skill>, mut unusable: Vec<UnusableSkill>) -> Self {
         let mut all: Vec<Skill> = found.into_iter().collect();
         // Sort by preference. Within a source the path decides, so that the directory order on disk
         // has no effect.
@@ -51,14 +50,14 @@ impl Skills {
                 (None, Some((source, file)))
                     if (*source, *file) < (&skill.source, &*skill.file) =>
                 {
-                    shadowed.push(Shadowed {
+                    shadowed.push(ShadowedSkill {
                         shadowed_by: file.to_path_buf(),
                         is_identical: false,
                         skill,
                     });
                 }
                 (None, _) => _ = used.insert(name, skill),
-                (Some(winner), _) => shadowed.push(Shadowed {
+                (Some(winner), _) => shadowed.push(ShadowedSkill {
                     shadowed_by: winner.file.clone(),
                     is_identical: winner.hash == skill.hash,
                     skill,
@@ -69,7 +68,7 @@ impl Skills {
         let mut names: BTreeMap<String, usize> = BTreeMap::new();
         let (keys, skills): (Vec<String>, Vec<Arc<Skill>>) = used.into_iter().unzip();
         for (at, skill) in skills.iter().enumerate() {
-            // A label that several skills share identifies none of them.
+            // A label that several skills have cannot be used to name one of them.
             names
                 .entry(key(&skill.label))
                 .and_modify(|place| *place = usize::MAX)
@@ -112,22 +111,25 @@ impl Skills {
     }
 
     /// Returns the skills that have `paths` and that the model may start.
-    pub(super) fn all_about(&self) -> &[SkillTopics] {
+    pub(super) fn skills_with_paths(&self) -> &[SkillPathPatterns] {
         self.about.get_or_init(|| {
-            let for_model = self.skills.iter().filter(|skill| skill.is_for_model());
-            for_model.filter_map(SkillTopics::new).collect()
+            let for_model = self
+                .skills
+                .iter()
+                .filter(|skill| skill.is_startable_by_model());
+            for_model.filter_map(SkillPathPatterns::new).collect()
         })
     }
 
     /// Returns the skills that are not used because another one has their identity.
     #[must_use]
-    pub fn shadowed(&self) -> &[Shadowed] {
+    pub fn shadowed(&self) -> &[ShadowedSkill] {
         &self.shadowed
     }
 
     /// Returns the files that look like skills but cannot be used.
     #[must_use]
-    pub fn unusable(&self) -> &[Unusable] {
+    pub fn unusable(&self) -> &[UnusableSkill] {
         &self.unusable
     }
 

@@ -21,7 +21,8 @@ use crate::point::dispatch::AttributedText;
 use crate::point::handle::{PersonAnswer, PersonQuestion};
 use crate::text::{clean_line, one_line};
 
-/// Maximum length of a hook's reason that is shown, in bytes.
+/// Maximum length, in bytes, of a hook's reason in an approval question. Longer reasons are
+/// truncated.
 const MAX_REASON_BYTES: usize = 500;
 
 /// Approval question about one tool call. All names are single lines and safe to display.
@@ -91,8 +92,9 @@ impl WrittenText {
 }
 
 impl Question {
-    /// Creates a question about a call with these final arguments on `subject`. `reasons` come from
-    /// the hooks that asked for approval.
+    /// Creates a question about a call of the tool `spec` with these final arguments, which acts on
+    /// `subject`. `reasons` contains the plugins whose hooks asked for approval, each with its
+    /// reason.
     #[must_use]
     pub fn new(
         spec: &ToolSpec,
@@ -103,7 +105,7 @@ impl Question {
         let tool = one_line(&spec.name);
         // The question of a hook is about this call only, so "always" is not offered.
         let covers = match reasons.is_empty() {
-            true => subject.covers(&tool),
+            true => subject.always_scopes(&tool),
             false => Err("a plugin asks about each call".to_owned()),
         };
         let parts = covers.clone().unwrap_or_default();
@@ -129,7 +131,7 @@ impl Question {
                     (one_line(plugin), one_line(&text[..end]))
                 })
                 .collect(),
-            tool_key: key_of(spec),
+            tool_key: hash_tool_spec(spec),
         }
     }
 
@@ -155,7 +157,7 @@ impl Question {
 
     /// Adds the [change](super::Tool::change) that the call would make to a file.
     #[must_use]
-    pub fn changing(mut self, change: Option<FileChange>) -> Self {
+    pub fn with_file_change(mut self, change: Option<FileChange>) -> Self {
         self.change = change.map(Box::new);
         self
     }
@@ -163,7 +165,7 @@ impl Question {
     /// Marks the call as made by a plugin. An "always" answer to a call of the model does not cover
     /// calls of the plugin.
     #[must_use]
-    pub fn made_by(mut self, plugin: &str) -> Self {
+    pub fn with_plugin_caller(mut self, plugin: &str) -> Self {
         self.tool_key = *blake3::keyed_hash(&self.tool_key, plugin.as_bytes()).as_bytes();
         self.by = Some(one_line(plugin));
         self
@@ -176,17 +178,17 @@ impl Question {
         self
     }
 
-    /// Turns the question into one about the use of a skill, described by these lines.
+    /// Changes the question to ask about the use of a skill, which `lines` describe.
     #[must_use]
-    pub(crate) fn about_skill(mut self, skill: &str, lines: Vec<ShownLine>) -> Self {
+    pub(crate) fn for_skill(mut self, skill: &str, lines: Vec<ShownLine>) -> Self {
         self.skill = Some(one_line(skill));
         self.arguments = lines;
         self
     }
 
-    /// Removes the choice of [`ApprovalAnswer::Always`], with this reason.
+    /// Makes the answer [`ApprovalAnswer::Always`] unavailable, for the reason `why`.
     #[must_use]
-    pub(crate) fn only_now(mut self, why: &str) -> Self {
+    pub(crate) fn without_always_answer(mut self, why: &str) -> Self {
         self.covers = Err(why.to_owned());
         self.parts = Vec::new();
         self
@@ -194,14 +196,15 @@ impl Question {
 
     /// Returns the keys that must all be covered by "always" answers for the call to run without a
     /// question. Empty if no such answer is possible.
-    fn keys(&self) -> impl Iterator<Item = [u8; 32]> {
+    fn approval_keys(&self) -> impl Iterator<Item = [u8; 32]> {
         let key = |part: &String| *blake3::keyed_hash(&self.tool_key, part.as_bytes()).as_bytes();
         self.parts.iter().map(key)
     }
 }
 
 impl Question {
-    /// Returns the permissions that an "always" answer grants, one for each covered part.
+    /// Returns the permissions that an "always" answer to this question grants, one for each
+    /// covered part of the call.
     fn approved(&self) -> impl Iterator<Item = SessionApproval> {
         let parts = self.parts.iter();
         parts.map(|part| SessionApproval {
@@ -246,7 +249,7 @@ pub trait Approver: Send + Sync {
     }
 }
 
-/// Denies every call, with this reason.
+/// Approver that denies every call. The text is the reason that the model gets.
 #[derive(Clone, Debug)]
 pub struct DenyAll(pub String);
 
@@ -256,7 +259,7 @@ impl Approver for DenyAll {
     }
 }
 
-/// Allows every call.
+/// Approver that allows every call.
 #[derive(Clone, Copy, Debug)]
 pub struct AllowAll;
 
@@ -321,16 +324,19 @@ impl SessionApprovals {
 
     /// Returns the permissions that an "always" answer to a question grants, each with its key: a
     /// hash of the session, the tool and the covered part.
-    pub(crate) fn parts_of(&self, question: &Question) -> Vec<(String, SessionApproval)> {
-        let parts = self.bound_keys(question).zip(question.approved());
+    pub(crate) fn permissions_of_always_answer(
+        &self,
+        question: &Question,
+    ) -> Vec<(String, SessionApproval)> {
+        let parts = self.session_keys(question).zip(question.approved());
         let parts =
             parts.map(|(key, approved)| (blake3::Hash::from_bytes(key).to_string(), approved));
         parts.collect()
     }
 
-    fn bound_keys(&self, question: &Question) -> impl Iterator<Item = [u8; 32]> {
+    fn session_keys(&self, question: &Question) -> impl Iterator<Item = [u8; 32]> {
         let session = &self.session;
-        let keys = question.keys();
+        let keys = question.approval_keys();
         keys.map(move |key| *blake3::keyed_hash(session, &key).as_bytes())
     }
 
@@ -345,26 +351,27 @@ impl SessionApprovals {
         let answer = approver.ask(question).await;
         if answer == ApprovalAnswer::Always {
             self.lock()
-                .extend(self.bound_keys(question).zip(question.approved()));
+                .extend(self.session_keys(question).zip(question.approved()));
         }
         answer
     }
 
-    /// Waits until no question is open, and blocks other questions until the guard is dropped.
-    pub async fn one_at_a_time(&self) -> tokio::sync::MutexGuard<'_, ()> {
+    /// Waits until no question is being asked, and prevents other questions until the returned
+    /// guard is dropped.
+    pub async fn block_other_questions(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.asking.lock().await
     }
 
     /// Whether earlier answers cover the call, so that no question is needed.
     pub(crate) fn covers(&self, question: &Question) -> bool {
         let always = self.lock();
-        let mut keys = self.bound_keys(question);
+        let mut keys = self.session_keys(question);
         question.reasons.is_empty()
             && !question.parts.is_empty()
             && keys.all(|key| always.contains_key(&key))
     }
 
-    /// Clears all answers.
+    /// Removes all "always" answers, so that every call needs approval again.
     pub fn clear(&self) {
         self.lock().clear();
     }
@@ -393,7 +400,7 @@ impl SessionApprovals {
     }
 }
 
-fn key_of(spec: &ToolSpec) -> [u8; 32] {
+fn hash_tool_spec(spec: &ToolSpec) -> [u8; 32] {
     // Hash the JSON form, so that two different specs never produce the same bytes.
     let json = serde_json::json!([
         spec.plugin,
@@ -471,7 +478,7 @@ mod tests {
             ("other", "d", false),
         ] {
             let next = SessionApprovals::of_session(session);
-            next.restore(own.parts_of(&question("d")));
+            next.restore(own.permissions_of_always_answer(&question("d")));
             assert_eq!(next.approved(), own.approved());
             let covers = next.covers(&question(description));
             assert_eq!(covers, is_covered, "{session} {description}");

@@ -3,7 +3,7 @@
 //!
 //! Every conversion is lossless: decoding a file and encoding the text gives the same bytes, so an
 //! edit keeps each byte outside the replaced text. This module must not know which tool reads or
-//! writes. Start from [`decode_file`].
+//! writes the file. Start from [`decode_file`].
 
 use encoding_rs::WINDOWS_1252;
 
@@ -20,7 +20,7 @@ pub(super) enum TextEncoding {
     Utf8 {
         has_bom: bool,
     },
-    /// UTF-16 with a byte order mark; without the mark it cannot be distinguished from binary data.
+    /// UTF-16 with a byte order mark. A file without the mark would count as binary data.
     Utf16 {
         is_big_endian: bool,
     },
@@ -28,7 +28,7 @@ pub(super) enum TextEncoding {
     Latin1,
     /// An 8-bit encoding with bytes that Latin-1 does not use for text, read as Windows-1252.
     Windows1252,
-    /// UTF-8 with some invalid bytes.
+    /// UTF-8 in which some bytes are invalid.
     Damaged,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum TextEncoding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DecodedText {
     /// Text of the file. In [`TextEncoding::Damaged`], private-use characters represent the invalid
-    /// bytes; see [`show_text`].
+    /// bytes; see [`replace_invalid_bytes`].
     pub(super) text: String,
     pub(super) encoding: TextEncoding,
 }
@@ -62,7 +62,7 @@ pub(super) fn decode_file(bytes: Vec<u8>) -> Option<DecodedText> {
         Err(error) => error.into_bytes(),
     };
     if is_mostly_utf8(&bytes) {
-        return decode_damaged(&bytes);
+        return decode_damaged_text(&bytes);
     }
     let is_control = |byte: &u8| (0x80..0xa0).contains(byte);
     let encoding = match bytes.iter().any(is_control) {
@@ -76,8 +76,8 @@ pub(super) fn decode_file(bytes: Vec<u8>) -> Option<DecodedText> {
     Some(DecodedText { text, encoding })
 }
 
-/// Returns the bytes after a UTF-16 byte order mark, and whether they are big-endian. UTF-32 begins
-/// with the same two bytes.
+/// Returns the bytes after a UTF-16 byte order mark, and whether they are big-endian; `None` for
+/// other files, including UTF-32, whose mark begins with the same two bytes.
 pub(super) fn without_utf16_bom(bytes: &[u8]) -> Option<(&[u8], bool)> {
     if bytes.starts_with(&[0xff, 0xfe, 0, 0]) {
         return None;
@@ -112,10 +112,14 @@ fn is_mostly_utf8(bytes: &[u8]) -> bool {
     n_valid > n_invalid
 }
 
-fn decode_damaged(bytes: &[u8]) -> Option<DecodedText> {
+fn decode_damaged_text(bytes: &[u8]) -> Option<DecodedText> {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
-        if chunk.valid().chars().any(|c| byte_of(c).is_some()) {
+        if chunk
+            .valid()
+            .chars()
+            .any(|c| represented_invalid_byte(c).is_some())
+        {
             return None;
         }
         text.push_str(chunk.valid());
@@ -128,14 +132,14 @@ fn decode_damaged(bytes: &[u8]) -> Option<DecodedText> {
 
 /// Returns the byte that a character of a damaged text represents; `None` for an ordinary
 /// character.
-fn byte_of(c: char) -> Option<u8> {
+fn represented_invalid_byte(c: char) -> Option<u8> {
     let offset = u32::from(c).checked_sub(BYTE_BASE)?;
     u8::try_from(offset).ok().filter(|byte| *byte >= 0x80)
 }
 
 /// Returns a decoded text as the model sees it: U+FFFD for each invalid byte.
-pub(super) fn show_text(text: &str) -> String {
-    let shown = |c| byte_of(c).map_or(c, |_| '\u{fffd}');
+pub(super) fn replace_invalid_bytes(text: &str) -> String {
+    let shown = |c| represented_invalid_byte(c).map_or(c, |_| '\u{fffd}');
     text.chars().map(shown).collect()
 }
 
@@ -165,8 +169,8 @@ impl TextEncoding {
         let name = self.encoding_name();
         match self {
             Self::Utf8 { has_bom: false } => None,
-            Self::Utf8 { has_bom: true } => Some(format!("the file is {name}, which is kept")),
-            Self::Utf16 { .. } => Some(format!("the file is {name}, not UTF-8; edits keep it")),
+            Self::Utf8 { has_bom: true } => Some(format!("the file is {name}; edits keep this encoding")),
+            Self::Utf16 { .. } => Some(format!("the file is {name}, not UTF-8; edits keep this encoding")),
             Self::Latin1 | Self::Windows1252 => Some(format!(
                 "the file is not UTF-8 and is read as {name}; edits keep its other bytes. If the text looks wrong, it is in \
                  another 8-bit encoding: convert it, for example with `iconv`"
@@ -206,19 +210,19 @@ impl TextEncoding {
                 Ok(units.flat_map(bytes).collect())
             }
             Self::Latin1 => {
-                let byte = |c: char| u8::try_from(c).map_err(|_| self.lacks_character(c));
+                let byte = |c: char| u8::try_from(c).map_err(|_| self.missing_character_error(c));
                 text.chars().map(byte).collect()
             }
             Self::Windows1252 => {
                 let (bytes, _, has_unmapped) = WINDOWS_1252.encode(text);
                 let unmapped = |c: &char| WINDOWS_1252.encode(c.encode_utf8(&mut [0; 4])).2;
                 match text.chars().find(unmapped).filter(|_| has_unmapped) {
-                    Some(c) => Err(self.lacks_character(c)),
+                    Some(c) => Err(self.missing_character_error(c)),
                     None => Ok(bytes.into_owned()),
                 }
             }
             Self::Damaged => Ok(text.chars().fold(Vec::new(), |mut bytes, c| {
-                match byte_of(c) {
+                match represented_invalid_byte(c) {
                     Some(byte) => bytes.push(byte),
                     None => bytes.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
                 }
@@ -227,7 +231,7 @@ impl TextEncoding {
         }
     }
 
-    fn lacks_character(self, c: char) -> String {
+    fn missing_character_error(self, c: char) -> String {
         let code = u32::from(c);
         format!(
             "the file is {}, which has no U+{code:04X} ({c}). Use characters that it has, or convert the file to UTF-8 first, \
@@ -238,8 +242,8 @@ impl TextEncoding {
 
     /// Returns the reason, other than a missing character, why a text cannot be stored in a file of
     /// this encoding.
-    pub(super) fn refusal_of(self, new: &str) -> Option<String> {
-        if self == Self::Damaged && new.chars().any(|c| byte_of(c).is_some()) {
+    pub(super) fn refusal_reason(self, new: &str) -> Option<String> {
+        if self == Self::Damaged && new.chars().any(|c| represented_invalid_byte(c).is_some()) {
             return Some("it has private-use characters from U+F0080 to U+F00FF".to_owned());
         }
         (!matches!(self, Self::Utf8 { .. } | Self::Utf16 { .. }) && new.contains('\u{fffd}')).then(|| {
@@ -257,7 +261,7 @@ mod tests {
     fn check(bytes: &[u8], text: &str, encoding: TextEncoding) {
         let decoded = decode_file(bytes.to_vec()).unwrap();
         assert_eq!(
-            (&*show_text(&decoded.text), decoded.encoding),
+            (&*replace_invalid_bytes(&decoded.text), decoded.encoding),
             (text, encoding),
             "{bytes:?}"
         );
@@ -306,10 +310,10 @@ mod tests {
             .encode_text("\u{4e2d}")
             .unwrap_err();
         assert!(why.contains("U+4E2D"), "{why}");
-        assert!(TextEncoding::Latin1.refusal_of("\u{fffd}").is_some());
+        assert!(TextEncoding::Latin1.refusal_reason("\u{fffd}").is_some());
         assert!(
             TextEncoding::Utf8 { has_bom: false }
-                .refusal_of("\u{fffd}")
+                .refusal_reason("\u{fffd}")
                 .is_none()
         );
     }

@@ -12,11 +12,12 @@ use std::sync::{Arc, Mutex};
 
 use crate::lock::lock;
 
-/// Maximum number of files in the memory; beyond it the memory is cleared, and files must be read
+/// Maximum number of known files of an agent. Beyond it, all are forgotten, and files must be read
 /// again.
 const MAX_FILES: usize = 10_000;
 
-/// Maximum number of ranges and of edits per file; beyond it the file must be read again.
+/// Maximum number of line ranges shown, and of edits, per file. Beyond it, the file must be read
+/// again.
 const MAX_SHOWN: usize = 256;
 
 /// Version of a file.
@@ -34,12 +35,12 @@ pub(super) enum FileVersion {
 }
 
 impl FileVersion {
-    pub(super) fn version_of(content: &[u8]) -> Self {
+    pub(super) fn from_content(content: &[u8]) -> Self {
         Self::Content(blake3::hash(content))
     }
 }
 
-/// Lines of a file that a call reads for the model.
+/// Lines of a file that a call has read for the model.
 #[derive(Clone, Debug)]
 pub(super) struct LineReading {
     pub(super) version: FileVersion,
@@ -49,11 +50,11 @@ pub(super) struct LineReading {
     pub(super) n_lines: Option<u64>,
 }
 
-/// A call whose result is not final yet.
+/// A call that has read or changed a file and whose result the model has not received yet.
 enum PendingCall {
     Read {
         reading: LineReading,
-        text: ShownText,
+        text: ReturnedText,
     },
     Wrote {
         version: FileVersion,
@@ -64,15 +65,15 @@ enum PendingCall {
     },
 }
 
-/// Length in bytes and hash of the text that a tool returned. The model may get less, because
-/// limits or hooks can remove parts.
-struct ShownText {
+/// Length in bytes and hash of the text that a tool returned. Limits or hooks may remove parts of
+/// the text before the model gets it.
+struct ReturnedText {
     bytes: usize,
     hash: blake3::Hash,
 }
 
-impl ShownText {
-    fn is_in(&self, text: &str) -> bool {
+impl ReturnedText {
+    fn is_contained_in(&self, text: &str) -> bool {
         let begin = text.as_bytes().get(..self.bytes);
         begin.is_some_and(|begin| blake3::hash(begin) == self.hash)
     }
@@ -93,7 +94,7 @@ struct KnownFile {
     version: FileVersion,
     shown: Vec<LineRange>,
     n_lines: Option<u64>,
-    /// Ids of the calls that edited the shown text.
+    /// Ids of the calls that edited the file since its lines were shown to the model.
     edits: Vec<Arc<str>>,
 }
 
@@ -104,23 +105,23 @@ pub(super) enum WriteRefusal {
     Unread,
     /// The file changed since this agent read or wrote it.
     Changed,
-    /// The conversation does not contain the whole file.
+    /// Some lines of the file are not in the conversation.
     Partly,
     /// The file was read in the same step as the write.
     SameStep,
 }
 
 #[derive(Default)]
-struct KnownState {
+struct KnownFilesState {
     /// Known files, by path relative to the workspace with symlinks resolved.
     files: HashMap<String, KnownFile>,
     /// Path and result of calls that are not finished, by call id.
     pending: HashMap<Arc<str>, (String, PendingCall)>,
 }
 
-/// Files that one agent knows. See the [module](self).
+/// Files that one agent knows, with the lines that its model was shown.
 #[derive(Default)]
-pub struct KnownFiles(Mutex<KnownState>);
+pub struct KnownFiles(Mutex<KnownFilesState>);
 
 impl std::fmt::Debug for KnownFiles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -138,7 +139,7 @@ impl KnownFiles {
         reading: LineReading,
         text: &str,
     ) {
-        let text = ShownText {
+        let text = ReturnedText {
             bytes: text.len(),
             hash: blake3::hash(text.as_bytes()),
         };
@@ -169,8 +170,8 @@ impl KnownFiles {
         inner.pending.insert(call.clone(), (path, pending));
     }
 
-    /// Finishes a call. `result` is the text that the model gets. `is_changed` means that hooks
-    /// changed the arguments that the model wrote. Unknown calls are ignored.
+    /// Applies the record of a call that has ended; ignores a call without a record. `result` is
+    /// the text that the model gets. `is_changed` means that hooks changed the call's arguments.
     pub fn finish(&self, call: &str, step: (u32, u32), result: &str, is_changed: bool) {
         let mut inner = lock(&self.0);
         let Some((call, (path, pending))) = inner.pending.remove_entry(call) else {
@@ -182,8 +183,8 @@ impl KnownFiles {
         let known = inner.files.remove(&path);
         let known = match pending {
             PendingCall::Read { reading, text } => {
-                let is_shown = text.is_in(result);
-                known_after_read(known, reading, is_shown, call, step)
+                let is_shown = text.is_contained_in(result);
+                apply_reading(known, reading, is_shown, call, step)
             }
             PendingCall::Wrote { version, n_lines } => {
                 let whole = LineRange {
@@ -219,10 +220,10 @@ impl KnownFiles {
         inner.files.insert(path, known);
     }
 
-    /// Forgets text that is no longer in the conversation: `is_there` returns whether the
-    /// conversation contains the result of a call. Compaction, archiving and `/undo` remove
-    /// results.
-    pub fn forget(&self, is_there: impl Fn(&str) -> bool) {
+    /// Forgets lines that are no longer in the conversation, because compaction, archiving or
+    /// `/undo` removed the result of the call. `is_there` returns whether the conversation contains
+    /// the result of the call with this id.
+    pub fn forget_removed_lines(&self, is_there: impl Fn(&str) -> bool) {
         for known in lock(&self.0).files.values_mut() {
             if known.edits.iter().any(|call| !is_there(call)) {
                 known.shown.clear();
@@ -231,8 +232,9 @@ impl KnownFiles {
         }
     }
 
-    /// Checks that a whole file may be overwritten in this step.
-    pub(super) fn check_whole(
+    /// Checks that a call of this step may overwrite a whole file. `now` is the file's present
+    /// version.
+    pub(super) fn check_overwrite(
         &self,
         path: &str,
         now: FileVersion,
@@ -252,8 +254,8 @@ impl KnownFiles {
         }
     }
 
-    /// Checks that a part of a file may be replaced. An unread file is allowed: the edit contains
-    /// all of the replaced text, so no unknown text is lost.
+    /// Checks that a call may replace a part of a file. The file need not have been read: the call
+    /// itself contains all of the replaced text, so no unknown text is lost.
     pub(super) fn check_edit(&self, path: &str, now: FileVersion) -> Result<(), WriteRefusal> {
         let inner = lock(&self.0);
         match inner.files.get(path) {
@@ -263,7 +265,7 @@ impl KnownFiles {
     }
 }
 
-fn known_after_read(
+fn apply_reading(
     before: Option<KnownFile>,
     reading: LineReading,
     is_shown: bool,
@@ -301,7 +303,7 @@ fn known_after_read(
 }
 
 impl KnownFile {
-    /// Whether the ranges selected by `counts` cover all lines of the file.
+    /// Whether the shown line ranges for which `counts` is true cover all lines of the file.
     fn covers_file(&self, counts: impl Fn(&LineRange) -> bool) -> bool {
         let Some(n_lines) = self.n_lines else {
             return false;
@@ -326,7 +328,7 @@ mod tests {
     const TEXT: &str = "text";
 
     fn version(content: &str) -> FileVersion {
-        FileVersion::version_of(content.as_bytes())
+        FileVersion::from_content(content.as_bytes())
     }
 
     fn read(known: &KnownFiles, call: &str, lines: (u64, u64), n_lines: Option<u64>, step: Step) {
@@ -342,7 +344,7 @@ mod tests {
     #[test]
     fn a_file_is_known_once_all_its_lines_were_shown() {
         let known = KnownFiles::default();
-        let check = |step| known.check_whole("f", version("v1"), step);
+        let check = |step| known.check_overwrite("f", version("v1"), step);
         assert_eq!(check((1, 1)), Err(WriteRefusal::Unread));
         read(&known, "a", (1, 5), None, (1, 1));
         assert_eq!(check((1, 2)), Err(WriteRefusal::Partly));
@@ -351,7 +353,7 @@ mod tests {
         read(&known, "c", (6, 6), None, (1, 3));
         assert_eq!(check((1, 3)), Err(WriteRefusal::SameStep));
         assert_eq!(check((2, 1)), Ok(()));
-        let other = known.check_whole("f", version("v2"), (2, 1));
+        let other = known.check_overwrite("f", version("v2"), (2, 1));
         assert_eq!(other, Err(WriteRefusal::Changed));
         assert_eq!(
             known.check_edit("f", version("v2")),
@@ -363,9 +365,9 @@ mod tests {
     #[test]
     fn text_that_the_model_does_not_have_does_not_count() {
         let known = KnownFiles::default();
-        let check = |content| known.check_whole("f", version(content), (9, 9));
+        let check = |content| known.check_overwrite("f", version(content), (9, 9));
         read(&known, "a", (1, 5), Some(5), (1, 1));
-        known.forget(|call| call != "a");
+        known.forget_removed_lines(|call| call != "a");
         assert_eq!(check("v1"), Err(WriteRefusal::Partly));
 
         let reading = LineReading {
@@ -383,7 +385,7 @@ mod tests {
         known.note_edited(&"d".into(), "f".to_owned(), version("v3"));
         known.finish("d", (1, 4), "", false);
         assert_eq!(check("v3"), Ok(()));
-        known.forget(|call| call != "d");
+        known.forget_removed_lines(|call| call != "d");
         assert_eq!(check("v3"), Err(WriteRefusal::Partly));
 
         known.note_written(&"e".into(), "f".to_owned(), version("v4"), 1);

@@ -11,26 +11,27 @@ use std::sync::{Arc, Mutex, Weak};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::process::Captured;
+use super::process::CapturedOutput;
 use crate::lock::lock;
-use crate::secret::Scanner;
+use crate::secret::SecretScanner;
 use crate::text::clean_line;
 
-/// Maximum number of bytes of one output that are kept. A PEM key fits, so that its first line,
-/// which identifies it, is still there when its end is shown.
+/// Maximum number of bytes of one output that are kept. A complete PEM key fits, so that its first
+/// line, by which the masking recognizes the key, is not dropped before its last line is shown.
 const KEPT_BYTES: usize = 16 << 10;
 
 /// Maximum length of a returned line, in bytes; a longer one is cut.
 const MAX_LINE_BYTES: usize = 400;
 
-/// Minimum number of characters of a secret's beginning that are removed from the end of an output.
+/// Number of characters at the end of an output that may equal the beginning of a secret without
+/// being removed.
 const LEAST_BEGUN: usize = 3;
 
 /// Outputs of the calls that run in a session. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct LiveOutputs(Arc<Mutex<HashMap<CallKey, Weak<LiveOutput>>>>);
 
-/// End of the output of a running call.
+/// Last lines of the output of a running call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RunningOutput {
     /// Agent that makes the call; `main` is the session's own.
@@ -44,7 +45,7 @@ pub struct RunningOutput {
 /// Name of an agent and id of its call.
 type CallKey = (String, String);
 
-debug_some!(LiveOutputs, self, n_calls = lock(&self.0).len());
+impl_partial_debug!(LiveOutputs, self, n_calls = lock(&self.0).len());
 
 impl LiveOutputs {
     /// Opens the output of a call. Others can read it until the last clone of the returned handle
@@ -59,8 +60,8 @@ impl LiveOutputs {
         output
     }
 
-    /// Returns the last lines of the output of a running call, at most `n_lines`, with secrets masked
-    /// and without control characters. Empty if there is none.
+    /// Returns the last lines of the output of a running call, at most `n_lines`, with secrets
+    /// masked and without control characters. Empty if no such call runs or it has no output.
     #[must_use]
     pub fn last_lines(&self, agent: &str, call: &str, n_lines: usize) -> Vec<String> {
         let key = (agent.to_owned(), call.to_owned());
@@ -89,23 +90,23 @@ impl LiveOutputs {
 
 /// Output of one call.
 #[derive(Default)]
-pub struct LiveOutput(Mutex<OutputEnd>);
+pub struct LiveOutput(Mutex<OutputTail>);
 
-debug_some!(LiveOutput, self, n_bytes = lock(&self.0).bytes.len());
+impl_partial_debug!(LiveOutput, self, n_bytes = lock(&self.0).bytes.len());
 
 #[derive(Default)]
-struct OutputEnd {
+struct OutputTail {
     bytes: VecDeque<u8>,
     /// Names and values of secrets in the environment of the tool.
     secrets: Vec<(String, String)>,
-    /// Lines that these bytes show, kept until the next piece of output so that redrawing the
-    /// screen does not compute them again.
+    /// Lines that a terminal would show for the bytes. Cached until the next piece of output, so
+    /// that redrawing the screen does not compute them again.
     shown: Option<Vec<String>>,
 }
 
 impl LiveOutput {
-    /// Sets the secrets to mask, as names and values, in addition to those that the scanner finds
-    /// by their form. Replaces the secrets of an earlier call.
+    /// Sets the names and values of secrets to mask, in addition to the secrets that the scanner
+    /// finds by their form. Replaces the secrets that were set before.
     pub fn mask_secrets(&self, secrets: Vec<(String, String)>) {
         let mut end = lock(&self.0);
         end.secrets = secrets;
@@ -119,7 +120,8 @@ impl LiveOutput {
         end.bytes.extend(bytes);
         let excess = end.bytes.len().saturating_sub(KEPT_BYTES);
         if excess > 0 {
-            // Drop the rest of the first line too: it may begin in the middle of a secret.
+            // Also drop the rest of the line at which the kept bytes begin: it may begin in the
+            // middle of a secret.
             let rest = end.bytes.iter().skip(excess);
             let cut = rest
                 .take_while(|byte| !matches!(byte, b'\n' | b'\r'))
@@ -135,7 +137,7 @@ impl LiveOutput {
         let mut end = lock(&self.0);
         let shown = match end.shown.take() {
             Some(shown) => shown,
-            None => end.show_lines(),
+            None => end.visible_lines(),
         };
         let last = shown.iter().skip(shown.len().saturating_sub(n_lines));
         let last = last.cloned().collect();
@@ -144,19 +146,20 @@ impl LiveOutput {
     }
 }
 
-impl OutputEnd {
-    /// Returns the lines that a terminal would show, without the end that may be part of a secret.
-    fn show_lines(&self) -> Vec<String> {
+impl OutputTail {
+    /// Returns the lines that a terminal would show, without the text at their end that may be the
+    /// beginning of a secret.
+    fn visible_lines(&self) -> Vec<String> {
         let bytes: Vec<u8> = self.bytes.iter().copied().collect();
-        let mut shown = Captured::of_screen(2 * KEPT_BYTES);
+        let mut shown = CapturedOutput::terminal_output_capture(2 * KEPT_BYTES);
         shown.push(&bytes);
-        shown.finish_capture();
+        shown.flush_screen_at_output_end();
         let mut text = shown.text();
         for (name, value) in &self.secrets {
             text = text.replace(value.as_str(), &format!("[secret masked: {name}]"));
-            text.truncate(without_begun(&text, value));
+            text.truncate(len_without_secret_start(&text, value));
         }
-        if let Some(masked) = Scanner::shared().mask(&text) {
+        if let Some(masked) = SecretScanner::shared().mask(&text) {
             text = masked.text;
         }
         let lines = text.lines().filter(|line| !line.trim().is_empty());
@@ -165,9 +168,9 @@ impl OutputEnd {
     }
 }
 
-/// Returns the length of a text, in bytes, without a prefix of a secret at its end, because the
-/// rest of the secret may follow.
-pub(in crate::tool) fn without_begun(text: &str, secret: &str) -> usize {
+/// Returns the length of a text, in bytes, without the beginning of `secret` at its end, because
+/// the rest of the secret may follow.
+pub(in crate::tool) fn len_without_secret_start(text: &str, secret: &str) -> usize {
     let longest = secret
         .char_indices()
         .map(|(at, _)| at)

@@ -104,24 +104,22 @@ impl ToolOutput {
 pub struct ToolCtx {
     /// Caller of the tool.
     pub caller: Caller,
-    /// Token that is cancelled with the call. A long-running tool must watch it; the future may
-    /// also be dropped.
+    /// Token that is cancelled with the call. A long-running tool must watch it, and must expect
+    /// that the host drops the tool's future.
     pub cancel: CancellationToken,
     /// Directories in addition to the workspace that commands of this call may read, such as those
     /// of skills.
     pub readable: Arc<[PathBuf]>,
-    /// Files that the model of this agent knows, so that `write_file` and `edit_file` can refuse to
-    /// overwrite others. `None` if the caller is a program, which does not depend on text shown to
-    /// a model.
+    /// Files that the model of this agent knows: `write_file` and `edit_file` refuse to overwrite
+    /// unknown files. `None` if the caller is a program, to which this check does not apply.
     pub known: Option<Arc<known::KnownFiles>>,
     /// Recorder that receives the writes of a tool whose changes are
     /// [recorded](FileTracking::Recorded).
     pub recorder: Option<Arc<dyn ChangeRecorder>>,
-    /// Outputs of running calls, to which a tool may [add its own](Self::open_live). `None` if the call
-    /// cannot be watched.
+    /// Outputs of running calls, to which a tool may [add an output](Self::open_live). `None` if
+    /// the user cannot watch the call.
     pub live: Option<live::LiveOutputs>,
-    /// Commands that the session keeps in the background. `None` if the call has no session that
-    /// could end them.
+    /// Background commands of the session. `None` if the call belongs to no session.
     pub background: Option<background::BackgroundCommands>,
 }
 
@@ -140,7 +138,8 @@ impl ToolCtx {
         }
     }
 
-    /// Opens the output of the call for the user who watches. `None` if the call cannot be watched.
+    /// Opens the output that the user can watch during the call. `None` if the user cannot watch
+    /// the call.
     #[must_use]
     pub fn open_live(&self) -> Option<Arc<live::LiveOutput>> {
         let call = self.caller.call.as_deref().unwrap_or_default();
@@ -149,11 +148,11 @@ impl ToolCtx {
     }
 }
 
-/// Method by which the host learns which files of the workspace a call changes, so that it can
+/// Method by which the host finds the files of the workspace that a call changes, so that it can
 /// restore them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileTracking {
-    /// The workspace is compared before and after the call.
+    /// The host compares snapshots of the workspace from before and after the call.
     #[default]
     Snapshot,
     /// The tool passes each write to [`ToolCtx::recorder`].
@@ -162,7 +161,7 @@ pub enum FileTracking {
     Unneeded,
 }
 
-/// Whether the host may run a call again that was cut off while it ran: the program was killed, or the
+/// Whether the host may run a call again that did not finish, because the host was killed or the
 /// power failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CallRepetition {
@@ -171,14 +170,16 @@ pub enum CallRepetition {
     Never,
     /// Always: a second run with the same arguments has no further effect.
     Idempotent,
-    /// Only if the tool with this name answers [`EFFECT_ABSENT`] to the same arguments.
+    /// Only if the tool with this name, called with the same arguments, answers [`EFFECT_ABSENT`].
     Checked(String),
 }
 
-/// Answer of a check: the effect of the call has happened, so the call is not run again.
+/// Answer of the tool in [`CallRepetition::Checked`]: the effect of the call has happened, so the
+/// call is not run again.
 pub const EFFECT_DONE: &str = "done";
 
-/// Answer of a check: the effect of the call is not there, so the call is run again.
+/// Answer of the tool in [`CallRepetition::Checked`]: the effect of the call has not happened, so
+/// the call is run again.
 pub const EFFECT_ABSENT: &str = "absent";
 
 /// Change that a call would make to a file, as text: the content before it and after it.
@@ -195,8 +196,8 @@ pub struct FileChange {
 /// A tool that the model may call.
 ///
 /// For each call, the host asks for [`Tool::subject`] before the policy decides. If the user must
-/// approve the call, [`Tool::refusal`], [`Tool::target`] and [`Tool::change`] come next. The subject is
-/// read again right before [`Tool::run`], the only method that may have effects.
+/// approve the call, [`Tool::refusal`], [`Tool::target`] and [`Tool::change`] come next. The
+/// subject is read again right before [`Tool::run`], the only method that may have effects.
 pub trait Tool: Send + Sync {
     /// Returns name, description, schema and effect class. The value must not change while the tool
     /// is registered.
@@ -208,14 +209,14 @@ pub trait Tool: Send + Sync {
         Arc::default()
     }
 
-    /// Returns the method by which the host learns which files a call changes. Not called for a
+    /// Returns the method by which the host finds the files that a call changes. Not called for a
     /// tool that only reads.
     fn file_tracking(&self) -> FileTracking {
         FileTracking::Snapshot
     }
 
-    /// Returns whether a call that was cut off while it ran may run again when its turn continues.
-    /// Not called for a tool that only reads.
+    /// Returns whether a call that did not finish may run again when its turn is resumed. Not
+    /// called for a tool that only reads.
     fn repetition(&self) -> CallRepetition {
         CallRepetition::Never
     }
@@ -233,9 +234,9 @@ pub trait Tool: Send + Sync {
         Box::pin(std::future::ready(None))
     }
 
-    /// Returns the change that a call would make to a file that exists, for approval questions. `None`
-    /// if it makes none, or one that cannot be shown as text. The file may change before the user
-    /// answers, so no check may rely on it.
+    /// Returns the change that a call would make to a file that exists, for approval questions.
+    /// `None` if it makes none, or one that cannot be shown as text. The file may change before the
+    /// user answers, so no check may rely on it.
     fn change<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Option<FileChange>> {
         Box::pin(std::future::ready(None))
     }
@@ -246,9 +247,8 @@ pub trait Tool: Send + Sync {
         Box::pin(std::future::ready(None))
     }
 
-    /// Runs the tool, after all checks, hooks, policy and approval. The arguments fit its schema.
-    /// Failures that the model should see are outputs with `is_error`; there is no other kind of
-    /// error.
+    /// Runs the tool, after all checks, hooks, policy and approval. The arguments fit its schema. A
+    /// failure is returned as an output with `is_error`, which the model sees.
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput>;
 }
 

@@ -1,8 +1,8 @@
-//! Wraps tools of an outer layer, such as an MCP server, which the host does not trust more than
-//! tools of plugins.
+//! Wraps tools that do not come from the host or a plugin, such as those of MCP servers. The host
+//! trusts them no more than tools of plugins.
 //!
-//! The output of these tools passes the same masking of secrets as that of a plugin, whatever the
-//! outer layer does. Start from [`OuterTool`].
+//! Secrets in the output of these tools are masked as in the output of a plugin. Start from
+//! [`OuterLayerTool`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::json;
 use crate::message::{Part, ToolSpec};
 use crate::point::handle::AgentHandle;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
-use crate::secret::{Scanner, mask_leaves, run_aside};
+use crate::secret::{SecretScanner, mask_secrets_in_json, run_blocking_scan};
 
-/// A tool of an outer layer in one session.
-pub struct OuterTool {
+/// A tool of an outer layer, such as an MCP server, in one session. Masks secrets in its output.
+pub struct OuterLayerTool {
     tool: SharedTool,
     handle: Arc<dyn AgentHandle>,
 }
 
-impl OuterTool {
+impl OuterLayerTool {
     /// Wraps a tool. Each result in which secrets are masked is reported to `handle`.
     #[must_use]
     pub fn wrap(tool: SharedTool, handle: Arc<dyn AgentHandle>) -> SharedTool {
@@ -37,7 +37,8 @@ impl OuterTool {
         for part in output.content.iter_mut() {
             match part {
                 Part::Text { text } => {
-                    let masked = run_aside(text.len(), || Scanner::shared().mask(text));
+                    let masked =
+                        run_blocking_scan(text.len(), || SecretScanner::shared().mask(text));
                     if let Some(masked) = masked {
                         *text = masked.text;
                         rules.extend(masked.rules);
@@ -47,7 +48,7 @@ impl OuterTool {
                     let bytes = json::all_values(value)
                         .filter_map(Value::as_str)
                         .map(str::len);
-                    run_aside(bytes.sum(), || mask_leaves(value, &mut rules));
+                    run_blocking_scan(bytes.sum(), || mask_secrets_in_json(value, &mut rules));
                 }
                 Part::Blob(_) => {}
             }
@@ -68,7 +69,7 @@ impl OuterTool {
     }
 }
 
-impl Tool for OuterTool {
+impl Tool for OuterLayerTool {
     fn spec(&self) -> &ToolSpec {
         self.tool.spec()
     }

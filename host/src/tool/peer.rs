@@ -17,17 +17,17 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::builtin::{Commands, ProcessSurroundings};
+use super::builtin::{Commands, ProcessContainment};
 use super::process::{Ending, InputPipe, OnBytes, Process, Stream, Streams};
 use crate::lock::lock;
-use crate::secret::Scanner;
+use crate::secret::SecretScanner;
 use crate::text::clean_line;
 
 /// Maximum length of a line that a peer may write, in bytes. A result with an encoded image fits.
 pub const MAX_PEER_LINE_BYTES: usize = 16 << 20;
 
-/// Maximum number of bytes that a peer may write before the host sends it another line, and of
-/// lines to the peer that it has not read. Four lines of the maximum length.
+/// Maximum number of bytes that a peer may write before the host sends it another line. Also the
+/// maximum total size, in bytes, of the lines that the host sends and the peer has not read.
 const MAX_UNASKED_BYTES: usize = 4 * MAX_PEER_LINE_BYTES;
 
 /// Maximum number of lines of a peer that the host has not read yet.
@@ -45,7 +45,7 @@ const MAX_LOGGED_LINES: usize = 200;
 /// Maximum length of a logged line, in bytes.
 const MAX_LOGGED_BYTES: usize = 500;
 
-/// Deadline of the process, longer than any session.
+/// Deadline of a peer's process. It is longer than any session, so that it is never reached.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Time to wait for the report about the end of a process after its output has ended.
@@ -71,7 +71,7 @@ pub struct PeerProgram {
     pub write: Vec<PathBuf>,
     /// Whether the program may open network connections.
     pub network: bool,
-    /// Memory limit that replaces the one for commands; `None` keeps the one for commands.
+    /// Memory limit of the peer. If `None`, the limit for commands applies.
     pub memory: Option<PeerMemory>,
     /// Settings of commands, which determine the mechanism of the confinement.
     pub commands: Commands,
@@ -87,7 +87,7 @@ pub struct PeerMemory {
 }
 
 // The environment may hold secrets.
-debug_some!(PeerProgram, self, name = self.name, command = self.command);
+impl_partial_debug!(PeerProgram, self, name = self.name, command = self.command);
 
 /// A running peer. It is stopped when [`Self::stop`] is dropped.
 pub struct PeerProcess {
@@ -98,12 +98,12 @@ pub struct PeerProcess {
     /// Reason for the end of the peer.
     pub end: PeerEnd,
     /// Stops the peer when it is dropped.
-    pub stop: PeerStop,
+    pub stop: PeerStopGuard,
 }
 
-/// Stops a peer and its descendants when it is dropped.
+/// Guard that stops a peer and its child processes when it is dropped.
 #[derive(Debug)]
-pub struct PeerStop {
+pub struct PeerStopGuard {
     _guard: DropGuard,
 }
 
@@ -111,10 +111,10 @@ pub struct PeerStop {
 #[derive(Clone)]
 pub struct PeerInput {
     pipe: Arc<AsyncMutex<Sender>>,
-    output: Arc<Mutex<PeerOutput>>,
+    output: Arc<Mutex<PeerOutputState>>,
 }
 
-debug_some!(
+impl_partial_debug!(
     PeerInput,
     self,
     is_stopped = lock(&self.output).stopped.is_some()
@@ -124,29 +124,29 @@ impl PeerInput {
     /// Writes one line, which must contain no line break.
     ///
     /// # Errors
-    /// The peer has ended, or it does not read the lines that wait for it.
+    /// The peer has ended, or too many lines already wait for the peer to read them.
     pub async fn write_line(&self, mut line: Vec<u8>) -> std::io::Result<()> {
         line.push(b'\n');
-        let _waiting = WaitingLine::add(&self.output, line.len())?;
+        let _waiting = UnreadInputLine::add(&self.output, line.len())?;
         self.pipe.lock().await.write_all(&line).await?;
-        // Reset the count only after the line is written: a line that still waits asks the peer for
-        // nothing.
+        // Reset the count of the peer's output only after the line is written: the peer cannot
+        // answer a line that it has not received.
         lock(&self.output).n_unasked = 0;
         Ok(())
     }
 }
 
-/// A line that waits until the peer reads. While this exists, the bytes of the line count as
-/// waiting.
-struct WaitingLine<'a> {
-    output: &'a Mutex<PeerOutput>,
+/// A line to the peer that the peer has not read. Until this is dropped, the length of the line
+/// counts toward the limit on unread lines.
+struct UnreadInputLine<'a> {
+    output: &'a Mutex<PeerOutputState>,
     n_bytes: usize,
 }
 
-impl<'a> WaitingLine<'a> {
-    /// Counts a line as waiting; the error means that too many bytes wait already. Without this
+impl<'a> UnreadInputLine<'a> {
+    /// Counts the bytes of a line as unread; fails if too many bytes are unread. Without this
     /// limit, a peer that sends requests and never reads the answers would fill the memory.
-    fn add(output: &'a Mutex<PeerOutput>, n_bytes: usize) -> std::io::Result<Self> {
+    fn add(output: &'a Mutex<PeerOutputState>, n_bytes: usize) -> std::io::Result<Self> {
         let mut counted = lock(output);
         let n_waiting = counted.n_waiting.saturating_add(n_bytes);
         if counted.n_waiting > 0 && n_waiting > MAX_UNASKED_BYTES {
@@ -159,7 +159,7 @@ impl<'a> WaitingLine<'a> {
     }
 }
 
-impl Drop for WaitingLine<'_> {
+impl Drop for UnreadInputLine<'_> {
     fn drop(&mut self) {
         let mut counted = lock(self.output);
         counted.n_waiting = counted.n_waiting.saturating_sub(self.n_bytes);
@@ -170,7 +170,7 @@ impl Drop for WaitingLine<'_> {
 #[derive(Clone, Debug)]
 pub struct PeerEnd {
     cancel: CancellationToken,
-    output: Arc<Mutex<PeerOutput>>,
+    output: Arc<Mutex<PeerOutputState>>,
     ended: watch::Receiver<Option<String>>,
 }
 
@@ -183,8 +183,8 @@ impl PeerEnd {
         self.cancel.cancel();
     }
 
-    /// Waits for the end of a peer that no longer writes, and returns the reason: phrased to follow
-    /// "it".
+    /// Waits for the end of a peer that no longer writes, and returns the reason, worded as the
+    /// predicate of a sentence that begins with "it".
     pub async fn reason(&self) -> String {
         let mut ended = self.ended.clone();
         let told = ended.wait_for(Option::is_some);
@@ -205,13 +205,13 @@ impl PeerEnd {
     }
 }
 
-/// State of reading the output of a peer.
-struct PeerOutput {
+/// Output of a peer that is being read, and counts of the bytes exchanged with the peer.
+struct PeerOutputState {
     name: String,
     partial: Vec<u8>,
     /// Number of bytes that the peer wrote since the host last sent it a line.
     n_unasked: usize,
-    /// Number of bytes of lines to the peer that it has not read.
+    /// Total size, in bytes, of the lines to the peer that the peer has not read.
     n_waiting: usize,
     lines: Option<mpsc::Sender<Vec<u8>>>,
     /// Reason why the host stops the peer.
@@ -221,9 +221,14 @@ struct PeerOutput {
     error_partial: Vec<u8>,
 }
 
-debug_some!(PeerOutput, self, name = self.name, stopped = self.stopped);
+impl_partial_debug!(
+    PeerOutputState,
+    self,
+    name = self.name,
+    stopped = self.stopped
+);
 
-impl PeerOutput {
+impl PeerOutputState {
     fn new(name: &str, lines: mpsc::Sender<Vec<u8>>) -> Self {
         Self {
             name: name.to_owned(),
@@ -239,7 +244,7 @@ impl PeerOutput {
     }
 
     /// Processes a piece of output. The error is the reason why the peer must be stopped.
-    fn take_bytes(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), String> {
+    fn process_output(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), String> {
         self.n_unasked = self.n_unasked.saturating_add(bytes.len());
         if self.n_unasked > MAX_UNASKED_BYTES {
             return Err(format!(
@@ -248,15 +253,15 @@ impl PeerOutput {
             ));
         }
         match stream {
-            Stream::Stdout => self.take_output(bytes),
+            Stream::Stdout => self.receive_output(bytes),
             Stream::Stderr => {
-                self.take_errors(bytes);
+                self.receive_errors(bytes);
                 Ok(())
             }
         }
     }
 
-    fn take_output(&mut self, bytes: &[u8]) -> Result<(), String> {
+    fn receive_output(&mut self, bytes: &[u8]) -> Result<(), String> {
         let mut pieces = bytes.split(|byte| *byte == b'\n').peekable();
         while let Some(piece) = pieces.next() {
             if self.partial.len().saturating_add(piece.len()) > MAX_PEER_LINE_BYTES {
@@ -282,8 +287,8 @@ impl PeerOutput {
         Ok(())
     }
 
-    /// Keeps the end of the standard error, and logs its first lines.
-    fn take_errors(&mut self, bytes: &[u8]) {
+    /// Processes bytes of the peer's standard error: keeps the last ones, and logs the first lines.
+    fn receive_errors(&mut self, bytes: &[u8]) {
         self.errors.extend_from_slice(bytes);
         let excess = self.errors.len().saturating_sub(KEPT_ERROR_BYTES);
         self.errors.drain(..excess);
@@ -295,7 +300,7 @@ impl PeerOutput {
         while let Some(end) = self.error_partial.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.error_partial.drain(..=end).collect();
             let line = String::from_utf8_lossy(&line);
-            let line = Scanner::shared().masked(&line);
+            let line = SecretScanner::shared().masked(&line);
             self.n_logged += 1;
             let name = &self.name;
             if self.n_logged > MAX_LOGGED_LINES {
@@ -310,10 +315,10 @@ impl PeerOutput {
         }
     }
 
-    /// Returns the end of the standard error as one line, with secrets masked.
+    /// Returns the last part of the peer's standard error as one line, with secrets masked.
     fn error_line(&self) -> String {
         let text = String::from_utf8_lossy(&self.errors);
-        let text = Scanner::shared().masked(&text);
+        let text = SecretScanner::shared().masked(&text);
         let text = text.trim();
         let from = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_ERROR_BYTES));
         clean_line(text.get(from..).unwrap_or_default(), SHOWN_ERROR_BYTES)
@@ -324,12 +329,13 @@ impl PeerProgram {
     /// Starts the program. It is stopped when [`PeerProcess::stop`] is dropped.
     ///
     /// # Errors
-    /// Reason why the program cannot be started, phrased to follow "it".
+    /// Reason why the program cannot be started, worded as the predicate of a sentence that begins
+    /// with "it".
     pub async fn start(&self) -> Result<PeerProcess, String> {
         let unmade = |error| format!("has no pipe for its standard input: {error}");
         let (pipe, sender) = InputPipe::create(TEMPORARY_PREFIX).await.map_err(unmade)?;
         let (lines, output) = mpsc::channel(MAX_WAITING_LINES);
-        let shared = Arc::new(Mutex::new(PeerOutput::new(&self.name, lines)));
+        let shared = Arc::new(Mutex::new(PeerOutputState::new(&self.name, lines)));
         let cancel = CancellationToken::new();
         let (told, ended) = watch::channel(None);
         let end = PeerEnd {
@@ -345,7 +351,7 @@ impl PeerProgram {
         tokio::spawn(async move {
             let finished = process.run(&until).await;
             let how = match finished {
-                Ok(finished) => ending_text(finished.ending, section.as_deref()),
+                Ok(finished) => describe_ending(finished.ending, section.as_deref()),
                 Err(error) => format!("did not start: {error}"),
             };
             // Ignore the error: the receiver may be gone.
@@ -360,18 +366,19 @@ impl PeerProgram {
             },
             output,
             end,
-            stop: PeerStop {
+            stop: PeerStopGuard {
                 _guard: cancel.drop_guard(),
             },
         })
     }
 
     async fn build_process(&self, stdin: PathBuf, on_bytes: OnBytes) -> Result<Process, String> {
-        let around = self.commands.around().await;
-        let ProcessSurroundings {
+        let around = self.commands.process_containment().await;
+        let ProcessContainment {
             mut confine,
             keeper,
-        } = around.map_err(|why| format!("runs as commands of bash, which {why}"))?;
+        } = around
+            .map_err(|why| format!("needs the confinement of `bash` commands, which {why}"))?;
         if let Some(confinement) = &mut confine {
             confinement.write.clone_from(&self.write);
             confinement.read.clone_from(&self.read);
@@ -389,7 +396,7 @@ impl PeerProgram {
             stdin: Some(stdin),
             deadline: FOREVER,
             streams: Streams::Separate,
-            // The output is handed on as it arrives.
+            // Do not capture the output: `on_bytes` receives it as it arrives.
             capture_bytes: 0,
             on_line: None,
             on_bytes: Some(on_bytes),
@@ -406,7 +413,7 @@ fn on_bytes(end: &PeerEnd) -> OnBytes {
         if output.stopped.is_some() {
             return;
         }
-        if let Err(why) = output.take_bytes(stream, bytes) {
+        if let Err(why) = output.process_output(stream, bytes) {
             output.stopped = Some(why);
             output.lines = None;
             output.partial = Vec::new();
@@ -415,9 +422,9 @@ fn on_bytes(end: &PeerEnd) -> OnBytes {
     })
 }
 
-/// Describes the end of a peer. `section` is the section of the settings with the peer's own memory
-/// limit, if it has one.
-fn ending_text(ending: Ending, section: Option<&str>) -> String {
+/// Describes the end of a peer. `section` is the section of the settings that sets the memory limit
+/// of this peer, if there is one.
+fn describe_ending(ending: Ending, section: Option<&str>) -> String {
     match ending {
         Ending::Exited(code) => format!("ended with exit code {code}"),
         Ending::Signaled(signal) => format!("was ended by signal {signal}"),
@@ -433,16 +440,17 @@ fn ending_text(ending: Ending, section: Option<&str>) -> String {
 mod tests {
     use super::*;
 
-    fn output() -> (PeerOutput, Receiver<Vec<u8>>) {
+    fn output() -> (PeerOutputState, Receiver<Vec<u8>>) {
         let (lines, read) = mpsc::channel(MAX_WAITING_LINES);
-        (PeerOutput::new("p", lines), read)
+        (PeerOutputState::new("p", lines), read)
     }
 
     #[test]
     fn lines_are_joined_across_pieces_and_an_unfinished_one_waits() {
         let (mut peer, mut read) = output();
         for piece in ["{\"a\"", ":1}\n\n{", "}\nrest"] {
-            peer.take_bytes(Stream::Stdout, piece.as_bytes()).unwrap();
+            peer.process_output(Stream::Stdout, piece.as_bytes())
+                .unwrap();
         }
         let mut lines = Vec::new();
         while let Ok(line) = read.try_recv() {
@@ -456,8 +464,8 @@ mod tests {
     fn a_flood_names_its_limit() {
         let piece = vec![b'x'; 1 << 20];
         let (mut peer, _read) = output();
-        let until_refused = |peer: &mut PeerOutput, stream| {
-            (0..100).find_map(|_| peer.take_bytes(stream, &piece).err())
+        let until_refused = |peer: &mut PeerOutputState, stream| {
+            (0..100).find_map(|_| peer.process_output(stream, &piece).err())
         };
         let why = until_refused(&mut peer, Stream::Stdout).unwrap();
         assert!(why.contains("a message of more than 16 MiB"), "{why}");
@@ -467,7 +475,7 @@ mod tests {
         assert!(peer.errors.len() <= KEPT_ERROR_BYTES);
         let (mut peer, _read) = output();
         let lines = b"{}\n".repeat(MAX_WAITING_LINES + 1);
-        let why = peer.take_bytes(Stream::Stdout, &lines).unwrap_err();
+        let why = peer.process_output(Stream::Stdout, &lines).unwrap_err();
         assert!(why.contains("wait to be read"), "{why}");
     }
 
@@ -475,7 +483,8 @@ mod tests {
     fn the_end_of_standard_error_is_one_clean_line_without_secrets() {
         let (mut peer, _read) = output();
         let text = format!("first\nAKIA{} \u{1b}[2Jlast\n", "IOSFODNN7EXAMPLE");
-        peer.take_bytes(Stream::Stderr, text.as_bytes()).unwrap();
+        peer.process_output(Stream::Stderr, text.as_bytes())
+            .unwrap();
         let line = peer.error_line();
         assert!(!line.contains('\u{1b}') && !line.contains('\n'), "{line}");
         assert!(line.contains("last"), "{line}");

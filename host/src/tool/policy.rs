@@ -20,8 +20,8 @@ pub use mode::{ApprovalMode, CARRY_OUT_PLAN, ModeSwitch};
 pub use overview::ToolOverview;
 pub use rule::PolicyRule;
 
-use super::command::{Command, CommandPattern, MAX_BYTES, Matched};
-use super::preview::told;
+use super::command::{Command, CommandPattern, MAX_BYTES, PatternMatch};
+use super::preview::describe_for_model;
 use super::subject::{Subject, WorkspacePath};
 use crate::config::Section;
 use crate::message::{EffectClass, ToolSpec};
@@ -69,7 +69,7 @@ impl Default for ClassDefaults {
 }
 
 impl ClassDefaults {
-    fn of(&self, class: EffectClass) -> Rule {
+    fn class_decision(&self, class: EffectClass) -> Rule {
         match class {
             EffectClass::Read => self.read,
             EffectClass::Write => self.write,
@@ -85,7 +85,7 @@ impl ClassDefaults {
 pub struct PolicyMode {
     /// `--yes`: calls that would be asked about are allowed. Never allows denied calls.
     pub yes: bool,
-    /// `--dry-run`: calls that are not read-only are only described.
+    /// `--dry-run`: calls of tools that do not only read are described and not run.
     pub dry_run: bool,
     /// Whether a user can be asked.
     pub has_terminal: bool,
@@ -104,7 +104,7 @@ pub enum ToolVerdict {
     DryRun(String),
 }
 
-/// A verdict, with the rule that led to it.
+/// A verdict, and the rule from which it follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Verdict.
@@ -139,28 +139,28 @@ pub trait Policy: Send + Sync {
     /// approver asks.
     fn decide(&self, call: &PolicyCall<'_>) -> Decision;
 
-    /// Whether a skill that the operator trusts may approve this call in place of the user. This
-    /// requires that only a default asks and no rule mentions the call. Defaults to no.
-    fn may_spare(&self, call: &PolicyCall<'_>) -> bool {
+    /// Whether a skill that the operator trusts may approve this call in place of the user: only if
+    /// a default, and no rule, requires the approval. Default: no.
+    fn may_skill_approve(&self, call: &PolicyCall<'_>) -> bool {
         _ = call;
         false
     }
 
     /// Whether the policy refuses a call only because it needs an approval that nobody can give in
-    /// this run. A subagent then reports that it is blocked. Defaults to no.
+    /// this run. A subagent then reports that it is blocked. Default: no.
     fn lacks_approval(&self, call: &PolicyCall<'_>) -> bool {
         _ = call;
         false
     }
 
-    /// Whether the run is in plan mode: only calls that read run, and the model is to make a plan.
-    /// Defaults to no.
+    /// Whether the run is in plan mode: only calls of tools that only read may run, and the model
+    /// is to make a plan. Default: no.
     fn is_planning(&self) -> bool {
         false
     }
 
     /// Whether an "always" answer may cover a call that needs approval. Default: yes.
-    fn may_cover(&self, call: &PolicyCall<'_>) -> bool {
+    fn may_always_answer_cover(&self, call: &PolicyCall<'_>) -> bool {
         _ = call;
         true
     }
@@ -202,7 +202,8 @@ struct CallRuling {
 enum RuleStrictness {
     Allow,
     Ask,
-    /// A denying rule may match, which is undecidable: only a person may allow the call.
+    /// A denying rule may or may not match, which cannot be decided. Only a person may allow the
+    /// call.
     AskPerson,
     Deny,
 }
@@ -239,7 +240,7 @@ impl Policy for ToolPolicy {
             };
         }
         let mode = self.approval_mode();
-        if is_planned(mode, spec) {
+        if is_refused_by_plan(mode, spec) {
             return Decision {
                 verdict: ToolVerdict::Deny(format!(
                     "`{}` ({}) does not only read, and nothing else runs in plan mode. Go on with what reading tells, and \
@@ -259,7 +260,7 @@ impl Policy for ToolPolicy {
                     "dry run, nothing was done. `{}` ({}) would have been called with:\n{}{}",
                     spec.name,
                     spec.effect_class,
-                    told(spec, arguments),
+                    describe_for_model(spec, arguments),
                     permissions_text(spec, may)
                 )),
                 rule: "--dry-run".to_owned(),
@@ -273,7 +274,7 @@ impl Policy for ToolPolicy {
                 };
                 ToolVerdict::Allow
             }
-            RuleStrictness::Ask if mode.accepts_edit(call) && self.asks_by_default(call) => {
+            RuleStrictness::Ask if mode.accepts_edit(call) && self.asks_only_by_default(call) => {
                 rule = "accept-edits mode".to_owned();
                 ToolVerdict::Allow
             }
@@ -283,7 +284,7 @@ impl Policy for ToolPolicy {
                     _ => "name files, or folders without what is denied",
                 };
                 ToolVerdict::Deny(format!(
-                    "`{}` may do what is denied: {rule}. Only a person at a terminal can allow it, without --yes; {remedy}",
+                    "`{}` may do what a rule denies: {rule}. Only a person at a terminal can allow it, without --yes; {remedy}",
                     spec.name
                 ))
             }
@@ -291,7 +292,7 @@ impl Policy for ToolPolicy {
                 "`{}` needs approval ({rule}), and there is no terminal to ask at. The operator can pass --yes, or add `{}` \
                  to config.toml",
                 spec.name,
-                allow_line(spec, subject)
+                suggest_allow_line(spec, subject)
             )),
             RuleStrictness::Ask | RuleStrictness::AskPerson => ToolVerdict::Ask,
             RuleStrictness::Allow | RuleStrictness::Deny => ToolVerdict::Allow,
@@ -307,23 +308,23 @@ impl Policy for ToolPolicy {
         };
         let mode = self.approval_mode();
         let is_full = mode == ApprovalMode::Full;
-        asks && !is_full && !self.mode.has_terminal && !is_planned(mode, call.spec)
+        asks && !is_full && !self.mode.has_terminal && !is_refused_by_plan(mode, call.spec)
     }
 
     fn is_planning(&self) -> bool {
         self.approval_mode() == ApprovalMode::Plan
     }
 
-    /// Whether only a default asks about the call, and neither plan mode nor a dry run applies to
-    /// it.
-    fn may_spare(&self, call: &PolicyCall<'_>) -> bool {
-        let is_planned = is_planned(self.approval_mode(), call.spec);
-        self.asks_by_default(call) && !is_planned && !self.mode.dry_run
+    /// Whether the approval is required only by a default, and neither plan mode nor a dry run
+    /// applies to the call.
+    fn may_skill_approve(&self, call: &PolicyCall<'_>) -> bool {
+        let is_planned = is_refused_by_plan(self.approval_mode(), call.spec);
+        self.asks_only_by_default(call) && !is_planned && !self.mode.dry_run
     }
 
-    /// Whether no denying rule may match a command. If one may, an "always" answer could also cover
-    /// a denied command.
-    fn may_cover(&self, call: &PolicyCall<'_>) -> bool {
+    /// Whether an "always" answer may cover a call. Returns false for a command that a denying rule
+    /// may match: the answer could also cover a denied command.
+    fn may_always_answer_cover(&self, call: &PolicyCall<'_>) -> bool {
         let is_command = matches!(call.subject, Subject::Command(_));
         let ruling = is_command.then(|| self.ruling(call.spec, call.subject));
         ruling.is_none_or(|ruling| ruling.strictness != RuleStrictness::AskPerson)
@@ -331,7 +332,7 @@ impl Policy for ToolPolicy {
 }
 
 /// Whether plan mode refuses the calls of a tool.
-fn is_planned(mode: ApprovalMode, spec: &ToolSpec) -> bool {
+fn is_refused_by_plan(mode: ApprovalMode, spec: &ToolSpec) -> bool {
     mode == ApprovalMode::Plan && spec.effect_class != EffectClass::Read
 }
 
@@ -345,8 +346,8 @@ impl ToolPolicy {
         }
     }
 
-    /// Returns the policy for calls of another agent program, which has rules of its own: rules
-    /// here that deny or ask apply, and everything else is allowed.
+    /// Returns the policy for the calls of another agent program, which applies its own rules too:
+    /// this policy's rules that deny or ask apply, and all other calls are allowed.
     #[must_use]
     pub fn to_guard_policy(&self) -> Self {
         let rules = self.rules.iter().cloned();
@@ -366,11 +367,12 @@ impl ToolPolicy {
         }
     }
 
-    /// Whether only a default asks about a call: no rule mentions any part of it, and no hook asks.
-    fn asks_by_default(&self, call: &PolicyCall<'_>) -> bool {
+    /// Whether a call needs an approval only because of a default: no rule matches any part of it,
+    /// and no hook requests an approval.
+    fn asks_only_by_default(&self, call: &PolicyCall<'_>) -> bool {
         let ruled = |facet| {
             let mut rules = self.rules.iter();
-            rules.any(|rule| rule.match_rule(call.spec, facet) != Matched::No)
+            rules.any(|rule| rule.match_rule(call.spec, facet) != PatternMatch::No)
         };
         let is_ruled = match call.subject {
             Subject::Any => ruled(CallFacet::Whole),
@@ -378,10 +380,11 @@ impl ToolPolicy {
             Subject::Tree(place) => ruled(CallFacet::Tree(place)),
             Subject::Command(command) => {
                 let mut parts = command.parts.iter();
-                parts.any(|part| ruled(CallFacet::Part(part))) || command.why_asked().is_some()
+                parts.any(|part| ruled(CallFacet::CommandPart(part)))
+                    || command.reason_to_ask().is_some()
             }
         };
-        let default = self.defaults.of(call.spec.effect_class);
+        let default = self.defaults.class_decision(call.spec.effect_class);
         !call.is_asked && !is_ruled && default == Rule::Ask
     }
 
@@ -390,21 +393,21 @@ impl ToolPolicy {
     pub fn faults(&self, tools: &[&ToolSpec]) -> Vec<(usize, String)> {
         let rules = self.rules.iter().enumerate();
         rules
-            .filter_map(|(index, rule)| Some((index, rule.fault(tools)?)))
+            .filter_map(|(index, rule)| Some((index, rule.find_fault(tools)?)))
             .collect()
     }
 
-    /// Decides a whole call by rules and defaults: the strictest decision among its parts.
+    /// Decides a call by rules and defaults. The strictest decision on a part of the call applies.
     fn ruling(&self, spec: &ToolSpec, subject: &Subject) -> CallRuling {
         match subject {
-            Subject::Any => self.ruling_of(spec, CallFacet::Whole),
-            Subject::File(place) => self.ruling_of(spec, CallFacet::File(place)),
-            Subject::Tree(place) => self.ruling_of(spec, CallFacet::Tree(place)),
-            Subject::Command(command) => self.ruling_of_command(spec, command),
+            Subject::Any => self.rule_on_facet(spec, CallFacet::Whole),
+            Subject::File(place) => self.rule_on_facet(spec, CallFacet::File(place)),
+            Subject::Tree(place) => self.rule_on_facet(spec, CallFacet::Tree(place)),
+            Subject::Command(command) => self.rule_on_command(spec, command),
         }
     }
 
-    fn ruling_of_command(&self, spec: &ToolSpec, command: &Command) -> CallRuling {
+    fn rule_on_command(&self, spec: &ToolSpec, command: &Command) -> CallRuling {
         if let Some(n_bytes) = command.n_bytes_too_long {
             let by = format!(
                 "a limit of the system: no program is started with an argument of more than {MAX_BYTES} bytes, and the command \
@@ -417,8 +420,8 @@ impl ToolPolicy {
         }
         let is_chain = command.parts.len() > 1;
         let of_parts = command.parts.iter().map(|part| {
-            let mut ruling = self.ruling_of(spec, CallFacet::Part(part));
-            // Name the part that decided; the others may well be allowed.
+            let mut ruling = self.rule_on_facet(spec, CallFacet::CommandPart(part));
+            // Name the part that decided, because rules may allow the other parts.
             if is_chain && ruling.strictness != RuleStrictness::Allow {
                 let part = clean_line(&part.text(), MAX_PART_BYTES);
                 ruling.by = format!("{} for `{part}`", ruling.by);
@@ -426,7 +429,7 @@ impl ToolPolicy {
             ruling
         });
         let marked = |facet, words: &str, why: &str| {
-            let mut ruling = self.ruling_of(spec, facet);
+            let mut ruling = self.rule_on_facet(spec, facet);
             if ruling.strictness != RuleStrictness::Allow {
                 let why = clean_line(why, MAX_PART_BYTES);
                 ruling.by = format!("{}, and {words} ({why})", ruling.by);
@@ -441,43 +444,43 @@ impl ToolPolicy {
             outside.map(|why| marked(CallFacet::Outside, "rules allow simple commands only", why));
         let rulings = of_parts.chain(of_doubt).chain(of_outside);
         let strictest = rulings.min_by_key(|ruling| Reverse(ruling.strictness));
-        strictest.unwrap_or_else(|| self.ruling_of(spec, CallFacet::Doubt))
+        strictest.unwrap_or_else(|| self.rule_on_facet(spec, CallFacet::Doubt))
     }
 
-    fn ruling_of(&self, spec: &ToolSpec, facet: CallFacet<'_>) -> CallRuling {
+    fn rule_on_facet(&self, spec: &ToolSpec, facet: CallFacet<'_>) -> CallRuling {
         let rules = self.rules.iter().enumerate();
-        let mut matching: Vec<(usize, &PolicyRule, Matched)> = rules
+        let mut matching: Vec<(usize, &PolicyRule, PatternMatch)> = rules
             .map(|(index, rule)| (index, rule, rule.match_rule(spec, facet)))
-            .filter(|(_, _, matched)| *matched != Matched::No)
+            .filter(|(_, _, matched)| *matched != PatternMatch::No)
             .collect();
-        matching.sort_by_key(|(index, rule, _)| rule.rule_order(*index));
+        matching.sort_by_key(|(index, rule, _)| rule.precedence_key(*index));
         let ruling = |strictness, index: usize, rule: &PolicyRule| CallRuling {
             strictness,
             by: rule.name(index),
         };
         let denies = |sure| {
-            let is_it = move |(_, rule, matched): &&(usize, &PolicyRule, Matched)| {
+            let is_it = move |(_, rule, matched): &&(usize, &PolicyRule, PatternMatch)| {
                 rule.decision == Rule::Deny && *matched == sure
             };
             matching.iter().find(is_it)
         };
-        if let Some((index, rule, _)) = denies(Matched::Yes) {
+        if let Some((index, rule, _)) = denies(PatternMatch::Yes) {
             return ruling(RuleStrictness::Deny, *index, rule);
         }
-        if let Some((index, rule, _)) = denies(Matched::Maybe) {
+        if let Some((index, rule, _)) = denies(PatternMatch::Maybe) {
             return ruling(RuleStrictness::AskPerson, *index, rule);
         }
-        // A possible match of an allowing rule allows nothing; a possible match of an asking rule
-        // asks.
+        // If it is uncertain whether a rule matches, a rule that allows is skipped, and a rule that
+        // asks applies.
         let decides = matching
             .iter()
-            .find(|(_, rule, matched)| *matched == Matched::Yes || rule.decision == Rule::Ask);
+            .find(|(_, rule, matched)| *matched == PatternMatch::Yes || rule.decision == Rule::Ask);
         match decides {
             Some((index, rule, _)) => ruling(rule.decision.into(), *index, rule),
             None => {
                 let class = spec.effect_class;
                 CallRuling {
-                    strictness: self.defaults.of(class).into(),
+                    strictness: self.defaults.class_decision(class).into(),
                     by: format!("the default for effect {class}"),
                 }
             }
@@ -498,17 +501,17 @@ fn permissions_text(spec: &ToolSpec, may: &[String]) -> String {
 
 /// Builds the configuration line that allows this call and as little else as a rule can express.
 #[must_use]
-pub fn allow_line(spec: &ToolSpec, subject: &Subject) -> String {
+pub fn suggest_allow_line(spec: &ToolSpec, subject: &Subject) -> String {
     let tool = match &spec.plugin {
         Some(plugin) => format!("{plugin}:{}", spec.name),
         None => spec.name.clone(),
     };
     let narrower = match subject {
-        Subject::Command(command) => command.covers().ok().filter(|covers| {
-            let mut covers = covers.iter().map(|cover| pattern_of(cover));
+        Subject::Command(command) => command.always_scopes().ok().filter(|covers| {
+            let mut covers = covers.iter().map(|cover| scope_to_pattern(cover));
             covers.all(|pattern| CommandPattern::new(&pattern).is_ok())
         }),
-        Subject::File(WorkspacePath::Known(path)) if rule::is_spelt_path(path) => {
+        Subject::File(WorkspacePath::Known(path)) if rule::is_exact_path(path) => {
             Some(vec![path.clone()])
         }
         _ => None,
@@ -525,7 +528,7 @@ pub fn allow_line(spec: &ToolSpec, subject: &Subject) -> String {
         Some(texts) => texts
             .iter()
             .map(|text| {
-                let pattern = quoted(&pattern_of(text));
+                let pattern = quoted(&scope_to_pattern(text));
                 format!("{{ tool = {tool}, {key} = {pattern}, decision = \"allow\" }}")
             })
             .collect(),
@@ -533,8 +536,8 @@ pub fn allow_line(spec: &ToolSpec, subject: &Subject) -> String {
     format!("tools.rules = [{}]", rules.join(", "))
 }
 
-/// Converts a scope of "always" into a pattern. Only a trailing `…` means that more may follow.
-fn pattern_of(cover: &str) -> String {
+/// Converts the scope of an "always" answer into the pattern of a rule: `…` at its end becomes `*`.
+fn scope_to_pattern(cover: &str) -> String {
     cover
         .strip_suffix('…')
         .map_or_else(|| cover.to_owned(), |fixed| format!("{fixed}*"))

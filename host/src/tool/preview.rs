@@ -12,7 +12,7 @@ use crate::text::one_line;
 /// Maximum number of lines in a description for a model.
 const MAX_TOLD_LINES: usize = 60;
 
-/// Maximum length of a line in a description for a model, in bytes; the rest of a longer one is
+/// Maximum length of a line in a description for a model, in bytes. The end of a longer line is
 /// replaced by a note.
 const MAX_TOLD_BYTES: usize = 500;
 
@@ -54,44 +54,44 @@ pub fn preview(spec: &ToolSpec, arguments: &Value) -> Vec<ShownLine> {
     };
     let mut shown = Vec::new();
     let is_shown = match built_in {
-        "bash" => text("command").map(|command| push_block(&mut shown, "$ ", "> ", command)),
+        "bash" => text("command").map(|command| add_text_lines(&mut shown, "$ ", "> ", command)),
         "write_file" => text("path").zip(text("content")).map(|(path, content)| {
             let lines = match content.lines().count() {
                 1 => "1 line".to_owned(),
                 n => format!("{n} lines"),
             };
-            push_line(&mut shown, "file: ", path);
-            push_line(
+            add_shown_line(&mut shown, "file: ", path);
+            add_shown_line(
                 &mut shown,
                 "size: ",
                 &format!("{} bytes, {lines}", content.len()),
             );
             if !content.is_empty() {
-                push_block(&mut shown, "+ ", "+ ", content);
+                add_text_lines(&mut shown, "+ ", "+ ", content);
             }
         }),
         "edit_file" => text("path")
             .zip(text("old_text").zip(text("new_text")))
             .map(|(path, (old, new))| {
                 let is_all = arguments.get("replace_all") == Some(&Value::Bool(true));
-                push_line(&mut shown, "file: ", path);
+                add_shown_line(&mut shown, "file: ", path);
                 if is_all {
-                    push_line(&mut shown, "in: ", "every place");
+                    add_shown_line(&mut shown, "in: ", "every place");
                 }
-                push_block(&mut shown, "- ", "- ", old);
-                push_block(&mut shown, "+ ", "+ ", new);
+                add_text_lines(&mut shown, "- ", "- ", old);
+                add_text_lines(&mut shown, "+ ", "+ ", new);
             }),
         _ => None,
     };
     if is_shown.is_none() {
         let json = serde_json::to_string_pretty(arguments).unwrap_or_default();
-        push_block(&mut shown, "| ", "| ", &json);
+        add_text_lines(&mut shown, "| ", "| ", &json);
     } else {
         if arguments.get("background") == Some(&Value::Bool(true)) {
-            push_line(&mut shown, "runs: ", BACKGROUND);
+            add_shown_line(&mut shown, "runs: ", BACKGROUND);
         }
         if let Some(timeout) = arguments.get("timeout_seconds") {
-            push_line(&mut shown, "at most: ", &format!("{timeout} s"));
+            add_shown_line(&mut shown, "at most: ", &format!("{timeout} s"));
         }
     }
     shown
@@ -99,11 +99,11 @@ pub fn preview(spec: &ToolSpec, arguments: &Value) -> Vec<ShownLine> {
 
 /// Describes a call for the model in a dry run, escaped and shortened.
 #[must_use]
-pub fn told(spec: &ToolSpec, arguments: &Value) -> String {
+pub fn describe_for_model(spec: &ToolSpec, arguments: &Value) -> String {
     let shown = preview(spec, arguments);
     let lines = shown.iter().take(MAX_TOLD_LINES);
     let mut told: String = lines
-        .map(|line| format!("{}{}\n", line.mark, told_line(&line.text)))
+        .map(|line| format!("{}{}\n", line.mark, escape_shown_line(&line.text)))
         .collect();
     let n_missing = shown.len().saturating_sub(MAX_TOLD_LINES);
     if n_missing > 0 {
@@ -112,25 +112,30 @@ pub fn told(spec: &ToolSpec, arguments: &Value) -> String {
     told
 }
 
-fn told_line(text: &str) -> String {
+fn escape_shown_line(text: &str) -> String {
     let cut = text.floor_char_boundary(MAX_TOLD_BYTES);
     let more = if cut < text.len() { " …" } else { "" };
     one_line(text.get(..cut).unwrap_or_default()) + more
 }
 
-fn push_line(shown: &mut Vec<ShownLine>, mark: &'static str, text: &str) {
+fn add_shown_line(shown: &mut Vec<ShownLine>, mark: &'static str, text: &str) {
     shown.push(ShownLine {
         mark,
         text: text.to_owned(),
     });
 }
 
-/// Adds the lines of a text, with `first` as the mark of the first line. A carriage return is kept,
-/// because it is not part of the line break.
-fn push_block(shown: &mut Vec<ShownLine>, first: &'static str, other: &'static str, text: &str) {
+/// Adds the lines of a text, with the mark `first` in front of the first line and `other` in front
+/// of the others. A line keeps its carriage return.
+fn add_text_lines(
+    shown: &mut Vec<ShownLine>,
+    first: &'static str,
+    other: &'static str,
+    text: &str,
+) {
     let whole = text.strip_suffix('\n').unwrap_or(text);
     for (number, part) in whole.split('\n').enumerate() {
-        push_line(shown, if number == 0 { first } else { other }, part);
+        add_shown_line(shown, if number == 0 { first } else { other }, part);
     }
 }
 
@@ -149,7 +154,7 @@ mod tests {
     }
 
     fn shown(plugin: Option<&str>, name: &str, arguments: Value) -> String {
-        told(&spec(plugin, name), &arguments)
+        describe_for_model(&spec(plugin, name), &arguments)
     }
 
     #[test]

@@ -20,22 +20,23 @@ pub const MAX_DESCRIPTION_BYTES: usize = 4096;
 /// Maximum number of tools of one plugin.
 pub const MAX_TOOLS_PER_PLUGIN: usize = 128;
 
-/// Maximum number of tools of one source of an outer layer, such as an MCP server.
+/// Maximum number of tools of one source outside the host, such as an MCP server.
 pub const MAX_TOOLS_PER_SOURCE: usize = 1000;
 
-/// Prefix of tool names that is reserved for tools of sources; no plugin may use it.
+/// Prefix of the names of tools of MCP servers; no tool of a plugin may use it.
 const SOURCE_PREFIX: &str = "mcp__";
 
-/// Whether the origin of a tool is a source of an outer layer: no plugin has a `:` in its name.
+/// Whether the origin of a tool is a source outside the host, such as an MCP server, and not a
+/// plugin: only the name of a source contains `:`.
 #[must_use]
-pub fn is_source(origin: &str) -> bool {
+pub fn is_outside_source(origin: &str) -> bool {
     origin.contains(':')
 }
 
 fn tool_origin(spec: &ToolSpec) -> String {
     match &spec.plugin {
         None => "the built-in tools".to_owned(),
-        Some(name) if is_source(name) => format!("`{name}`"),
+        Some(name) if is_outside_source(name) => format!("`{name}`"),
         Some(name) => format!("plugin `{name}`"),
     }
 }
@@ -59,7 +60,7 @@ pub struct ToolEntry {
     pub may: Arc<[String]>,
 }
 
-debug_some!(ToolEntry, self, spec = self.spec);
+impl_partial_debug!(ToolEntry, self, spec = self.spec);
 
 /// Registered tools, by name.
 ///
@@ -71,7 +72,8 @@ pub struct ToolRegistry {
 }
 
 impl ToolRegistry {
-    /// Adds a tool. Its spec names its origin in `plugin`, which the host sets for a plugin's tool.
+    /// Adds a tool. The origin of the tool is in the field `plugin` of its spec, which the host
+    /// sets for tools of plugins.
     ///
     /// # Errors
     /// The name, description or schema is not accepted, or there are too many tools. The registry
@@ -88,7 +90,7 @@ impl ToolRegistry {
             )));
         }
         let check = self
-            .check(&spec)
+            .check_spec(&spec)
             .map_err(|why| RegistryError(format!("tool `{name}` of {origin} is refused: {why}")))?;
         let entry = ToolEntry {
             may: tool.may(),
@@ -101,14 +103,17 @@ impl ToolRegistry {
     }
 
     /// Checks the spec, except for the syntax of the name, and compiles the argument check.
-    fn check(&self, spec: &ToolSpec) -> Result<Arc<CheckArguments>, String> {
+    fn check_spec(&self, spec: &ToolSpec) -> Result<Arc<CheckArguments>, String> {
         if let Some(taken) = self.entries.get(&spec.name) {
             let taken_by = tool_origin(&taken.spec);
             return Err(format!("the name is already taken by {taken_by}"));
         }
         // Reserve the prefix: otherwise a plugin could register the name of an MCP server's tool,
         // and rules for that tool would apply to the plugin.
-        let is_plugin = spec.plugin.as_deref().is_some_and(|own| !is_source(own));
+        let is_plugin = spec
+            .plugin
+            .as_deref()
+            .is_some_and(|own| !is_outside_source(own));
         if is_plugin && spec.name.starts_with(SOURCE_PREFIX) {
             return Err(format!(
                 "names that begin with `{SOURCE_PREFIX}` are for tools of MCP servers"
@@ -124,7 +129,7 @@ impl ToolRegistry {
         let n_own = own.filter(|entry| entry.spec.plugin == spec.plugin).count();
         let (what, most) = match &spec.plugin {
             None => ("the host", usize::MAX),
-            Some(origin) if is_source(origin) => ("one source", MAX_TOOLS_PER_SOURCE),
+            Some(origin) if is_outside_source(origin) => ("one source", MAX_TOOLS_PER_SOURCE),
             Some(_) => ("one plugin", MAX_TOOLS_PER_PLUGIN),
         };
         if n_own >= most {

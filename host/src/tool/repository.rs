@@ -19,18 +19,19 @@ use std::path::{Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 
-use crate::beneath::open_regular;
-use crate::git::{COMMON, is_repository, is_repository_with};
-use settings::is_harmless;
+use crate::beneath::open_regular_file;
+use crate::git::{COMMON_DIR_FILE, is_repository, is_repository_with};
+use settings::settings_are_harmless;
 
 pub(super) use record::CommandRecord;
-pub use record::judge_interrupted;
+pub use record::check_interrupted_commands;
 
-/// Limits of a search, so that the cost is bounded for any workspace.
+/// Maximum numbers of directories and entries that a search visits, which limit its time in any
+/// workspace.
 #[derive(Clone, Copy)]
 struct SearchBounds {
     folders: usize,
-    /// Total number of files and directories.
+    /// Maximum total number of files and directories.
     entries: usize,
 }
 
@@ -42,8 +43,8 @@ const BOUNDS: SearchBounds = SearchBounds {
 /// Maximum size of a settings file that is read, in bytes. Real ones have a few hundred bytes.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 
-/// Maximum total size, in bytes, of git's settings files whose content before the command is kept,
-/// to restore it.
+/// Maximum total size, in bytes, of the contents of git's settings files that are kept before a
+/// command, to restore them after it.
 const MAX_KEPT_BYTES: u64 = 16 << 20;
 
 /// Suffix of renamed files.
@@ -52,33 +53,33 @@ const REFUSED: &str = "refused";
 /// Settings files in a git directory.
 const SETTINGS: [&str; 2] = ["config", "config.worktree"];
 
-/// State, before a command, of the files that git would run.
+/// State, before a command, of the files that decide which programs git runs.
 pub(super) struct RepositoryBefore {
-    roots: ChangedRoots,
-    known: BTreeMap<PathBuf, KnownFingerprint>,
+    roots: WritableRoots,
+    known: BTreeMap<PathBuf, FileFingerprint>,
 }
 
 /// Directories that the command may change. Files are read and renamed through directory handles,
 /// so that no symlink, not even one that is swapped in meanwhile, leads to a file that the command
 /// itself could not reach.
-struct ChangedRoots {
+struct WritableRoots {
     folders: Vec<PathBuf>,
     open: Vec<(PathBuf, Dir)>,
 }
 
 /// Fingerprint of a file that decides which programs git runs.
-struct KnownFingerprint {
+struct FileFingerprint {
     stamp: Stamp,
     /// Content to restore, for a settings file that fits in `MAX_KEPT_BYTES`; `None` for other
     /// files.
     bytes: Option<Vec<u8>>,
 }
 
-/// Stamp of a file: device, inode, and ctime. Equal stamps mean an unchanged file. For a symlink
-/// the second element describes its target.
+/// Device, inode, and ctime (seconds and nanoseconds) of a path itself and, as the second element,
+/// of the target if the path is a symlink. If they are equal, the file is unchanged.
 type Stamp = [Option<(u64, u64, i64, i64)>; 2];
 
-impl ChangedRoots {
+impl WritableRoots {
     fn open_roots(folders: &[PathBuf]) -> Self {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         let folders: Vec<PathBuf> = folders.iter().map(real).collect();
@@ -90,9 +91,9 @@ impl ChangedRoots {
         Self { folders, open }
     }
 
-    /// Returns the root handle for a file, and its canonical directory relative to that root;
-    /// `None` if it is outside all roots.
-    fn root_place(&self, path: &Path) -> Option<(&Dir, PathBuf)> {
+    /// Returns the handle of the root that contains a file, and the canonical path of the file's
+    /// directory relative to that root; `None` if no root contains the file.
+    fn locate_in_root(&self, path: &Path) -> Option<(&Dir, PathBuf)> {
         let folder = path.parent()?.canonicalize().ok()?;
         self.open.iter().find_map(|(root, dir)| {
             let below = folder.strip_prefix(root).ok()?;
@@ -102,8 +103,8 @@ impl ChangedRoots {
 
     /// Reads a regular file of at most `MAX_SETTINGS_BYTES`; `None` for any other file.
     fn read_file(&self, path: &Path) -> Option<Vec<u8>> {
-        let (dir, folder) = self.root_place(path)?;
-        let (file, _) = open_regular(dir, &folder.join(path.file_name()?)).ok()??;
+        let (dir, folder) = self.locate_in_root(path)?;
+        let (file, _) = open_regular_file(dir, &folder.join(path.file_name()?)).ok()??;
         let mut bytes = Vec::new();
         file.take(MAX_SETTINGS_BYTES + 1)
             .read_to_end(&mut bytes)
@@ -112,7 +113,7 @@ impl ChangedRoots {
     }
 
     /// Formats a path relative to the workspace, or as an absolute path if it is outside.
-    fn shown_path(&self, path: &Path) -> String {
+    fn display_path(&self, path: &Path) -> String {
         let within = self
             .folders
             .first()
@@ -125,40 +126,41 @@ impl ChangedRoots {
 impl RepositoryBefore {
     /// Records the state of the files in these directories that decide which programs git runs.
     pub(super) fn scan_before(folders: &[PathBuf]) -> Self {
-        let roots = ChangedRoots::open_roots(folders);
+        let roots = WritableRoots::open_roots(folders);
         let mut known = BTreeMap::new();
         let mut room = MAX_KEPT_BYTES;
-        walk_roots(&roots.folders, BOUNDS, |repository| {
-            for path in deciding_files(repository) {
+        visit_repositories(&roots.folders, BOUNDS, |repository| {
+            for path in program_deciding_files(repository) {
                 let stamp = file_stamp(&path);
                 known
                     .entry(path)
-                    .or_insert_with_key(|path| KnownFingerprint {
+                    .or_insert_with_key(|path| FileFingerprint {
                         stamp,
-                        bytes: keep_content(&roots, path, &mut room),
+                        bytes: read_content_to_restore(&roots, path, &mut room),
                     });
             }
         });
         Self { roots, known }
     }
 
-    /// Renames files of the command that git would run. Files that changed after `last`, in seconds
-    /// since 1970, are not the command's and are only reported. Returns a line for each file.
-    pub(super) fn refuse_what_git_would_run(&self, last: Option<i64>) -> Vec<String> {
+    /// Renames files that the command left and that git would run. Files that changed after `last`,
+    /// in seconds since 1970, are only reported, because the command had ended by then. Returns a
+    /// line for each file.
+    pub(super) fn rename_files_git_would_run(&self, last: Option<i64>) -> Vec<String> {
         let mut found = Vec::new();
-        let unseen = walk_roots(&self.roots.folders, BOUNDS, |repository| {
-            for path in deciding_files(repository) {
+        let unseen = visit_repositories(&self.roots.folders, BOUNDS, |repository| {
+            for path in program_deciding_files(repository) {
                 let is_touched =
                     self.known.get(&path).map(|known| known.stamp) != Some(file_stamp(&path));
-                if !is_touched || self.is_elsewhere(&path) {
+                if !is_touched || self.is_behind_unwritable_link(&path) {
                     continue;
                 }
-                let why = find_danger(&self.roots, repository, &path);
+                let why = git_danger_reason(&self.roots, repository, &path);
                 found.extend(why.map(|why| {
                     if last.is_some_and(|last| is_changed_after(&path, last)) {
-                        self.leave(&path, why)
+                        self.report_late_change(&path, why)
                     } else {
-                        self.refuse_change(&path, why)
+                        self.rename_dangerous_file(&path, why)
                     }
                 }));
             }
@@ -166,46 +168,47 @@ impl RepositoryBefore {
         found.extend(unseen.iter().map(|(path, why)| {
             format!(
                 "cannot tell whether git would run a program in `{}`: {why}",
-                self.roots.shown_path(path)
+                self.roots.display_path(path)
             )
         }));
         found
     }
 
     /// Whether a file is reached through a symlink to a directory that the command cannot write.
-    fn is_elsewhere(&self, path: &Path) -> bool {
-        path.parent().is_some_and(Path::is_symlink) && self.roots.root_place(path).is_none()
+    fn is_behind_unwritable_link(&self, path: &Path) -> bool {
+        path.parent().is_some_and(Path::is_symlink) && self.roots.locate_in_root(path).is_none()
     }
 
-    fn leave(&self, path: &Path, why: &str) -> String {
+    fn report_late_change(&self, path: &Path, why: &str) -> String {
         format!(
             "`{}` {why} at the next git command outside the sandbox; it was changed later than the command can have run, so it was \
              kept: review it",
-            self.roots.shown_path(path)
+            self.roots.display_path(path)
         )
     }
 
-    fn refuse_change(&self, path: &Path, why: &str) -> String {
-        let shown = self.roots.shown_path(path);
-        match self.rename_away(path) {
+    fn rename_dangerous_file(&self, path: &Path, why: &str) -> String {
+        let shown = self.roots.display_path(path);
+        match self.rename_as_refused(path) {
             Ok(away) => format!(
-                "`{shown}` {why} at the next git command outside; it was renamed to end in `{away}`"
+                "`{shown}` {why} at the next git command outside the sandbox; it was renamed to end in `{away}`"
             ),
             Err(error) => format!(
-                "`{shown}` {why} at the next git command outside, and cannot be renamed ({error}): remove it"
+                "`{shown}` {why} at the next git command outside the sandbox, and cannot be renamed ({error}): remove it"
             ),
         }
     }
 
-    /// Renames the file and returns the suffix of its new name.
-    fn rename_away(&self, path: &Path) -> io::Result<String> {
+    /// Renames the file, writes its content from before the command if that was kept, and returns
+    /// the suffix of the file's new name.
+    fn rename_as_refused(&self, path: &Path) -> io::Result<String> {
         let gone = || io::Error::from(io::ErrorKind::NotFound);
-        let (root, folder) = self.roots.root_place(path).ok_or_else(gone)?;
+        let (root, folder) = self.roots.locate_in_root(path).ok_or_else(gone)?;
         let name = path.file_name().ok_or_else(gone)?;
         let found = root.metadata(&folder)?.permissions();
         let mode = cap_std::fs::PermissionsExt::mode(&found);
         if mode & 0o300 != 0o300 {
-            // The command may have removed our write permission, too.
+            // The command may have removed the user's write permission on the directory.
             let open = fs::Permissions::from_mode(mode | 0o700);
             root.set_permissions(&folder, cap_std::fs::Permissions::from_std(open))?;
         }
@@ -230,9 +233,10 @@ impl RepositoryBefore {
     }
 }
 
-/// Passes every repository in these directories to `repository`, and every directory that a
-/// repository may take its settings from. Returns the paths that could not be searched.
-fn walk_roots(
+/// Calls `repository` with every repository in these directories, and with every directory from
+/// which a repository may take its settings. Returns the paths that could not be searched, each
+/// with the reason.
+fn visit_repositories(
     roots: &[PathBuf],
     bounds: SearchBounds,
     mut repository: impl FnMut(&Path),
@@ -268,15 +272,16 @@ fn walk_roots(
                 return unseen;
             }
             let name = entry.file_name();
-            // The target of a symlink is found separately, or is not writable for the command.
+            // Do not follow a symlink: if the command can write its target, the walk finds the
+            // target itself.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push(folder.join(&name));
             }
             names.insert(name);
         }
         let has = |name: &str| names.contains(OsStr::new(name));
-        // A repository elsewhere can use this directory as its common directory; then it contains
-        // no `HEAD`.
+        // A directory without `HEAD` may still be the common directory of a repository that is
+        // somewhere else.
         if is_repository_with(has) || (has("objects") && has("refs")) {
             repository(&folder);
         }
@@ -287,12 +292,13 @@ fn walk_roots(
 /// Returns the existing files of a repository that decide which programs git runs. The hooks
 /// directory comes before its entries: if it is a symlink that is renamed, its target no longer
 /// contains hooks.
-fn deciding_files(repository: &Path) -> Vec<PathBuf> {
+fn program_deciding_files(repository: &Path) -> Vec<PathBuf> {
     let hooks = repository.join("hooks");
     let mut found: Vec<PathBuf> = SETTINGS.map(|name| repository.join(name)).to_vec();
-    found.push(repository.join(COMMON));
+    found.push(repository.join(COMMON_DIR_FILE));
     let within = fs::read_dir(&hooks).into_iter().flatten().flatten();
-    // The walk reaches these entries too, and reports if there are too many.
+    // Drop further entries silently: the walk reaches the same entries, and reports that there are
+    // too many.
     let within = within.take(BOUNDS.entries);
     found.push(hooks);
     found.extend(within.map(|entry| entry.path()));
@@ -300,33 +306,38 @@ fn deciding_files(repository: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns how git would use the file beyond reading it, phrased to follow the path; `None` if the
-/// file is harmless.
-fn find_danger(roots: &ChangedRoots, repository: &Path, path: &Path) -> Option<&'static str> {
+/// Returns the reason why a file is dangerous, worded as the predicate of a sentence that begins
+/// with the file's path; `None` if the file is harmless.
+fn git_danger_reason(
+    roots: &WritableRoots,
+    repository: &Path,
+    path: &Path,
+) -> Option<&'static str> {
     let own = path.symlink_metadata().ok()?;
     let name = path.file_name()?.to_string_lossy();
     if path.parent() != Some(repository) {
-        // The target of a symlink can change later.
+        // A symlink counts as a program, because its target can change later.
         let is_run = own.is_symlink() || (own.is_file() && own.mode() & 0o111 != 0);
         return (is_run && !name.contains('.')).then_some("is run");
     }
     match name.as_ref() {
         "hooks" => own.is_symlink().then_some("has git run what is elsewhere"),
-        COMMON => (!is_of_worktree(roots, repository, path))
+        COMMON_DIR_FILE => (!is_worktree_folder(roots, repository, path))
             .then_some("has git take settings from elsewhere"),
         _ => {
-            // A hard link would allow changing the file under its other name.
+            // A file with a second hard link counts as dangerous: a later command could change it
+            // under its other name.
             let is_alone = own.is_file() && own.nlink() == 1;
             let text = || String::from_utf8(roots.read_file(path)?).ok();
-            let is_harmless = is_alone && text().is_some_and(|text| is_harmless(&text));
+            let is_harmless = is_alone && text().is_some_and(|text| settings_are_harmless(&text));
             (!is_harmless).then_some("may run a program")
         }
     }
 }
 
-/// Whether `folder` is the directory of a linked worktree, inside the repository to which its file
-/// `common` points.
-fn is_of_worktree(roots: &ChangedRoots, folder: &Path, common: &Path) -> bool {
+/// Whether `folder` is git's directory for a linked worktree, and its file `common` points to the
+/// repository that contains `folder`.
+fn is_worktree_folder(roots: &WritableRoots, folder: &Path, common: &Path) -> bool {
     let above = folder
         .parent()
         .filter(|above| above.ends_with("worktrees"))
@@ -339,8 +350,8 @@ fn is_of_worktree(roots: &ChangedRoots, folder: &Path, common: &Path) -> bool {
             .is_some_and(|text| text.trim_ascii_end() == b"../..")
 }
 
-/// Whether the file's own inode changed after this second since 1970. An unknown time counts as
-/// before, so that the file is renamed.
+/// Whether the inode of a file, or of a symlink itself, changed after `second`, in seconds since
+/// 1970. Returns false if the time is unknown, so that the file is renamed.
 fn is_changed_after(path: &Path, second: i64) -> bool {
     path.symlink_metadata()
         .is_ok_and(|found| found.ctime() > second)
@@ -348,7 +359,7 @@ fn is_changed_after(path: &Path, second: i64) -> bool {
 
 fn file_stamp(path: &Path) -> Stamp {
     let of = |found: fs::Metadata| {
-        // Ignore the ctime of a directory: its entries have stamps of their own.
+        // Ignore the ctime of a directory: each of its entries has a separate stamp.
         let (changed, part) = if found.is_dir() {
             (0, 0)
         } else {
@@ -362,7 +373,7 @@ fn file_stamp(path: &Path) -> Stamp {
     ]
 }
 
-fn keep_content(roots: &ChangedRoots, path: &Path, room: &mut u64) -> Option<Vec<u8>> {
+fn read_content_to_restore(roots: &WritableRoots, path: &Path, room: &mut u64) -> Option<Vec<u8>> {
     let is_settings = SETTINGS.iter().any(|name| path.ends_with(name));
     let is_own = path.symlink_metadata().is_ok_and(|found| found.is_file());
     let bytes = (is_settings && is_own)
@@ -384,8 +395,9 @@ mod tests {
         }
         fs::create_dir(folder.path().join("below")).unwrap();
         let roots = [folder.path().to_owned()];
-        let search =
-            |folders, entries| walk_roots(&roots, SearchBounds { folders, entries }, |_| {});
+        let search = |folders, entries| {
+            visit_repositories(&roots, SearchBounds { folders, entries }, |_| {})
+        };
         assert!(search(2, 21).is_empty());
         let unseen = search(2, 20);
         let [(path, why)] = &unseen[..] else {

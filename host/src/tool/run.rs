@@ -16,8 +16,8 @@ use super::{Tool, ToolCtx, ToolOutput};
 use crate::point::deadline::with_deadline;
 use crate::point::failure::{Failure, panic_text};
 
-/// Default deadline of a call. Longer than the maximum for a `bash` command, whose own deadline
-/// then gives the better message.
+/// Default deadline of a call. It is longer than the maximum deadline of a `bash` command, so that
+/// `bash` itself reports a command that runs too long, in a more specific message.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(660);
 
 /// Default limit of the output, in bytes.
@@ -27,10 +27,10 @@ pub const DEFAULT_MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
 /// Longer than the time between SIGTERM and SIGKILL for processes.
 const STOP_GRACE: Duration = Duration::from_secs(4);
 
-/// Runs the tool and measures the time. On the deadline, or if the call is cancelled, the tool's
-/// token is cancelled and the tool is then dropped, and the output says so. Never panics, and never
-/// takes much longer than the deadline, which is suspended while the tool waits for the user or for
-/// its turn.
+/// Runs the tool and measures the time. At the deadline, or if the call is cancelled, cancels the
+/// tool's token, drops the tool if it does not stop, and returns an output that says so. Never
+/// panics, and never takes much longer than the deadline, which is suspended while the tool waits
+/// for the user or for other calls of the same plugin.
 pub async fn run_call(
     tool: &dyn Tool,
     arguments: Value,
@@ -39,12 +39,12 @@ pub async fn run_call(
     output_cap_bytes: usize,
 ) -> (ToolOutput, Duration) {
     let started = Instant::now();
-    let mut output = run_bounded(tool, arguments, ctx, deadline).await;
+    let mut output = run_within_limits(tool, arguments, ctx, deadline).await;
     output.content.cut(output_cap_bytes);
     (output, started.elapsed())
 }
 
-async fn run_bounded(
+async fn run_within_limits(
     tool: &dyn Tool,
     arguments: Value,
     ctx: &ToolCtx,
@@ -53,8 +53,8 @@ async fn run_bounded(
     if ctx.cancel.is_cancelled() {
         return ToolOutput::error("cancelled before it ran");
     }
-    // The tool gets its own token. A deadline must stop this call only, and a tool that ends
-    // because of a cancelled token must not look like one that ended by itself.
+    // Give the tool a separate token. The deadline must stop only this call, and a tool that ends
+    // because its token was cancelled must not look like a tool that ended by itself.
     let inner = ToolCtx {
         caller: ctx.caller.clone(),
         cancel: CancellationToken::new(),
@@ -66,7 +66,7 @@ async fn run_bounded(
     };
     let _stop_on_drop = inner.cancel.clone().drop_guard();
     let name = tool.spec().name.clone();
-    // The async block also catches a panic while the future is created.
+    // Call `run` inside the async block, so that a panic while it creates its future is caught too.
     let call = AssertUnwindSafe(async { tool.run(arguments, &inner).await })
         .catch_unwind()
         .map(|outcome| Ok(outcome.unwrap_or_else(|panic| panicked_output(&name, panic.as_ref()))));

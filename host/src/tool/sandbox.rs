@@ -7,20 +7,21 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::builtin::{Commands, Confining, Retried};
-use super::process::Passed;
-use super::process::confine::{Detected, Limits, Obstacle};
+use super::builtin::{Commands, Confining, RetriedConfinement};
+use super::process::VariablesToPass;
+use super::process::confine::{ConfinementObstacle, DetectedConfinement, Limits};
 use crate::config::{Section, number};
 
 /// Whether commands must run confined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum SandboxNeed {
+pub enum SandboxRequirement {
     /// Commands run confined or not at all.
     #[default]
     Required,
-    /// Commands run confined. On a machine without any mechanism they run with all rights of the
-    /// user, and a notice says so. If a mechanism exists but failed, commands are refused.
+    /// Commands run confined. On a machine without any mechanism, commands run with all rights of
+    /// the user, and a notice informs the user. If a mechanism exists but fails, commands are
+    /// refused.
     WhenPossible,
     /// Commands run with all rights of the user.
     Off,
@@ -29,7 +30,7 @@ pub enum SandboxNeed {
 /// Confinement of commands that the user types in the chat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum OwnCommands {
+pub enum UserCommandConfinement {
     /// No confinement: the user's shell (`SHELL`), with all their variables and rights.
     #[default]
     Shell,
@@ -40,8 +41,8 @@ pub enum OwnCommands {
 /// Choice of the mechanism that confines commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum MechanismChoice {
-    /// First mechanism that works, in the order below.
+pub enum SandboxMechanismChoice {
+    /// First mechanism that works, in the order of the following variants.
     #[default]
     Auto,
     /// Namespaces created by Rind.
@@ -57,12 +58,12 @@ pub enum MechanismChoice {
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxConfig {
     /// Whether the commands of `bash` must run confined. Default: required.
-    pub bash: Option<SandboxNeed>,
+    pub bash: Option<SandboxRequirement>,
     /// Confinement of commands that the user types in the chat after `!`; `shell` means none.
     /// Default: shell.
-    pub own_commands: OwnCommands,
+    pub own_commands: UserCommandConfinement,
     /// Mechanism that confines commands. Default: auto.
-    pub mechanism: MechanismChoice,
+    pub mechanism: SandboxMechanismChoice,
     /// Whether commands may open network connections. Default: no.
     pub network: bool,
     /// Directories and files that commands may read, in addition to the workspace, the system and
@@ -74,7 +75,7 @@ pub struct SandboxConfig {
     /// Environment variables that commands get besides the usual ones: names, and prefixes such as
     /// `APP_*`. A name that looks like a secret (`KEY`, `TOKEN`, `SECRET`, `PASSWORD` …) is passed
     /// only if it is written out. Scripts get the same variables.
-    pub env: Passed,
+    pub env: VariablesToPass,
     /// Maximum memory of all processes of a command together, in MiB. Default: three quarters of
     /// the machine's memory.
     #[serde(deserialize_with = "number::within_if_set::<16, 0x0400_0000, _, _>")]
@@ -99,7 +100,7 @@ pub struct SandboxConfig {
 impl SandboxConfig {
     /// Returns whether commands must run confined.
     #[must_use]
-    pub fn need(&self) -> SandboxNeed {
+    pub fn sandbox_requirement(&self) -> SandboxRequirement {
         self.bash.unwrap_or_default()
     }
 
@@ -122,34 +123,34 @@ impl Section for SandboxConfig {
     const NAME: &'static str = "sandbox";
 }
 
-/// Returns how commands run, from the settings and the
-/// [detected](crate::tool::process::confine::detect) confinement. `keeper` is Rind's own binary,
-/// which ends the leftover processes of unconfined commands. `retried` is a confinement that failed
-/// and that each call tries to set up again.
+/// Returns the confinement of commands, from the settings and the
+/// [detected](crate::tool::process::confine::detect_confinement) mechanism. `keeper` is Rind's own
+/// binary, which ends processes that unconfined commands leave running. `retried` is a confinement
+/// whose setup has failed and that each call tries to set up again.
 #[must_use]
 pub fn confined_commands(
     config: &SandboxConfig,
-    detected: &Result<Detected, Obstacle>,
+    detected: &Result<DetectedConfinement, ConfinementObstacle>,
     keeper: Option<PathBuf>,
-    retried: Option<&Retried>,
+    retried: Option<&RetriedConfinement>,
 ) -> Commands {
-    let confining = match (config.need(), detected) {
-        (SandboxNeed::Off, _) => keeper.map_or(Confining::Free, Confining::Kept),
+    let confining = match (config.sandbox_requirement(), detected) {
+        (SandboxRequirement::Off, _) => keeper.map_or(Confining::Free, Confining::Kept),
         (_, Ok(detected)) => Confining::Confined(detected.confinement.clone()),
-        (_, Err(Obstacle::Failed(why))) => retried.map_or_else(
+        (_, Err(ConfinementObstacle::Failed(why))) => retried.map_or_else(
             || Confining::Refused(why.clone()),
-            |retried| Confining::Retried(retried.clone()),
+            |retried| Confining::RetriedConfinement(retried.clone()),
         ),
         // If the operator names a mechanism, do not fall back to running unconfined.
-        (SandboxNeed::WhenPossible, Err(Obstacle::Missing(why)))
-            if config.mechanism == MechanismChoice::Auto =>
+        (SandboxRequirement::WhenPossible, Err(ConfinementObstacle::Missing(why)))
+            if config.mechanism == SandboxMechanismChoice::Auto =>
         {
             Confining::Unconfined {
                 why: why.clone(),
                 keeper,
             }
         }
-        (_, Err(Obstacle::Missing(why))) => Confining::Refused(why.clone()),
+        (_, Err(ConfinementObstacle::Missing(why))) => Confining::Refused(why.clone()),
     };
     Commands {
         confining,
@@ -163,13 +164,13 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::tool::process::confine::{Confinement, Mechanism};
+    use crate::tool::process::confine::{Confinement, ConfinementMechanism};
 
     /// Name of the variant.
     fn way(
-        bash: Option<SandboxNeed>,
-        mechanism: MechanismChoice,
-        obstacle: Obstacle,
+        bash: Option<SandboxRequirement>,
+        mechanism: SandboxMechanismChoice,
+        obstacle: ConfinementObstacle,
     ) -> &'static str {
         let config = SandboxConfig {
             bash,
@@ -178,7 +179,7 @@ mod tests {
         };
         let wanted = Confinement {
             helper: PathBuf::new(),
-            mechanism: Mechanism::Landlock,
+            mechanism: ConfinementMechanism::Landlock,
             write: Vec::new(),
             read: Vec::new(),
             hidden: Vec::new(),
@@ -187,8 +188,10 @@ mod tests {
             git_settings: String::new(),
             records: None,
         };
-        let retried = Retried::new(wanted, || {
-            Box::pin(std::future::ready(Err(Obstacle::Failed(String::new()))))
+        let retried = RetriedConfinement::new(wanted, || {
+            Box::pin(std::future::ready(Err(ConfinementObstacle::Failed(
+                String::new(),
+            ))))
         });
         let keeper = Some(Path::new("/rind").to_owned());
         match confined_commands(&config, &Err(obstacle), keeper, Some(&retried)).confining {
@@ -196,36 +199,41 @@ mod tests {
             Confining::Confined(_) => "confined",
             Confining::Unconfined { .. } => "unconfined",
             Confining::Refused(_) => "refused",
-            Confining::Retried(_) => "retried",
+            Confining::RetriedConfinement(_) => "retried",
         }
     }
 
     #[test]
     fn a_confinement_that_failed_never_lets_commands_run_and_a_missing_one_only_where_the_operator_says_so()
      {
-        let missing = || Obstacle::Missing("no Landlock".to_owned());
-        let failed = || Obstacle::Failed("disk full".to_owned());
+        let missing = || ConfinementObstacle::Missing("no Landlock".to_owned());
+        let failed = || ConfinementObstacle::Failed("disk full".to_owned());
         for (bash, mechanism, when_missing, when_failed) in [
-            (None, MechanismChoice::Auto, "refused", "retried"),
+            (None, SandboxMechanismChoice::Auto, "refused", "retried"),
             (
-                Some(SandboxNeed::Required),
-                MechanismChoice::Auto,
+                Some(SandboxRequirement::Required),
+                SandboxMechanismChoice::Auto,
                 "refused",
                 "retried",
             ),
             (
-                Some(SandboxNeed::WhenPossible),
-                MechanismChoice::Auto,
+                Some(SandboxRequirement::WhenPossible),
+                SandboxMechanismChoice::Auto,
                 "unconfined",
                 "retried",
             ),
             (
-                Some(SandboxNeed::WhenPossible),
-                MechanismChoice::Landlock,
+                Some(SandboxRequirement::WhenPossible),
+                SandboxMechanismChoice::Landlock,
                 "refused",
                 "retried",
             ),
-            (Some(SandboxNeed::Off), MechanismChoice::Auto, "off", "off"),
+            (
+                Some(SandboxRequirement::Off),
+                SandboxMechanismChoice::Auto,
+                "off",
+                "off",
+            ),
         ] {
             assert_eq!(way(bash, mechanism, missing()), when_missing, "{bash:?}");
             assert_eq!(way(bash, mechanism, failed()), when_failed, "{bash:?}");

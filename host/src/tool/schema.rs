@@ -1,8 +1,8 @@
 //! Compiles a tool's JSON Schema into a check of its arguments.
 //!
-//! Schemas come from plugins and servers and may be hostile, so size, depth, references and regular
-//! expressions are bounded before compiling, and the work of a check before running it. This module
-//! must not know tools. Start from [`compile`].
+//! Schemas come from plugins and servers and may be hostile. Therefore the size, depth, references
+//! and regular expressions of a schema are limited before it is compiled, and the work of a check
+//! before it runs. This module must not know tools. Start from [`compile`].
 
 mod absent;
 
@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 use crate::json;
 use crate::point::payload::CheckArguments;
 
-pub use absent::drop_nulls;
-pub(crate) use absent::without_optional_nulls;
+pub(crate) use absent::remove_null_types;
+pub use absent::remove_optional_nulls;
 
 /// Maximum size of a schema as compact JSON, in bytes.
 pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
@@ -37,29 +37,30 @@ const MAX_BACKTRACK_STEPS: usize = 10_000;
 /// Maximum size of a compiled regular expression, in bytes.
 const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
-/// Maximum size of all compiled regular expressions of a schema together, in bytes: many small ones
-/// would otherwise take gigabytes.
+/// Maximum size of all compiled regular expressions of a schema together, in bytes. Without it,
+/// many small ones could take gigabytes.
 const MAX_PATTERNS_BYTES: usize = 2 * MAX_PATTERN_BYTES;
 
-/// Maximum number of subschemas that may apply to one value, counted through references. A schema
-/// with more was built to be slow.
+/// Maximum number of subschemas that may apply to one value, including the targets of references.
+/// Only a schema that is meant to be slow has more.
 const MAX_APPLIED_SCHEMAS: u64 = 10_000;
 
 /// Maximum number of subschema checks for one call's arguments.
 const MAX_TRIED_SCHEMAS: u64 = 10_000_000;
 
-/// Maximum nesting of references and combinations on one value.
+/// Maximum nesting depth of references and of combinations (such as `anyOf`) that apply to one
+/// value.
 const MAX_CHAIN_DEPTH: usize = 16;
 
-/// Maximum product of subschemas and values in one check. Each pair costs about ten nanoseconds,
-/// and the check cannot be interrupted.
+/// Maximum product of the numbers of subschemas and of values in one check, which cannot be
+/// interrupted. Each pair takes about ten nanoseconds.
 const MAX_PAIRS: usize = 2_000_000;
 
-/// Maximum product of subschemas and values for which errors are listed: the list may hold one
-/// error per pair.
+/// Maximum product of the numbers of subschemas and of values for which a failed check lists the
+/// errors: the list may hold one error per pair.
 const MAX_LISTED_PAIRS: usize = 50_000;
 
-/// Keywords that check nothing themselves. References are counted by their targets.
+/// Keywords that check nothing themselves. Of `$ref`, the schema to which it refers is counted.
 const UNCHECKED: [&str; 7] = [
     "$ref",
     "$defs",
@@ -85,7 +86,7 @@ pub fn compile(schema: &Value) -> Result<Arc<CheckArguments>, String> {
 }
 
 /// Compiles a tool's schema into a check of its arguments that accepts `null` for an optional
-/// property; see [`drop_nulls`].
+/// property; see [`remove_optional_nulls`].
 ///
 /// # Errors
 /// Reason why the schema is refused.
@@ -96,7 +97,7 @@ pub fn compile_arguments(schema: &Value) -> Result<Arc<CheckArguments>, String> 
         check(arguments).or_else(|why| {
             // The recursion follows the schema, whose depth is bounded.
             let mut without = arguments.clone();
-            drop_nulls(&schema, &mut without);
+            remove_optional_nulls(&schema, &mut without);
             if without == *arguments {
                 return Err(why);
             }
@@ -106,7 +107,7 @@ pub fn compile_arguments(schema: &Value) -> Result<Arc<CheckArguments>, String> 
 }
 
 fn build_validator(schema: &Value) -> Result<Validator, String> {
-    let limit = MAX_PATTERN_BYTES.min(MAX_PATTERNS_BYTES / n_patterns(schema).max(1));
+    let limit = MAX_PATTERN_BYTES.min(MAX_PATTERNS_BYTES / count_patterns(schema).max(1));
     jsonschema::options()
         .with_pattern_options(
             PatternOptions::fancy_regex()
@@ -115,11 +116,11 @@ fn build_validator(schema: &Value) -> Result<Validator, String> {
                 .dfa_size_limit(MAX_PATTERN_BYTES),
         )
         .build(schema)
-        .map_err(|error| format!("the schema is not valid: {}", error_text(&error)))
+        .map_err(|error| format!("the schema is not valid: {}", describe_error(&error)))
 }
 
 /// Returns the number of values in a schema that may be regular expressions.
-fn n_patterns(schema: &Value) -> usize {
+fn count_patterns(schema: &Value) -> usize {
     let objects = json::all_values(schema).filter_map(Value::as_object);
     let of_object = |map: &Map<String, Value>| {
         let keys = map.get("patternProperties").and_then(Value::as_object);
@@ -128,7 +129,7 @@ fn n_patterns(schema: &Value) -> usize {
     objects.map(of_object).sum()
 }
 
-/// First fault in a file written by the user.
+/// First fault that was found in settings that the user wrote.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TomlFault {
     /// Keys that lead to the fault, outermost first.
@@ -137,12 +138,12 @@ pub struct TomlFault {
     pub message: String,
 }
 
-/// Checks settings and returns the first fault; `None` if they are valid. The schema is bounded as
-/// in [`compile`]; the user's own file needs no bounds.
+/// Checks settings and returns the first fault; `None` if the settings are valid. The schema is
+/// bounded as in [`compile`]; the settings need no bounds, because the user wrote them.
 ///
 /// # Errors
 /// Reason why the schema is refused.
-pub fn misfit(schema: &Value, settings: &Value) -> Result<Option<TomlFault>, String> {
+pub fn find_first_fault(schema: &Value, settings: &Value) -> Result<Option<TomlFault>, String> {
     check_bounds(schema)?;
     let validator = build_validator(schema)?;
     let Some(error) = validator.iter_errors(settings).next() else {
@@ -171,10 +172,13 @@ pub fn misfit(schema: &Value, settings: &Value) -> Result<Option<TomlFault>, Str
             if names.is_empty() {
                 format!("there is no `{key}`")
             } else {
-                format!("there is no `{key}`, only {}", names.join(", "))
+                format!(
+                    "`{key}` is not a known key; the keys are {}",
+                    names.join(", ")
+                )
             }
         }
-        None => cut_text(error.to_string()),
+        None => shorten_error(error.to_string()),
     };
     Ok(Some(TomlFault { keys, message }))
 }
@@ -196,10 +200,10 @@ fn check_arguments(
     if pairs > MAX_PAIRS {
         return Err("the arguments contain too many values for this tool".to_owned());
     }
-    if json::nesting_depth(arguments) > json::MAX_DEPTH || !fits_load(arguments, load) {
+    if json::nesting_depth(arguments) > json::MAX_DEPTH || !is_check_bounded(arguments, load) {
         return Err("the arguments are nested too deeply for this tool".to_owned());
     }
-    // `is_valid` does not allocate for invalid values, unlike listing errors.
+    // Call `is_valid` first: unlike listing errors, it allocates no memory for invalid values.
     if validator.is_valid(arguments) {
         return Ok(());
     }
@@ -209,18 +213,18 @@ fn check_arguments(
     let errors = validator.iter_errors(arguments);
     let told: Vec<String> = errors
         .take(TOLD_ERRORS)
-        .map(|error| error_text(&error))
+        .map(|error| describe_error(&error))
         .collect();
     Err(format!("the arguments do not fit: {}", told.join("; ")))
 }
 
-fn error_text(error: &ValidationError<'_>) -> String {
+fn describe_error(error: &ValidationError<'_>) -> String {
     let path = error.instance_path().as_str();
     let path = if path.is_empty() { "/" } else { path };
-    cut_text(format!("at `{path}`: {error}"))
+    shorten_error(format!("at `{path}`: {error}"))
 }
 
-fn cut_text(mut text: String) -> String {
+fn shorten_error(mut text: String) -> String {
     if text.len() > TOLD_BYTES {
         let end = text.floor_char_boundary(TOLD_BYTES);
         text.truncate(end);
@@ -229,9 +233,9 @@ fn cut_text(mut text: String) -> String {
     text
 }
 
-/// Whether the check of these arguments is bounded: each level of nesting multiplies the work by at
-/// most `load`.
-fn fits_load(arguments: &Value, load: u64) -> bool {
+/// Whether checking these arguments takes at most `MAX_TRIED_SCHEMAS` subschema checks. Each level
+/// of their nesting multiplies the work by at most `load`.
+fn is_check_bounded(arguments: &Value, load: u64) -> bool {
     let mut level = vec![arguments];
     let mut tried = 1_u64;
     while !level.is_empty() {
@@ -244,8 +248,8 @@ fn fits_load(arguments: &Value, load: u64) -> bool {
     true
 }
 
-/// Checks the bounds of a schema before compiling. Returns the maximum number of subschemas that
-/// apply to one value, or 1 if the schema's own size bounds the work.
+/// Checks the limits on a schema before it is compiled. Returns the maximum number of subschemas
+/// that apply to one value, or 1 if the size of the schema alone limits the work.
 fn check_bounds(schema: &Value) -> Result<u64, String> {
     if schema.get("type").and_then(Value::as_str) != Some("object") {
         return Err("the schema must be an object with `\"type\": \"object\"`".to_owned());
@@ -263,67 +267,67 @@ fn check_bounds(schema: &Value) -> Result<u64, String> {
         ));
     }
     let objects = json::all_values(schema).filter_map(Value::as_object);
-    let references: Vec<&str> = objects.flat_map(references_of).collect();
+    let references: Vec<&str> = objects.flat_map(references_in).collect();
     let mut outside = references.iter().filter(|name| !name.starts_with('#'));
     if let Some(reference) = outside.next() {
-        return Err(outside_reference(reference));
+        return Err(outside_reference_error(reference));
     }
     if references.is_empty() {
         return Ok(1);
     }
-    let mut load = SchemaLoad {
+    let mut load = SchemaLoadCounter {
         root: schema,
         known: HashMap::new(),
     };
-    load.largest_load(schema)
+    load.largest_schema_load(schema)
 }
 
-/// Reason for refusing references that are circular or multiply.
+/// Reason for refusing a schema whose references are circular or apply too many subschemas.
 const EXPLOSIVE: &str = "the schema's references apply to the same value again and again";
 
-fn outside_reference(reference: &str) -> String {
+fn outside_reference_error(reference: &str) -> String {
     format!("the schema refers to `{reference}`; only references within it (`#…`) are supported")
 }
 
-fn references_of(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
+fn references_in(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
     ["$ref", "$dynamicRef", "$recursiveRef"]
         .into_iter()
         .filter_map(|key| map.get(key)?.as_str())
 }
 
-/// Counts the subschemas that apply to one value through references. A reference that reaches
-/// itself without descending into the value would never end, and references that fan out would take
-/// exponential time.
-struct SchemaLoad<'a> {
+/// Counts the subschemas that apply to one value through references, to refuse schemas whose check
+/// would not end (a reference that leads back to itself for the same value) or would take
+/// exponential time (schemas with several references each).
+struct SchemaLoadCounter<'a> {
     root: &'a Value,
-    /// Load of the references seen so far; `None` while one is being counted.
+    /// Load of each reference that was counted; `None` while the reference is being counted.
     known: HashMap<&'a str, Option<u64>>,
 }
 
-impl<'a> SchemaLoad<'a> {
-    fn largest_load(&mut self, schema: &'a Value) -> Result<u64, String> {
+impl<'a> SchemaLoadCounter<'a> {
+    fn largest_schema_load(&mut self, schema: &'a Value) -> Result<u64, String> {
         let mut largest = 1;
         for value in json::all_values(schema) {
-            largest = largest.max(self.load_of(value, 0)?);
+            largest = largest.max(self.schema_load(value, 0)?);
         }
         Ok(largest)
     }
 
-    /// Returns the load of one schema: the number of subschemas that apply to the same value. Only
-    /// keywords that stay on that value count.
-    fn load_of(&mut self, schema: &'a Value, depth: usize) -> Result<u64, String> {
+    /// Returns the load of one schema: the number of subschemas that apply to the same value as the
+    /// schema itself. Keywords that apply to properties or items of the value do not count.
+    fn schema_load(&mut self, schema: &'a Value, depth: usize) -> Result<u64, String> {
         let Value::Object(map) = schema else {
             return Ok(1);
         };
         if depth > MAX_CHAIN_DEPTH {
             return Err(EXPLOSIVE.to_owned());
         }
-        // A reference with only annotations next to it is not a second check of the value.
-        let is_plain = references_of(map).next().is_some()
+        // Do not count a schema that only refers to another one: it checks nothing itself.
+        let is_plain = references_in(map).next().is_some()
             && map.keys().all(|key| UNCHECKED.contains(&key.as_str()));
         let mut load = u64::from(!is_plain);
-        for reference in references_of(map) {
-            load = load.saturating_add(self.of_reference(reference, depth + 1)?);
+        for reference in references_in(map) {
+            load = load.saturating_add(self.reference_load(reference, depth + 1)?);
         }
         for (key, inner) in map {
             let inner: Vec<&Value> = match (key.as_str(), inner) {
@@ -333,7 +337,7 @@ impl<'a> SchemaLoad<'a> {
                 _ => continue,
             };
             for schema in inner {
-                load = load.saturating_add(self.load_of(schema, depth + 1)?);
+                load = load.saturating_add(self.schema_load(schema, depth + 1)?);
             }
         }
         if load > MAX_APPLIED_SCHEMAS {
@@ -342,20 +346,20 @@ impl<'a> SchemaLoad<'a> {
         Ok(load)
     }
 
-    fn of_reference(&mut self, reference: &'a str, depth: usize) -> Result<u64, String> {
+    fn reference_load(&mut self, reference: &'a str, depth: usize) -> Result<u64, String> {
         match self.known.get(reference) {
             Some(Some(load)) => return Ok(*load),
             Some(None) => return Err(EXPLOSIVE.to_owned()),
             None => {}
         }
         self.known.insert(reference, None);
-        // Anchors and escaped pointers are rare in tools, and a reference that is not followed here
-        // would not be bounded.
+        // Refuse anchors and escaped pointers: they are rare in schemas of tools, and their load
+        // could not be counted.
         let target = self
             .root
             .pointer(reference.trim_start_matches('#'))
-            .ok_or_else(|| outside_reference(reference))?;
-        let load = self.load_of(target, depth + 1)?;
+            .ok_or_else(|| outside_reference_error(reference))?;
+        let load = self.schema_load(target, depth + 1)?;
         self.known.insert(reference, Some(load));
         Ok(load)
     }

@@ -5,7 +5,7 @@
 
 use super::command::{Command, MAX_COVER_BYTES};
 
-/// Subject of a call, in addition to its tool.
+/// Command, file or directory that a call is about. Rules match it in addition to the tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Subject {
     /// No subject: rules can only match the tool.
@@ -19,7 +19,7 @@ pub enum Subject {
     Tree(WorkspacePath),
 }
 
-/// Path in the workspace.
+/// Path of a call, resolved relative to the workspace if possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkspacePath {
     /// Path relative to the workspace, with symlinks and `..` resolved; empty for the workspace
@@ -43,10 +43,10 @@ impl Subject {
     ///
     /// # Errors
     /// Reason why no "always" answer is possible.
-    pub fn covers(&self, tool: &str) -> Result<Vec<String>, String> {
+    pub fn always_scopes(&self, tool: &str) -> Result<Vec<String>, String> {
         match self {
             Self::Any => Ok(vec![format!("every call of {tool}")]),
-            Self::Command(command) => command.covers(),
+            Self::Command(command) => command.always_scopes(),
             Self::File(WorkspacePath::Known(path)) | Self::Tree(WorkspacePath::Known(path))
                 if path.len() > MAX_COVER_BYTES =>
             {

@@ -1,9 +1,9 @@
 //! Walks the workspace for `list_files`, `search` and snapshots: in order, without following
 //! symlinks, without files excluded by `.gitignore` and `.ignore`, and without `.git` itself.
 //!
-//! The `ignore` crate evaluates the patterns, but each directory is opened relative to the handle
-//! of its parent. A walk by path could be led out of the workspace by a symlink that is swapped in
-//! while it runs. Start from [`walk_workspace`].
+//! The `ignore` crate evaluates the patterns, but this module opens the directories, each relative
+//! to the handle of its parent. Opened by path, a directory that is replaced by a symlink meanwhile
+//! could lead out of the workspace. Start from [`walk_workspace`].
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -27,7 +27,7 @@ pub(crate) const MAX_DEPTH: u32 = 64;
 /// Maximum size of an ignore file that is read, in bytes.
 const MAX_IGNORE_FILE_BYTES: u64 = 1024 * 1024;
 
-/// Names of ignore files. Later ones take precedence, as in ripgrep.
+/// Names of ignore files. A later file in this list overrides an earlier one, as in ripgrep.
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,8 +46,8 @@ pub(crate) enum WalkEnd {
     TooMany,
 }
 
-/// A file pattern. It may be relative to the workspace or to the start of the walk, because models
-/// write both.
+/// Glob that selects files. It is matched against paths relative to the workspace and against paths
+/// relative to the start of the walk, because models write both.
 pub(super) struct FileGlob(GlobMatcher);
 
 impl FileGlob {
@@ -71,7 +71,8 @@ impl FileGlob {
     }
 }
 
-/// Callback with the directory of an entry, its path relative to the root, and its kind.
+/// Function that is called for each entry, with the directory that contains the entry, the entry's
+/// path relative to the root, and its kind.
 type Visit<'a> = &'a mut dyn FnMut(&Dir, &Path, WalkEntryKind) -> ControlFlow<()>;
 
 /// Visits everything below `start` (relative to the root), up to `depth` levels, each directory
@@ -88,7 +89,7 @@ pub(crate) fn walk_workspace(
     let mut walk = WorkspaceWalk {
         workspace,
         cancel,
-        ignores: ignores_above(workspace, start),
+        ignores: parent_ignore_patterns(workspace, start),
         visit,
         n_seen: 0,
     };
@@ -101,7 +102,7 @@ pub(crate) fn walk_workspace(
 struct WorkspaceWalk<'a> {
     workspace: &'a Workspace,
     cancel: &'a CancellationToken,
-    /// Ignore patterns of the directories on the path to the current one, outermost first.
+    /// Ignore patterns of the current directory and of the directories above it, outermost first.
     ignores: Vec<Gitignore>,
     visit: Visit<'a>,
     n_seen: usize,
@@ -120,7 +121,8 @@ impl WorkspaceWalk<'_> {
         let Some((entries, dir)) = listed else {
             return Ok(ControlFlow::Continue(()));
         };
-        self.ignores.push(ignore_of(self.workspace, folder));
+        self.ignores
+            .push(folder_ignore_patterns(self.workspace, folder));
         for (name, kind) in entries {
             if self.cancel.is_cancelled() {
                 return Err(WorkspaceError::Cancelled);
@@ -132,7 +134,7 @@ impl WorkspaceWalk<'_> {
             let path = folder.join(&name);
             let is_folder = kind == WalkEntryKind::Folder;
             if name == ".git"
-                || self.workspace.hides(&dir, &path)
+                || self.workspace.is_hidden(&dir, &path)
                 || self.is_ignored(&path, is_folder)
             {
                 continue;
@@ -171,7 +173,7 @@ pub(crate) fn is_ignored(workspace: &Path, folder: &Path) -> bool {
     let Ok(workspace) = Workspace::open(workspace) else {
         return false;
     };
-    let ignores = ignores_above(&workspace, folder);
+    let ignores = parent_ignore_patterns(&workspace, folder);
     let is_ignored = |folder: &Path| {
         let path = workspace.root().join(folder);
         let judged = ignores
@@ -211,7 +213,7 @@ fn folder_entries(dir: &Dir) -> io::Result<Vec<(OsString, WalkEntryKind)>> {
 
 /// Returns the patterns of the directories above `start`: those of the workspace, and those above
 /// it up to the root of its repository.
-fn ignores_above(workspace: &Workspace, start: &Path) -> Vec<Gitignore> {
+fn parent_ignore_patterns(workspace: &Workspace, start: &Path) -> Vec<Gitignore> {
     let mut ignores = Vec::new();
     let root = workspace.root();
     if !root.join(".git").exists()
@@ -227,7 +229,7 @@ fn ignores_above(workspace: &Workspace, start: &Path) -> Vec<Gitignore> {
             .collect();
         above.reverse();
         ignores.extend(above.into_iter().map(|folder| {
-            build_ignore(folder, |name| {
+            build_ignore_matcher(folder, |name| {
                 let path = folder.join(name);
                 let is_file = path
                     .symlink_metadata()
@@ -238,32 +240,36 @@ fn ignores_above(workspace: &Workspace, start: &Path) -> Vec<Gitignore> {
     }
     let mut excludes = GitignoreBuilder::new(root);
     let own = workspace.open_file(".git/info/exclude").ok();
-    add_lines(&mut excludes, own.map(|(file, _)| file));
+    add_ignore_patterns(&mut excludes, own.map(|(file, _)| file));
     ignores.push(excludes.build().unwrap_or_else(|_| Gitignore::empty()));
     let mut outer: Vec<&Path> = start.ancestors().skip(1).collect();
     outer.reverse();
-    ignores.extend(outer.into_iter().map(|folder| ignore_of(workspace, folder)));
+    ignores.extend(
+        outer
+            .into_iter()
+            .map(|folder| folder_ignore_patterns(workspace, folder)),
+    );
     ignores
 }
 
-fn ignore_of(workspace: &Workspace, folder: &Path) -> Gitignore {
-    build_ignore(&workspace.root().join(folder), |name| {
+fn folder_ignore_patterns(workspace: &Workspace, folder: &Path) -> Gitignore {
+    build_ignore_matcher(&workspace.root().join(folder), |name| {
         let path = folder.join(name);
         let (file, _) = workspace.open_file(path.to_str()?).ok()?;
         Some(file)
     })
 }
 
-fn build_ignore<R: Read>(folder: &Path, open: impl Fn(&str) -> Option<R>) -> Gitignore {
+fn build_ignore_matcher<R: Read>(folder: &Path, open: impl Fn(&str) -> Option<R>) -> Gitignore {
     let mut builder = GitignoreBuilder::new(folder);
     for name in IGNORE_FILES {
-        add_lines(&mut builder, open(name));
+        add_ignore_patterns(&mut builder, open(name));
     }
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
-/// Adds the patterns of a file. Invalid patterns are skipped, as in git.
-fn add_lines(builder: &mut GitignoreBuilder, file: Option<impl Read>) {
+/// Adds the patterns of an ignore file. Invalid patterns are skipped, as in git.
+fn add_ignore_patterns(builder: &mut GitignoreBuilder, file: Option<impl Read>) {
     let mut content = Vec::new();
     if let Some(file) = file
         && file

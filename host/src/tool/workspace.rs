@@ -20,28 +20,29 @@ use tokio_util::sync::CancellationToken;
 use super::known::FileVersion;
 use super::subject::WorkspacePath;
 use crate::beneath::{
-    HiddenFolders, MissingParents, WalkedPath, open_regular, own_below, walk_beneath,
+    HiddenFolders, MissingParents, WalkedPath, folders_below, open_regular_file, walk_path_beneath,
 };
-use crate::disk::private_folder;
+use crate::disk::create_private_folder;
 pub use error::WorkspaceError;
-pub(super) use write::{ExpectedFile, stamp_of};
+pub(super) use write::{ExpectedFile, file_stamp_version};
 
-/// Grace period for read-only work after cancellation.
+/// Time for which cancelled read-only work may continue before it is abandoned.
 const CALLED_OFF: Duration = Duration::from_millis(100);
 
 /// The directory that built-in tools may access.
 ///
 /// All methods take paths as the model writes them: relative to the root, or absolute and inside
-/// it. Most of them block; call them through [`Workspace::blocking`] or [`Workspace::looking`] from
-/// async code.
+/// it. Most of them block; call them through [`Workspace::run_blocking`] or
+/// [`Workspace::run_read_only`] from async code.
 #[derive(Debug)]
 pub struct Workspace {
     /// Canonical path of the root.
     root: PathBuf,
-    /// Path as given by the caller, made absolute; may contain symlinks.
+    /// Path that the caller passed, made absolute; may contain symlinks.
     given: PathBuf,
     dir: Dir,
-    /// Folders of Rind's own inside the root, which no path may reach.
+    /// Folders inside the root that belong to Rind, such as its settings; no path may lead into
+    /// them.
     hidden: HiddenFolders,
 }
 
@@ -63,16 +64,15 @@ impl Workspace {
         })
     }
 
-    /// Hides those of these folders that are inside the workspace: paths cannot reach them, and
-    /// listings leave them out. Creates the missing ones, so that nothing else can take their
-    /// names.
+    /// Hides the folders in `own` that are inside the workspace: tools cannot access or list them.
+    /// Creates the missing folders, so that nothing else can be created under their names.
     ///
     /// # Errors
     /// The workspace cannot be examined.
-    pub fn hiding(mut self, own: &[PathBuf]) -> io::Result<Self> {
-        for folder in own_below(&self.root, own) {
+    pub fn hide_folders(mut self, own: &[PathBuf]) -> io::Result<Self> {
+        for folder in folders_below(&self.root, own) {
             // Ignore the error: a folder that cannot be created is hidden by name.
-            let _ = private_folder(&folder);
+            let _ = create_private_folder(&folder);
         }
         self.hidden = HiddenFolders::below(&self.root, own)?;
         Ok(self)
@@ -89,7 +89,7 @@ impl Workspace {
     ///
     /// # Errors
     /// Errors of the work, and [`WorkspaceError::Host`] if it panicked.
-    pub async fn blocking<T: Send + 'static>(
+    pub async fn run_blocking<T: Send + 'static>(
         self: &Arc<Self>,
         cancel: &CancellationToken,
         work: impl FnOnce(&Self, &CancellationToken) -> Result<T, WorkspaceError> + Send + 'static,
@@ -102,18 +102,19 @@ impl Workspace {
             .unwrap_or_else(|error| Err(WorkspaceError::Host(error.to_string())))
     }
 
-    /// [Runs](Self::blocking) read-only work, and abandons it soon after `cancel` is set or when it
-    /// takes longer than `limit`. The work may be stuck in a computation that checks no token.
+    /// Runs read-only work as [`Self::run_blocking`] does, and returns an error soon after `cancel`
+    /// is set or when the work takes longer than `limit`. The work itself may continue, because a
+    /// long computation may not check its token.
     ///
     /// # Errors
     /// Errors of the work, [`WorkspaceError::Cancelled`] and [`WorkspaceError::TooLong`].
-    pub async fn looking<T: Send + 'static>(
+    pub async fn run_read_only<T: Send + 'static>(
         self: &Arc<Self>,
         cancel: &CancellationToken,
         limit: Duration,
         work: impl FnOnce(&Self, &CancellationToken) -> Result<T, WorkspaceError> + Send + 'static,
     ) -> Result<T, WorkspaceError> {
-        let mut work = std::pin::pin!(self.blocking(cancel, work));
+        let mut work = std::pin::pin!(self.run_blocking(cancel, work));
         let gone = async {
             cancel.cancelled().await;
             tokio::time::sleep(CALLED_OFF).await;
@@ -127,7 +128,7 @@ impl Workspace {
     }
 
     /// Returns the path relative to the root. An absolute path must begin with the root.
-    pub(super) fn relative<'a>(&self, path: &'a str) -> Result<&'a str, WorkspaceError> {
+    pub(super) fn relative_to_root<'a>(&self, path: &'a str) -> Result<&'a str, WorkspaceError> {
         let asked = Path::new(path);
         if !asked.is_absolute() {
             return Ok(path);
@@ -141,34 +142,34 @@ impl Workspace {
 
     /// Resolves a path from the root, following a symlink at its end.
     fn walk(&self, path: &str, missing: MissingParents) -> Result<WalkedPath, WorkspaceError> {
-        let relative = match self.relative(path)? {
+        let relative = match self.relative_to_root(path)? {
             "" => ".",
             relative => relative,
         };
         let walk = |missing| {
-            let walked = walk_beneath(&self.dir, relative, true, missing)
+            let walked = walk_path_beneath(&self.dir, relative, true, missing)
                 .map_err(|errno| WorkspaceError::from_io(path, errno.into()))?;
-            if self.hidden.hide_walked(&walked) {
+            if self.hidden.hides_walked_path(&walked) {
                 return Err(WorkspaceError::Hidden(path.to_owned()));
             }
             Ok(walked)
         };
         if missing == MissingParents::Made && !self.hidden.is_empty() {
-            // Check the location before creating anything.
+            // Check that the path is inside the workspace before creating missing directories.
             walk(MissingParents::Named)?;
         }
         walk(missing)
     }
 
     /// Whether an entry that was listed in `folder` is hidden. The path is relative to the root.
-    pub(super) fn hides(&self, folder: &Dir, path: &Path) -> bool {
-        self.hidden.hide_listed(folder, path)
+    pub(super) fn is_hidden(&self, folder: &Dir, path: &Path) -> bool {
+        self.hidden.hides_listed_entry(folder, path)
     }
 
     /// Resolves a path. Symlinks and `..` are followed as far as the path exists; the remaining
     /// components must be plain names.
     #[must_use]
-    pub fn place(&self, path: &str) -> WorkspacePath {
+    pub fn resolve_path(&self, path: &str) -> WorkspacePath {
         self.walk(path, MissingParents::Named)
             .map_or(WorkspacePath::Unknown, |walked| {
                 WorkspacePath::Known(walked.names.join("/"))
@@ -181,10 +182,10 @@ impl Workspace {
     /// See [`WorkspaceError`].
     pub fn open_file(&self, path: &str) -> Result<(File, u64), WorkspaceError> {
         let walked = self.walk(path, MissingParents::Refused)?;
-        let opened = match open_regular(&walked.folder, walked.name.as_ref()) {
+        let opened = match open_regular_file(&walked.folder, walked.name.as_ref()) {
             Err(source) if source.kind() == ErrorKind::NotFound => {
-                match shown_as(&walked.folder, &walked.name) {
-                    Some(name) => open_regular(&walked.folder, name.as_ref()),
+                match find_listed_name(&walked.folder, &walked.name) {
+                    Some(name) => open_regular_file(&walked.folder, name.as_ref()),
                     None => Err(source),
                 }
             }
@@ -219,12 +220,12 @@ impl Workspace {
     /// than `cap` bytes.
     pub(super) fn version(&self, path: &str, cap: u64) -> Result<FileVersion, WorkspaceError> {
         let (file, _) = self.open_file(path)?;
-        write::version_of(file, cap).map_err(|source| WorkspaceError::from_io(path, source))
+        write::read_file_version(file, cap).map_err(|source| WorkspaceError::from_io(path, source))
     }
 
-    /// Formats a note for write previews about the other names (hard links) of a file, whose
-    /// content changes too; empty if there are none.
-    pub(super) fn other_names(&self, path: &str) -> Result<String, WorkspaceError> {
+    /// Returns a note for the preview of a write: the content also changes under the other names
+    /// (hard links) of the file. Empty if the file has only one name.
+    pub(super) fn hard_link_note(&self, path: &str) -> Result<String, WorkspaceError> {
         let (file, _) = self.open_file(path)?;
         let metadata = file.metadata();
         let metadata = metadata.map_err(|source| WorkspaceError::from_io(path, source))?;
@@ -262,9 +263,9 @@ impl Workspace {
     }
 }
 
-/// Finds the file that a listing shows under this name because its real name is not UTF-8: each
-/// invalid byte appears as U+FFFD. `None` if there is no such file, or more than one.
-fn shown_as(folder: &Dir, name: &str) -> Option<OsString> {
+/// Finds the file whose name is not UTF-8 and is listed as `name`, with U+FFFD for each invalid
+/// byte. `None` if there is no such file, or more than one.
+fn find_listed_name(folder: &Dir, name: &str) -> Option<OsString> {
     if !name.contains(char::REPLACEMENT_CHARACTER) {
         return None;
     }

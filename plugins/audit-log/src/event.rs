@@ -1,4 +1,5 @@
-//! Converts events into lines: names, numbers and hashes, never a text.
+//! Converts messages, outputs and failures into lines of the log. A line contains names, numbers
+//! and hashes, but no text of the conversation.
 
 use rind_sdk::prelude::*;
 use rind_sdk::serde::Serialize;
@@ -37,7 +38,7 @@ pub(crate) enum AuditEvent {
         skill: String,
         trust: String,
         by: String,
-        /// Digest of the file of the skill.
+        /// Hash of the skill's file.
         file: String,
         /// `active`, or the reason why the skill ended.
         state: String,
@@ -70,7 +71,7 @@ impl HashedText {
 /// for a tool of any name.
 const MAX_NAME_CHARS: usize = 64;
 
-fn short_name(name: &str) -> String {
+fn truncate_name(name: &str) -> String {
     name.chars().take(MAX_NAME_CHARS).collect()
 }
 
@@ -86,13 +87,13 @@ pub(crate) fn message_events(message: &Message) -> Vec<AuditEvent> {
         Role::Assistant | Role::Tool => {}
     }
     events.extend(message.tool_calls().map(|call| AuditEvent::Call {
-        tool: short_name(&call.name),
-        id: short_name(&call.id),
+        tool: truncate_name(&call.name),
+        id: truncate_name(&call.id),
         arguments: hash(call.arguments.as_bytes()),
     }));
     events.extend(message.tool_results().map(|result| AuditEvent::Result {
-        tool: short_name(&result.name),
-        id: short_name(&result.call_id),
+        tool: truncate_name(&result.name),
+        id: truncate_name(&result.call_id),
         outcome: if result.is_error { "error" } else { "ok" },
         content: HashedText::hash_text(&result.text()),
     }));
@@ -105,7 +106,7 @@ pub(crate) fn output_event(shown: &str) -> AuditEvent {
 }
 
 /// Returns the event for the end of a turn.
-pub(crate) fn turn_end(summary: &TurnSummary) -> AuditEvent {
+pub(crate) fn turn_end_event(summary: &TurnSummary) -> AuditEvent {
     let stop = match summary.stop {
         StopReason::Done => "done",
         StopReason::MaxSteps => "max-steps",
@@ -130,19 +131,19 @@ pub(crate) fn skill_event(skill: &SkillInfo) -> AuditEvent {
         reason => reason,
     };
     AuditEvent::Skill {
-        skill: short_name(&skill.id),
-        trust: short_name(&skill.trust),
-        by: short_name(&skill.by),
+        skill: truncate_name(&skill.id),
+        trust: truncate_name(&skill.trust),
+        by: truncate_name(&skill.by),
         file: skill.hash.clone(),
-        state: short_name(state),
+        state: truncate_name(state),
     }
 }
 
 /// Returns the event for a failure.
 pub(crate) fn failure_event(failure: &Failure) -> AuditEvent {
     AuditEvent::Failure {
-        r#where: short_name(&failure.where_),
-        plugin: failure.plugin.as_deref().map(short_name),
+        r#where: truncate_name(&failure.where_),
+        plugin: failure.plugin.as_deref().map(truncate_name),
         hash: hash(failure.message.as_bytes()),
     }
 }

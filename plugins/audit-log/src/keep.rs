@@ -1,5 +1,5 @@
-//! Stores the lines: segments in the plugin's `data` folder, and the head of the chain in the
-//! session's state.
+//! Stores the lines of the log in files (segments) in the plugin's `data` folder, and the head of
+//! the hash chain in the session's state.
 
 use std::cell::Cell;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,7 +10,7 @@ use rind_sdk::prelude::*;
 
 use crate::event::AuditEvent;
 
-/// Size in bytes from which a segment gets no more lines and a new one begins.
+/// Size of a segment, in bytes, at which further lines go to a new segment.
 const SEGMENT_BYTES: u64 = 128 << 10;
 
 /// Number of bytes at the end of a segment that are read to find its last line. Lines are a few
@@ -22,7 +22,7 @@ pub(crate) fn append_events(events: &[AuditEvent]) -> Result<(), Error> {
     if events.is_empty() {
         return Ok(());
     }
-    let session = log_name(&caller::session());
+    let session = session_folder_name(&caller::session());
     let folder = format!("data/{session}");
     let agent = caller::agent();
     let place = EventPosition {
@@ -34,7 +34,7 @@ pub(crate) fn append_events(events: &[AuditEvent]) -> Result<(), Error> {
     let (mut writer, mut segment) =
         match LAST.take().filter(|last| Some(&last.head) == kept.as_ref()) {
             Some(last) if last.head.session == session => (Writer::new(last.head), last.segment),
-            _ => look_at_log(&folder, &session, kept, place)?,
+            _ => find_log_end(&folder, &session, kept, place)?,
         };
     for event in events {
         writer.add(place, event)?;
@@ -73,30 +73,30 @@ struct LastWrite {
 thread_local! {
     static KEPT: state::Cached<Head> = const { state::Cached::new() };
 
-    /// Cached end of the log, so that not every line reads the files again. It is valid only if the
-    /// session's state has the same head, so that no other line was written since. It is cleared
-    /// after a failure, which may have left a partial line.
+    /// Cached end of the log, so that the files are not read for every line. The cache is valid
+    /// only if the session's state contains the same head: then no other line was written since. A
+    /// failure, which may have left a partial line, clears the cache.
     static LAST: Cell<Option<LastWrite>> = const { Cell::new(None) };
 }
 
-/// Finds the end of the log in its files, and begins the new text with lines that describe any
-/// damage.
-fn look_at_log(
+/// Finds the end of the log in its files. If the files are damaged, the text to append begins with
+/// lines that describe the damage.
+fn find_log_end(
     folder: &str,
     session: &str,
     kept: Option<Head>,
     place: EventPosition<'_>,
 ) -> Result<(Writer, LogSegment), Error> {
     if kept.is_none() {
-        // Create the folder before it is listed; otherwise the trace of every session would begin
-        // with a failure.
+        // Create the folder before listing it: a listing that fails would be recorded in the trace
+        // of every session.
         files::create_folder(folder)?;
     }
     let mut segment = last_segment(folder)?;
     let path = |number| segment_path(folder, number);
-    let mut end = end_of(&path(segment.number), segment.size)?;
+    let mut end = read_segment_end(&path(segment.number), segment.size)?;
     if end.last.is_none() && segment.number > 1 {
-        // A segment without a line continues the one before it.
+        // If the last segment has no line yet, the last line is in the segment before it.
         end.last = read_end(&read_segment(&path(segment.number - 1))?).last;
     }
     if end.torn > 0 {
@@ -111,7 +111,7 @@ fn look_at_log(
 
 /// Returns the session's id as the name of a folder. Ids consist of ASCII letters, digits, `-`, `_`
 /// and `.`, and do not begin with `.`; everything else is removed as a safeguard.
-fn log_name(session: &str) -> String {
+fn session_folder_name(session: &str) -> String {
     let is_fine = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let name: String = session.chars().filter(is_fine).collect();
     name.trim_start_matches('.').to_owned()
@@ -128,7 +128,7 @@ fn current_millis() -> u64 {
     })
 }
 
-/// Returns the last segment; an empty first one if there is none.
+/// Returns the last segment; an empty first segment if the folder has no segments.
 fn last_segment(folder: &str) -> Result<LogSegment, Error> {
     let entries = match files::list(folder) {
         Ok(entries) => entries,
@@ -147,7 +147,7 @@ fn last_segment(folder: &str) -> Result<LogSegment, Error> {
 }
 
 /// Reads the end of a segment of this size.
-fn end_of(path: &str, size: u64) -> Result<LogEnd, Error> {
+fn read_segment_end(path: &str, size: u64) -> Result<LogEnd, Error> {
     if size == 0 {
         return Ok(read_end(&[]));
     }

@@ -20,7 +20,7 @@ mod audit_log {
 
     #[hook]
     fn turn_end(summary: TurnSummary) -> Result<(), Error> {
-        keep::append_events(&[event::turn_end(&summary)])
+        keep::append_events(&[event::turn_end_event(&summary)])
     }
 
     #[hook]

@@ -9,8 +9,8 @@ mod briefing {
     use crate::{project, workspace};
     use rind_sdk::prelude::*;
 
-    /// Key of [`Begun`] in the state of the session. The project and the workspace stay as they
-    /// were when the session began, so that the provider's prompt cache remains valid.
+    /// Key of the stored [`SessionStart`] in the state of the session. Storing it keeps the prompt
+    /// the same during a session, so that the provider's prompt cache remains valid.
     const BEGUN: &str = "begun";
 
     /// Key of the paths of changed files in the state of the session.
@@ -19,7 +19,7 @@ mod briefing {
     /// Maximum number of changed files that are kept.
     const MAX_CHANGED: usize = 40;
 
-    /// Maximum length of the first input that is repeated, in characters.
+    /// Maximum number of characters of the session's first input that the prompt repeats.
     const MAX_INPUT: usize = 400;
 
     #[data]
@@ -28,9 +28,9 @@ mod briefing {
         max_entries: usize,
     }
 
-    /// Texts of parts as they were at the start of the session.
+    /// Texts of the prompt's parts, as written at the start of the session.
     #[data]
-    struct Begun {
+    struct SessionStart {
         project: String,
         workspace: String,
         /// First input of the person.
@@ -44,11 +44,11 @@ mod briefing {
         if caller::depth() > 0 {
             return Ok(PromptOutcome::default());
         }
-        let begun = match state::get_json::<Begun>(BEGUN)? {
+        let begun = match state::get_json::<SessionStart>(BEGUN)? {
             Some(begun) => begun,
-            None => begin(settings.max_entries)?,
+            None => describe_session_start(settings.max_entries)?,
         };
-        let task = task_state(&begun.input)?;
+        let task = describe_task_state(&begun.input)?;
         let parts = [
             (Tier::Stable, "project", &begun.project),
             (Tier::Context, "workspace", &begun.workspace),
@@ -86,10 +86,10 @@ mod briefing {
         Ok(ResultOutcome::default())
     }
 
-    fn begin(max_entries: usize) -> Result<Begun, Error> {
+    fn describe_session_start(max_entries: usize) -> Result<SessionStart, Error> {
         let messages = session::messages(u32::MAX);
         let first = messages.iter().find(|message| message.role == Role::User);
-        let begun = Begun {
+        let begun = SessionStart {
             project: project::describe_project(),
             workspace: workspace::describe_workspace(max_entries),
             input: first.map(Message::text).unwrap_or_default(),
@@ -99,7 +99,7 @@ mod briefing {
     }
 
     /// Describes how the session began and which files were changed since; empty in the first turn.
-    fn task_state(first_input: &str) -> Result<String, Error> {
+    fn describe_task_state(first_input: &str) -> Result<String, Error> {
         if caller::turn() < 2 {
             return Ok(String::new());
         }

@@ -2,7 +2,7 @@
 
 use rind_sdk::files::{self, Entry, Kind};
 
-/// Folders whose entries are not listed, because only their names are of use.
+/// Folders of which only the name is listed, because their entries are of no use to the model.
 const CLOSED: [&str; 9] = [
     "node_modules",
     "target",
@@ -26,14 +26,14 @@ pub(crate) fn describe_workspace(max_entries: usize) -> String {
     }
     let mut lines = Vec::new();
     let mut n_left = max_entries;
-    // List the complete top level before entries below it use up the room.
+    // List all entries of the top level first; only the remaining number is for entries below it.
     let mut n_for_below = max_entries.saturating_sub(top.len());
     for entry in &top {
         if n_left == 0 {
             break;
         }
         n_left -= 1;
-        lines.push(show_entry(entry, ""));
+        lines.push(format_entry(entry, ""));
         if !matches!(entry.kind, Kind::Folder) || CLOSED.contains(&&*entry.name) {
             continue;
         }
@@ -44,7 +44,7 @@ pub(crate) fn describe_workspace(max_entries: usize) -> String {
             below
                 .iter()
                 .take(n_shown)
-                .map(|entry| show_entry(entry, "  ")),
+                .map(|entry| format_entry(entry, "  ")),
         );
         if below.len() > n_shown {
             lines.push(format!("  … {} more", below.len() - n_shown));
@@ -68,7 +68,7 @@ fn visible_entries(folder: &str) -> Vec<Entry> {
     entries
 }
 
-fn show_entry(entry: &Entry, indent: &str) -> String {
+fn format_entry(entry: &Entry, indent: &str) -> String {
     // A name may contain any character, even a line feed.
     let name: String = entry
         .name

@@ -13,8 +13,8 @@ const NOT_DOMAINS: &[&str] = &[
 const LONGEST: (usize, usize) = (64, 253);
 
 /// Returns the end of an email address. `git@host:path` is not one.
-pub(crate) fn email_end(text: &[u8], at: usize) -> Option<usize> {
-    let local = run_end(text, at, LONGEST.0 + 1, |byte| {
+pub(crate) fn find_email_end(text: &[u8], at: usize) -> Option<usize> {
+    let local = count_matching_bytes(text, at, LONGEST.0 + 1, |byte| {
         byte.is_ascii_alphanumeric() || b"._%+-".contains(&byte)
     });
     let is_local = (1..=LONGEST.0).contains(&local)
@@ -25,7 +25,7 @@ pub(crate) fn email_end(text: &[u8], at: usize) -> Option<usize> {
         return None;
     }
     let from = at + local + 1;
-    let length = run_end(text, from, LONGEST.1 + 1, |byte| {
+    let length = count_matching_bytes(text, from, LONGEST.1 + 1, |byte| {
         byte.is_ascii_alphanumeric() || b".-".contains(&byte)
     });
     let domain = std::str::from_utf8(&text[from..from + length])
@@ -48,7 +48,7 @@ pub(crate) fn email_end(text: &[u8], at: usize) -> Option<usize> {
 
 /// Returns the end of a phone number in international format: `+`, a calling code, 8 to 15 digits
 /// in total.
-pub(crate) fn phone_end(text: &[u8], at: usize) -> Option<usize> {
+pub(crate) fn find_phone_end(text: &[u8], at: usize) -> Option<usize> {
     if text.get(at) != Some(&b'+') {
         return None;
     }
@@ -94,20 +94,20 @@ fn has_calling_code(digits: &[u8]) -> bool {
     )
 }
 
-/// Returns the end of an IPv4 address of a particular machine. Versions, and addresses that mean
-/// the same on every machine (`127.0.0.1`, `0.0.0.0`, masks), are not masked.
-pub(crate) fn ipv4_end(text: &[u8], at: usize) -> Option<usize> {
-    let length = run_end(text, at, 16, |byte| byte.is_ascii_digit() || byte == b'.');
+/// Returns the end of an IPv4 address that identifies a machine. Version numbers, and addresses
+/// that mean the same on every machine (`127.0.0.1`, `0.0.0.0`, masks), do not count.
+pub(crate) fn find_ipv4_end(text: &[u8], at: usize) -> Option<usize> {
+    let length = count_matching_bytes(text, at, 16, |byte| byte.is_ascii_digit() || byte == b'.');
     let address = std::str::from_utf8(&text[at..at + length])
         .ok()?
         .trim_end_matches('.');
     let parsed: std::net::Ipv4Addr = address.parse().ok()?;
     let is_everybodys = parsed.is_loopback() || matches!(parsed.octets(), [0 | 255, ..]);
-    (!is_everybodys && !follows_version(&text[..at])).then_some(at + address.len())
+    (!is_everybodys && !ends_in_version_word(&text[..at])).then_some(at + address.len())
 }
 
 /// Whether a text ends in a word that is usually followed by a version.
-fn follows_version(before: &[u8]) -> bool {
+fn ends_in_version_word(before: &[u8]) -> bool {
     let tail = &before[before.len().saturating_sub(24)..];
     let tail = String::from_utf8_lossy(tail).to_ascii_lowercase();
     let operator = ["==", ">=", "<=", "~=", "^", "~"];
@@ -119,7 +119,7 @@ fn follows_version(before: &[u8]) -> bool {
 }
 
 /// Counts the bytes from `at` on for which `fits` is true, at most `most`.
-fn run_end(text: &[u8], at: usize, most: usize, fits: impl Fn(u8) -> bool) -> usize {
+fn count_matching_bytes(text: &[u8], at: usize, most: usize, fits: impl Fn(u8) -> bool) -> usize {
     text[at..]
         .iter()
         .take(most)

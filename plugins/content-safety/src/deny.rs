@@ -1,5 +1,5 @@
-//! Patterns for which the complete output is held back: those of the operator, and built-in
-//! categories.
+//! Patterns of text that must not be shown: those of the operator and those of built-in categories.
+//! If one matches, the complete output is held back.
 
 use regex_lite::Regex;
 use rind_sdk::prelude::Error;
@@ -30,8 +30,8 @@ const CATEGORIES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Returns the reason for holding a text back, if there is one. The reason does not repeat the
-/// text.
+/// Returns the reason why a text must not be shown; `None` if it may be shown. The reason does not
+/// repeat the text.
 ///
 /// # Errors
 /// A pattern of the operator is not a regular expression; the error contains its number.
@@ -54,7 +54,9 @@ pub(crate) fn deny_reason(text: &str, settings: &SafetySettings) -> Result<Optio
         }
         for pattern in *patterns {
             if Regex::new(pattern).map_err(Error::other)?.is_match(text) {
-                return Ok(Some(format!("it holds something of the category `{name}`")));
+                return Ok(Some(format!(
+                    "it matches a pattern of the category `{name}`"
+                )));
             }
         }
     }

@@ -17,13 +17,13 @@ mod content_safety {
     use crate::{deny, mask};
     use rind_sdk::prelude::*;
 
-    /// Masks data in the streamed text. A suffix that the following text may complete to data, such
-    /// as half a card number, is held back. If there are patterns that stop the complete output,
-    /// all of it is held back until its end, because such a pattern may match anywhere.
+    /// Masks personal data in the streamed text. Holds back text at the end that may become
+    /// personal data with the text that follows, such as half a card number. If the settings have
+    /// patterns that forbid the complete output, holds back everything until it is complete.
     #[hook]
     fn output_delta(delta: TextDelta) -> Result<DeltaOutcome, Error> {
         let settings = config::shared::<SafetySettings>()?;
-        if settings.holds_back() && !delta.is_last {
+        if settings.may_hold_output_back() && !delta.is_last {
             return Ok(DeltaOutcome::default().keep(delta.text.len()));
         }
         if let Some(reason) = deny::deny_reason(&delta.text, &settings)? {
@@ -33,7 +33,7 @@ mod content_safety {
         }
         let whole = delta.before + &delta.text;
         let from = whole.len() - delta.text.len();
-        let masked = mask::mask_settled(&whole, from, delta.is_last, &settings);
+        let masked = mask::mask_incomplete_text(&whole, from, delta.is_last, &settings);
         Ok(DeltaOutcome {
             text: masked.text,
             ..DeltaOutcome::default().keep(masked.kept)

@@ -39,31 +39,30 @@ pub(crate) fn mask_text(text: &str, settings: &SafetySettings) -> Option<MaskedT
     })
 }
 
-/// Masked part of an incomplete text. The end of the text is held back where text that follows may
-/// change the result.
+/// An incomplete text with masked data. The end of the text is not shown yet if the text that
+/// follows may decide whether it is masked.
 #[derive(Debug)]
-pub(crate) struct SettledText {
-    /// The masked text including the part that is held back at its end; `None` if nothing was
-    /// masked.
+pub(crate) struct PartlyMaskedText {
+    /// The masked text, including the end that is not shown yet; `None` if nothing was masked.
     pub(crate) text: Option<String>,
-    /// Number of bytes at the end that are held back, because with the text that follows they may
-    /// become data.
+    /// Number of bytes at the end that are not shown yet, because they may become personal data
+    /// together with the text that follows.
     pub(crate) kept: usize,
 }
 
 /// Masks data in `whole` that begins at or after `from`; the text before `from` was shown already.
 /// `is_last` means that no text follows.
-pub(crate) fn mask_settled(
+pub(crate) fn mask_incomplete_text(
     whole: &str,
     from: usize,
     is_last: bool,
     settings: &SafetySettings,
-) -> SettledText {
+) -> PartlyMaskedText {
     let mut finds = find_data(whole, from, settings);
     let mut open = whole.len();
     if !is_last {
-        open = open::open_begin(whole.as_bytes(), from, &settings.mask);
-        // Data that crosses the boundary is held back completely.
+        open = open::unfinished_data_start(whole.as_bytes(), from, &settings.mask);
+        // If data begins before the end of the shown text and ends after it, show no part of it.
         let across = |(range, _): &&(Range<usize>, DataKind)| range.end > open;
         open = finds
             .iter()
@@ -71,7 +70,7 @@ pub(crate) fn mask_settled(
             .map_or(open, |(range, _)| open.min(range.start));
         finds.retain(|(range, _)| range.end <= open);
     }
-    SettledText {
+    PartlyMaskedText {
         text: (!finds.is_empty()).then(|| replace_finds(whole, from, &finds)),
         kept: whole.len() - open,
     }
@@ -100,7 +99,7 @@ fn find_data(text: &str, from: usize, settings: &SafetySettings) -> Vec<(Range<u
     while at < bytes.len() {
         let find = kinds
             .iter()
-            .find_map(|kind| Some((data_end(*kind, bytes, at)?, *kind)));
+            .find_map(|kind| Some((find_data_end(*kind, bytes, at)?, *kind)));
         let Some((end, kind)) = find else {
             at += 1;
             continue;
@@ -119,17 +118,17 @@ fn find_data(text: &str, from: usize, settings: &SafetySettings) -> Vec<(Range<u
 }
 
 /// Returns the end of data of a kind that begins at `at`, if there is any.
-fn data_end(kind: DataKind, text: &[u8], at: usize) -> Option<usize> {
-    if !kind.may_begin(text[at]) || !edge::begins_word(text, at) {
+fn find_data_end(kind: DataKind, text: &[u8], at: usize) -> Option<usize> {
+    if !kind.may_begin(text[at]) || !edge::may_data_begin_at(text, at) {
         return None;
     }
     let end = match kind {
-        DataKind::Card => numbers::card_end(text, at),
-        DataKind::Iban => numbers::iban_end(text, at),
-        DataKind::Ssn => numbers::ssn_end(text, at),
-        DataKind::Email => addresses::email_end(text, at),
-        DataKind::Phone => addresses::phone_end(text, at),
-        DataKind::Ipv4 => addresses::ipv4_end(text, at),
+        DataKind::Card => numbers::find_card_end(text, at),
+        DataKind::Iban => numbers::find_iban_end(text, at),
+        DataKind::Ssn => numbers::find_ssn_end(text, at),
+        DataKind::Email => addresses::find_email_end(text, at),
+        DataKind::Phone => addresses::find_phone_end(text, at),
+        DataKind::Ipv4 => addresses::find_ipv4_end(text, at),
     };
-    end.filter(|end| edge::ends_word(text, *end))
+    end.filter(|end| edge::may_data_end_at(text, *end))
 }

@@ -1,9 +1,9 @@
-//! Payment cards, bank accounts and social security numbers: first the shape is checked, then check
-//! digits and assigned ranges, which a random number rarely passes.
+//! Recognizes payment cards, bank accounts and social security numbers, by their form and then by
+//! their check digits and assigned ranges, which random numbers rarely have.
 //!
 //! Each function for a kind of data recognizes data that begins at `at` and returns its end.
 
-/// Lengths of the groups that a card number may be printed in.
+/// Groups of digits in which a card number may be printed, by their lengths.
 const CARD_GROUPS: [&[usize]; 4] = [&[4, 4, 4, 4], &[4, 4, 4, 4, 3], &[4, 6, 5], &[4, 6, 4]];
 
 /// Length of an IBAN in each country, from the registry that SWIFT publishes.
@@ -89,20 +89,20 @@ const IBAN_LENGTHS: &[(&[u8; 2], usize)] = &[
 ];
 
 /// Returns the end of a card number, written in one piece or in the usual groups.
-pub(crate) fn card_end(text: &[u8], at: usize) -> Option<usize> {
+pub(crate) fn find_card_end(text: &[u8], at: usize) -> Option<usize> {
     let run = text
         .get(at..)?
         .iter()
         .take_while(|byte| byte.is_ascii_digit());
     let n_digits = run.count();
     if n_digits >= 14 {
-        return is_card(&text[at..at + n_digits]).then_some(at + n_digits);
+        return is_card_number(&text[at..at + n_digits]).then_some(at + n_digits);
     }
-    // Groups of 4 may be followed by 3 more digits, so take the longest match that passes the
-    // checks.
+    // Take the longest match that passes the checks: a number of four groups of 4 digits may be the
+    // beginning of one with 3 more digits.
     let ends = CARD_GROUPS.iter().filter_map(|groups| {
         let (digits, end) = grouped_digits(text, at, groups)?;
-        is_card(&digits).then_some(end)
+        is_card_number(&digits).then_some(end)
     });
     ends.max()
 }
@@ -133,14 +133,15 @@ fn grouped_digits(text: &[u8], at: usize, groups: &[usize]) -> Option<(Vec<u8>, 
     (!goes_on).then_some((digits, end))
 }
 
-/// Whether a known issuer uses numbers of this length and beginning, and the check digit is right.
-fn is_card(digits: &[u8]) -> bool {
-    is_issued(digits) && passes_luhn(digits)
+/// Whether a known issuer uses card numbers with this length and these first digits, and the check
+/// digit is right.
+fn is_card_number(digits: &[u8]) -> bool {
+    has_known_issuer(digits) && passes_luhn(digits)
 }
 
 /// Whether a number belongs to Visa, Mastercard, American Express, Discover, JCB, Diners Club,
 /// UnionPay or Maestro. Visa's old numbers of 13 digits are left out: bar codes look the same.
-fn is_issued(digits: &[u8]) -> bool {
+fn has_known_issuer(digits: &[u8]) -> bool {
     let first = digits
         .iter()
         .take(4)
@@ -172,7 +173,7 @@ fn passes_luhn(digits: &[u8]) -> bool {
 }
 
 /// Returns the end of an IBAN, written in one piece or in groups of four.
-pub(crate) fn iban_end(text: &[u8], at: usize) -> Option<usize> {
+pub(crate) fn find_iban_end(text: &[u8], at: usize) -> Option<usize> {
     let country = text.get(at..at + 2)?;
     let (_, length) = IBAN_LENGTHS
         .iter()
@@ -195,11 +196,11 @@ pub(crate) fn iban_end(text: &[u8], at: usize) -> Option<usize> {
         end += 1;
     }
     let has_check_digits = account[2..4].iter().all(u8::is_ascii_digit);
-    (has_check_digits && mod_97(&account) == 1).then_some(end)
+    (has_check_digits && iban_checksum(&account) == 1).then_some(end)
 }
 
-/// Whether a text may be the beginning of an IBAN: the code of a country that has them, then two
-/// digits.
+/// Whether a text may be the beginning of an IBAN: the code of a country that uses IBANs, then two
+/// digits, as far as the text goes.
 pub(crate) fn may_be_iban(text: &[u8]) -> bool {
     let is_country = |code: &[u8; 2]| code.iter().zip(text).all(|(a, b)| a == b);
     IBAN_LENGTHS.iter().any(|(code, _)| is_country(code))
@@ -208,7 +209,7 @@ pub(crate) fn may_be_iban(text: &[u8]) -> bool {
 
 /// Returns the remainder of an IBAN modulo 97, with its first four characters moved to the end and
 /// letters read as 10 to 35.
-fn mod_97(account: &[u8]) -> u32 {
+fn iban_checksum(account: &[u8]) -> u32 {
     let (front, rest) = account.split_at(4);
     rest.iter().chain(front).fold(0, |sum, byte| match byte {
         b'0'..=b'9' => (sum * 10 + u32::from(byte - b'0')) % 97,
@@ -216,8 +217,9 @@ fn mod_97(account: &[u8]) -> u32 {
     })
 }
 
-/// Returns the end of a social security number of an assigned area, written with dashes.
-pub(crate) fn ssn_end(text: &[u8], at: usize) -> Option<usize> {
+/// Returns the end of a social security number, written with dashes, whose area number (the first
+/// three digits) is assigned.
+pub(crate) fn find_ssn_end(text: &[u8], at: usize) -> Option<usize> {
     let (digits, end) = grouped_digits(text, at, &[3, 2, 4])?;
     let is_given_out = text[at + 3] == b'-'
         && !matches!(&digits[..3], b"000" | b"666" | [b'9', ..])

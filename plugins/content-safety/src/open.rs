@@ -1,38 +1,40 @@
-//! Finds the end of a text that may become data with the text that follows, because a number that
-//! arrives in pieces is one number.
+//! Finds the part at the end of a text that may become personal data together with the text that
+//! follows: a number may arrive in several pieces.
 
 use crate::edge;
 use crate::numbers;
 use crate::settings::DataKind;
 
-/// Number of bytes behind the data that decide whether the data ends there.
+/// Number of bytes after a piece of data that decide whether it ends there.
 const BEHIND: usize = 2;
 
-/// Length of the longest text that is examined, in bytes: an email address and the bytes behind it.
+/// Maximum number of bytes at the end of a text that are examined: those of the longest email
+/// address and of the bytes after it.
 const LONGEST: usize = 64 + 1 + 253 + BEHIND;
 
-/// Returns the offset, at or after `from`, from which `text` cannot be checked without more text.
-pub(crate) fn open_begin(text: &[u8], from: usize, kinds: &[DataKind]) -> usize {
+/// Returns the first offset, at or after `from`, at which personal data may begin that the text
+/// after `text` may continue; the length of `text` if there is none.
+pub(crate) fn unfinished_data_start(text: &[u8], from: usize, kinds: &[DataKind]) -> usize {
     let first = from.max(text.len().saturating_sub(LONGEST));
     (first..text.len())
-        .find(|at| kinds.iter().any(|kind| may_go_on(*kind, text, *at)))
+        .find(|at| kinds.iter().any(|kind| may_data_continue(*kind, text, *at)))
         .unwrap_or(text.len())
 }
 
-/// Whether data of a kind may begin at `at` and continue in the text that follows, or have its end
-/// decided by that text.
-fn may_go_on(kind: DataKind, text: &[u8], at: usize) -> bool {
+/// Whether data of a kind may begin at `at`, and the text that follows `text` may continue it or
+/// decide where it ends.
+fn may_data_continue(kind: DataKind, text: &[u8], at: usize) -> bool {
     let rest = &text[at..];
-    let is_short = rest.len() < longest_data(kind) + BEHIND;
+    let is_short = rest.len() < max_data_length(kind) + BEHIND;
     is_short
         && kind.may_begin(rest[0])
-        && edge::begins_word(text, at)
-        && rest.iter().all(|byte| is_part(kind, *byte))
+        && edge::may_data_begin_at(text, at)
+        && rest.iter().all(|byte| may_be_data_byte(kind, *byte))
         && (kind != DataKind::Iban || numbers::may_be_iban(rest))
 }
 
 /// Returns the maximum length of data of a kind, in bytes, with separators.
-fn longest_data(kind: DataKind) -> usize {
+fn max_data_length(kind: DataKind) -> usize {
     match kind {
         DataKind::Card => 19 + 4,
         DataKind::Iban => 34 + 8,
@@ -44,8 +46,8 @@ fn longest_data(kind: DataKind) -> usize {
     }
 }
 
-/// Whether a byte may be part of data of a kind, or come right after it where its end is decided.
-fn is_part(kind: DataKind, byte: u8) -> bool {
+/// Whether a byte may be part of data of a kind, or one of the [`BEHIND`] bytes after the data.
+fn may_be_data_byte(kind: DataKind, byte: u8) -> bool {
     let separators: &[u8] = match kind {
         DataKind::Card | DataKind::Ssn | DataKind::Iban | DataKind::Ipv4 => b" -.",
         DataKind::Phone => b" -.()+",
@@ -93,7 +95,7 @@ mod tests {
             (&[], "4111 1111", ""),
         ];
         for (kinds, text, kept) in table {
-            let at = open_begin(text.as_bytes(), 0, kinds);
+            let at = unfinished_data_start(text.as_bytes(), 0, kinds);
             assert_eq!(&text[at..], *kept, "{text:?}");
         }
     }

@@ -15,7 +15,7 @@ pub(crate) struct SafetySettings {
     pub(crate) allow: Vec<String>,
 }
 
-/// A kind of personal data. If two matches overlap, the kind that is listed first here is used.
+/// A kind of personal data. If two matches overlap, the match whose kind is listed first is masked.
 #[data]
 #[derive(Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
@@ -36,7 +36,7 @@ pub(crate) enum DataKind {
 
 impl SafetySettings {
     /// Whether any setting can hold back the complete output.
-    pub(crate) fn holds_back(&self) -> bool {
+    pub(crate) fn may_hold_output_back(&self) -> bool {
         !self.deny.is_empty() || !self.block.is_empty()
     }
 }

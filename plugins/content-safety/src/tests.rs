@@ -3,7 +3,7 @@
 use crate::content_safety::{
     __rind_hook_output_delta as output_delta, __rind_hook_pre_output as pre_output,
 };
-use crate::mask::{mask_settled, mask_text};
+use crate::mask::{mask_incomplete_text, mask_text};
 use crate::settings::{DataKind, SafetySettings};
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
@@ -18,7 +18,7 @@ const ALL: [DataKind; 6] = [
     DataKind::Card,
 ];
 
-fn masked_with(text: &str, kinds: &[DataKind], allow: &[&str]) -> Option<String> {
+fn mask_data_kinds(text: &str, kinds: &[DataKind], allow: &[&str]) -> Option<String> {
     let settings = SafetySettings {
         mask: kinds.to_vec(),
         block: Vec::new(),
@@ -28,8 +28,8 @@ fn masked_with(text: &str, kinds: &[DataKind], allow: &[&str]) -> Option<String>
     mask_text(text, &settings).map(|masked| masked.text)
 }
 
-fn masked(text: &str) -> Option<String> {
-    masked_with(text, &ALL, &[])
+fn mask_all_kinds(text: &str) -> Option<String> {
+    mask_data_kinds(text, &ALL, &[])
 }
 
 #[test]
@@ -72,12 +72,12 @@ fn personal_data_is_masked() {
             "[email masked], [ipv4 masked] and ü [card masked] ü",
         ),
     ] {
-        assert_eq!(masked(text).as_deref(), Some(expected), "{text}");
+        assert_eq!(mask_all_kinds(text).as_deref(), Some(expected), "{text}");
     }
 }
 
 #[test]
-fn what_only_looks_like_it_stays() {
+fn text_that_only_resembles_personal_data_is_not_masked() {
     for text in [
         "",
         "plain words, 12 of them",
@@ -141,38 +141,41 @@ fn what_only_looks_like_it_stays() {
         "+1234567890123456789",
         "030 1234567",
     ] {
-        assert_eq!(masked(text), None, "{text}");
+        assert_eq!(mask_all_kinds(text), None, "{text}");
     }
 }
 
 #[test]
-fn only_the_kinds_that_are_on_are_masked_and_what_is_allowed_stays() {
+fn only_configured_kinds_are_masked_and_allowed_texts_are_not() {
     let text = "a@example.com 4111111111111111";
-    assert_eq!(masked_with(text, &[], &[]), None);
+    assert_eq!(mask_data_kinds(text, &[], &[]), None);
     assert_eq!(
-        masked_with(text, &[DataKind::Card], &[]).unwrap(),
+        mask_data_kinds(text, &[DataKind::Card], &[]).unwrap(),
         "a@example.com [card masked]"
     );
     assert_eq!(
-        masked_with(text, &ALL, &["4111111111111111"]).unwrap(),
+        mask_data_kinds(text, &ALL, &["4111111111111111"]).unwrap(),
         "[email masked] 4111111111111111"
     );
-    assert_eq!(masked_with("a@example.com", &ALL, &["a@example.com"]), None);
-    assert!(masked_with("ba@example.com", &ALL, &["a@example.com"]).is_some());
+    assert_eq!(
+        mask_data_kinds("a@example.com", &ALL, &["a@example.com"]),
+        None
+    );
+    assert!(mask_data_kinds("ba@example.com", &ALL, &["a@example.com"]).is_some());
 }
 
 #[test]
-fn a_long_text_with_many_near_misses_is_read_in_time() {
+fn a_long_text_with_many_near_misses_is_examined_in_time() {
     let text = "a.b+4111 1111 1111 1112 DE89 3704 a@b+49 1.2.3 ".repeat(20_000);
     let started = std::time::Instant::now();
-    let _ = masked(&text);
+    let _ = mask_all_kinds(&text);
     assert!(started.elapsed().as_secs() < 5);
-    let _ = masked(&"a".repeat(1 << 20));
-    let _ = masked(&"+1 ".repeat(1 << 18));
+    let _ = mask_all_kinds(&"a".repeat(1 << 20));
+    let _ = mask_all_kinds(&"+1 ".repeat(1 << 18));
     assert!(started.elapsed().as_secs() < 10);
 }
 
-fn run(changes: Value, output: &str) -> Result<OutputOutcome, Error> {
+fn run_pre_output(changes: Value, output: &str) -> Result<OutputOutcome, Error> {
     testing::reset();
     let mut settings = json!({"mask": ["card"], "block": [], "deny": [], "allow": []});
     for (key, value) in changes.as_object().into_iter().flatten() {
@@ -184,12 +187,15 @@ fn run(changes: Value, output: &str) -> Result<OutputOutcome, Error> {
 
 #[test]
 fn a_clean_output_is_left_as_it_is() {
-    assert_eq!(run(json!({}), "fine").unwrap(), OutputOutcome::default());
+    assert_eq!(
+        run_pre_output(json!({}), "fine").unwrap(),
+        OutputOutcome::default()
+    );
 }
 
 #[test]
-fn the_log_says_how_much_was_masked_and_not_what() {
-    let outcome = run(json!({}), "4111111111111111 and 4111111111111111").unwrap();
+fn the_log_contains_the_number_of_masked_texts_but_no_text() {
+    let outcome = run_pre_output(json!({}), "4111111111111111 and 4111111111111111").unwrap();
     assert_eq!(
         outcome.text.as_deref(),
         Some("[card masked] and [card masked]")
@@ -203,21 +209,21 @@ fn the_log_says_how_much_was_masked_and_not_what() {
 #[test]
 fn a_deny_pattern_holds_the_output_back_without_repeating_it() {
     let deny = json!({"deny": ["blue", "(?i)project\\s+falcon"]});
-    let outcome = run(deny.clone(), "about Project  Falcon").unwrap();
+    let outcome = run_pre_output(deny.clone(), "about Project  Falcon").unwrap();
     assert_eq!(
         outcome.block.as_deref(),
         Some("it matches deny pattern 2 of the settings")
     );
     assert_eq!(outcome.text, None);
     assert_eq!(
-        run(deny, "about falcons").unwrap(),
+        run_pre_output(deny, "about falcons").unwrap(),
         OutputOutcome::default()
     );
 }
 
 #[test]
-fn a_pattern_that_is_none_is_an_error_with_its_number() {
-    let error = run(json!({"deny": ["fine", "(open"]}), "x").unwrap_err();
+fn an_invalid_pattern_is_an_error_with_its_number() {
+    let error = run_pre_output(json!({"deny": ["fine", "(open"]}), "x").unwrap_err();
     assert!(error.message().contains("deny pattern 2"), "{error}");
 }
 
@@ -225,13 +231,13 @@ fn a_pattern_that_is_none_is_an_error_with_its_number() {
 fn patterns_that_backtracking_would_never_finish_are_matched_in_time() {
     let started = std::time::Instant::now();
     let text = "a".repeat(50_000);
-    let outcome = run(json!({"deny": ["(a+)+$x", "(a|aa)*b"]}), &text).unwrap();
+    let outcome = run_pre_output(json!({"deny": ["(a+)+$x", "(a|aa)*b"]}), &text).unwrap();
     assert_eq!(outcome, OutputOutcome::default());
     assert!(started.elapsed().as_secs() < 5);
 }
 
 #[test]
-fn categories_hold_back_what_is_theirs_once_they_are_on() {
+fn configured_categories_hold_back_matching_outputs() {
     let table: &[(&str, &[&str], &[&str])] = &[
         (
             "destructive-command",
@@ -275,27 +281,35 @@ fn categories_hold_back_what_is_theirs_once_they_are_on() {
     for (category, held_back, fine) in table {
         let on = json!({"block": [category]});
         for text in *held_back {
-            let outcome = run(on.clone(), text).unwrap();
+            let outcome = run_pre_output(on.clone(), text).unwrap();
             let reason = outcome
                 .block
                 .unwrap_or_else(|| panic!("{category}: {text}"));
             assert!(reason.contains(category), "{reason}");
-            assert_eq!(run(json!({}), text).unwrap().block, None, "{text}");
+            assert_eq!(
+                run_pre_output(json!({}), text).unwrap().block,
+                None,
+                "{text}"
+            );
         }
         for text in *fine {
-            assert_eq!(run(on.clone(), text).unwrap().block, None, "{text}");
+            assert_eq!(
+                run_pre_output(on.clone(), text).unwrap().block,
+                None,
+                "{text}"
+            );
         }
     }
 }
 
 /// Returns the text that is shown when these pieces are streamed.
-fn streamed(pieces: &[&str], settings: &SafetySettings) -> String {
+fn stream_pieces(pieces: &[&str], settings: &SafetySettings) -> String {
     let (mut shown, mut pending) = (String::new(), String::new());
     for (n, piece) in pieces.iter().enumerate() {
         pending.push_str(piece);
         let is_last = n + 1 == pieces.len();
         let whole = format!("{shown}{pending}");
-        let settled = mask_settled(&whole, shown.len(), is_last, settings);
+        let settled = mask_incomplete_text(&whole, shown.len(), is_last, settings);
         let text = settled.text.unwrap_or(pending);
         let (now, kept) = text.split_at(text.len() - settled.kept);
         shown.push_str(now);
@@ -306,7 +320,7 @@ fn streamed(pieces: &[&str], settings: &SafetySettings) -> String {
 }
 
 #[test]
-fn a_text_in_pieces_is_masked_as_the_whole_is_wherever_it_is_cut() {
+fn a_text_in_pieces_is_masked_like_the_complete_text() {
     let texts = [
         "pay 4111111111111111.",
         "4111 1111 1111 1111",
@@ -333,18 +347,18 @@ fn a_text_in_pieces_is_masked_as_the_whole_is_wherever_it_is_cut() {
             for first in &places {
                 for second in places.iter().filter(|second| *second >= first) {
                     let pieces = [&text[..*first], &text[*first..*second], &text[*second..]];
-                    assert_eq!(streamed(&pieces, &settings), expected, "{pieces:?}");
+                    assert_eq!(stream_pieces(&pieces, &settings), expected, "{pieces:?}");
                 }
             }
             let letters: Vec<String> = text.chars().map(String::from).collect();
             let letters: Vec<&str> = letters.iter().map(String::as_str).collect();
-            assert_eq!(streamed(&letters, &settings), expected);
+            assert_eq!(stream_pieces(&letters, &settings), expected);
         }
     }
 }
 
 #[test]
-fn with_a_pattern_that_holds_back_nothing_is_shown_before_all_is_there() {
+fn with_a_deny_pattern_nothing_is_shown_before_the_output_is_complete() {
     let delta = |text: &str, is_last| {
         let delta = TextDelta {
             before: String::new(),

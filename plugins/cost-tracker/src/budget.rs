@@ -1,4 +1,4 @@
-//! Budgets, and the message about a budget that is spent.
+//! Budgets for tokens and cost, and the message that refuses a request when a budget is spent.
 
 use std::fmt::Display;
 
@@ -24,13 +24,13 @@ impl<T: Default + Copy> CostLimits<T> {
 }
 
 /// Returns the reason for refusing a request, if a budget is spent.
-pub(crate) fn spent_reason(
+pub(crate) fn spent_budget_reason(
     ledger: &CostLedger,
     usd: &CostLimits<f64>,
     tokens: &CostLimits<u64>,
 ) -> Option<String> {
     let (turn, session) = (&ledger.this_turn, &ledger.session);
-    over_limit(
+    over_limit_reason(
         "turn",
         turn.usd,
         usd.turn,
@@ -38,7 +38,7 @@ pub(crate) fn spent_reason(
         "budget_usd.turn",
     )
     .or_else(|| {
-        over_limit(
+        over_limit_reason(
             "session",
             session.usd,
             usd.session,
@@ -47,27 +47,27 @@ pub(crate) fn spent_reason(
         )
     })
     .or_else(|| {
-        over_limit(
+        over_limit_reason(
             "turn",
             turn.tokens(),
             tokens.turn,
-            in_tokens,
+            token_count_text,
             "budget_tokens.turn",
         )
     })
     .or_else(|| {
         let used = session.tokens();
-        over_limit(
+        over_limit_reason(
             "session",
             used,
             tokens.session,
-            in_tokens,
+            token_count_text,
             "budget_tokens.session",
         )
     })
 }
 
-fn over_limit<T: PartialOrd + Copy, D: Display>(
+fn over_limit_reason<T: PartialOrd + Copy, D: Display>(
     what: &str,
     used: T,
     limit: Option<T>,
@@ -82,7 +82,7 @@ fn over_limit<T: PartialOrd + Copy, D: Display>(
     ))
 }
 
-fn in_tokens(tokens: u64) -> String {
+fn token_count_text(tokens: u64) -> String {
     format!("{tokens} tokens")
 }
 
@@ -133,7 +133,7 @@ mod tests {
                 Some("$0.0000"),
             ),
         ] {
-            let reason = spent_reason(&ledger, &usd, &tokens);
+            let reason = spent_budget_reason(&ledger, &usd, &tokens);
             match expected {
                 None => assert_eq!(reason, None),
                 Some(text) => assert!(

@@ -5,19 +5,20 @@ use std::collections::BTreeMap;
 use rind_sdk::data;
 use rind_sdk::prelude::{Purpose, Usage};
 
-/// Maximum number of distinct names in one list. Further ones are counted together.
+/// Maximum number of models, plugins, tools or skills that are counted separately. Further ones are
+/// counted together as [`OTHERS`].
 const MAX_NAMES: usize = 200;
 
-/// Name under which further names are counted.
+/// Name under which models, plugins, tools or skills over [`MAX_NAMES`] are counted together.
 const OTHERS: &str = "(others)";
 
 /// Name under which requests of the host itself are counted.
 const HOST: &str = "(host)";
 
-/// Name in place of a model's under which requests without an answer are counted.
+/// Name under which requests without an answer are counted in the list of models.
 const UNANSWERED: &str = "(no answer)";
 
-/// Minimum difference in dollars that counts; smaller ones are rounding errors.
+/// Minimum difference between two sums, in dollars, that is not ignored as a rounding error.
 const LEAST_USD: f64 = 1e-9;
 
 /// Number of bytes of a tool result that are estimated as one token.
@@ -47,8 +48,8 @@ pub(crate) struct UsageSum {
     pub(crate) estimated: bool,
 }
 
-/// Whether a value is its default and so need not be written. The ledger is written at every step,
-/// and most of its values are 0.
+/// Whether a value is the default, so that it is left out of the stored ledger. Most values are 0,
+/// and the ledger is stored at every step.
 fn is_nothing<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -113,7 +114,7 @@ pub(crate) struct ToolSum {
 #[derive(Default)]
 #[serde(default)]
 pub(crate) struct CostLedger {
-    /// Number of the main agent's turn that `this_turn` counts.
+    /// Number of the main agent's turn whose requests are in `this_turn`.
     pub(crate) turn: u32,
     pub(crate) this_turn: UsageSum,
     pub(crate) session: UsageSum,
@@ -123,12 +124,12 @@ pub(crate) struct CostLedger {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) plugins: BTreeMap<String, UsageSum>,
     pub(crate) tools: BTreeMap<String, ToolSum>,
-    /// Requests while a skill was active, by the id of the skill; if several are active, the last
-    /// one counts.
+    /// Requests that were made while a skill was active, by the id of the skill. If several skills
+    /// are active, a request is counted for the last one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) skills: BTreeMap<String, UsageSum>,
-    /// Average price of a token in the last answer, in dollars, input and output alike; the cost of
-    /// tool results is estimated with it.
+    /// Average price of an input or output token in the last answer, in dollars. Used to estimate
+    /// the cost of tool results.
     pub(crate) usd_per_token: f64,
 }
 
@@ -140,18 +141,18 @@ pub(crate) struct CallPosition {
 }
 
 impl CostLedger {
-    /// Resets the sums of the turn if the main agent has begun a new one. Turns of subagents count
-    /// in the main agent's turn.
-    pub(crate) fn enter_agent(&mut self, at: &CallPosition) {
+    /// Resets the sums of the turn if the main agent has begun a new turn. Requests of subagents
+    /// count toward the main agent's turn.
+    pub(crate) fn reset_turn_if_new(&mut self, at: &CallPosition) {
         if at.depth == 0 && at.turn != self.turn {
             self.turn = at.turn;
             self.this_turn = UsageSum::default();
         }
     }
 
-    /// Adds usage that the host counted in the turn and this ledger did not: requests that were
-    /// paid for and had no answer. `tokens` and `usd` are the host's totals of the turn.
-    pub(crate) fn settle_request(&mut self, at: &CallPosition, tokens: u64, usd: f64) {
+    /// Adds usage of the turn that the host counted but this ledger did not: that of requests that
+    /// cost money but had no answer. `tokens` and `usd` are the host's totals of the turn.
+    pub(crate) fn add_unanswered_requests(&mut self, at: &CallPosition, tokens: u64, usd: f64) {
         if at.depth > 0 {
             return;
         }
@@ -161,7 +162,8 @@ impl CostLedger {
             estimated: true,
             ..UsageSum::default()
         };
-        // Sums of dollars that are added in another order differ in their last digits.
+        // Ignore a tiny difference: the host adds the same costs in another order, which changes
+        // the last digits of the sum.
         if missed.input > 0 || missed.usd > LEAST_USD {
             self.this_turn.add_sum(&missed);
             self.session.add_sum(&missed);
@@ -194,12 +196,12 @@ impl CostLedger {
     }
 
     /// Counts an answer that arrived while a skill was active.
-    pub(crate) fn answered_for(&mut self, skill: &str, usage: &Usage, cost: Option<f64>) {
+    pub(crate) fn note_skill_answer(&mut self, skill: &str, usage: &Usage, cost: Option<f64>) {
         map_entry(&mut self.skills, skill).add_request(usage, cost);
     }
 
     /// Counts a call of a tool, which has run or was refused.
-    pub(crate) fn end_call(&mut self, tool: &str, ran: RanCallFigures) {
+    pub(crate) fn count_tool_call(&mut self, tool: &str, ran: ToolCallFigures) {
         let sum = map_entry(&mut self.tools, tool);
         sum.plugin = ran.plugin.or(sum.plugin.take());
         sum.calls += 1;
@@ -211,8 +213,8 @@ impl CostLedger {
     }
 }
 
-/// Figures of a finished call, and the plugin of its tool.
-pub(crate) struct RanCallFigures {
+/// Size of the result and duration of a finished call, and the plugin of its tool.
+pub(crate) struct ToolCallFigures {
     pub(crate) plugin: Option<String>,
     pub(crate) bytes: usize,
     pub(crate) millis: u64,
@@ -250,11 +252,11 @@ mod tests {
     fn a_subagents_answers_count_in_the_turn_of_the_main_agent() {
         let mut ledger = CostLedger::default();
         for (at, input) in [(at(0, 2), 10), (at(1, 1), 100), (at(0, 2), 1)] {
-            ledger.enter_agent(&at);
+            ledger.reset_turn_if_new(&at);
             ledger.note_answer(&Purpose::Step, "m", &usage(input, 0), None);
         }
         assert_eq!(ledger.this_turn.tokens(), 111);
-        ledger.enter_agent(&at(0, 3));
+        ledger.reset_turn_if_new(&at(0, 3));
         assert_eq!(ledger.this_turn, UsageSum::default());
         assert_eq!(
             (ledger.session.tokens(), ledger.session.unpriced),
@@ -282,13 +284,13 @@ mod tests {
         let mut ledger = CostLedger::default();
         for number in 0..1000 {
             let name = format!("tool-{number}");
-            let ran = RanCallFigures {
+            let ran = ToolCallFigures {
                 plugin: None,
                 bytes: 9,
                 millis: 1,
                 is_error: number == 0,
             };
-            ledger.end_call(&name, ran);
+            ledger.count_tool_call(&name, ran);
         }
         assert_eq!(ledger.tools.len(), MAX_NAMES + 1);
         assert_eq!(ledger.tools[OTHERS].calls, 800);

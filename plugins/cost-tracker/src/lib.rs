@@ -11,7 +11,7 @@ mod totals;
 #[rind_sdk::plugin]
 mod cost_tracker {
     use crate::budget::{self, CostLimits};
-    use crate::ledger::{CallPosition, CostLedger, RanCallFigures};
+    use crate::ledger::{CallPosition, CostLedger, ToolCallFigures};
     use crate::{say, totals};
     use rind_sdk::prelude::*;
 
@@ -30,7 +30,7 @@ mod cost_tracker {
         budget_tokens: CostLimits<u64>,
     }
 
-    fn at() -> CallPosition {
+    fn call_position() -> CallPosition {
         CallPosition {
             depth: caller::depth(),
             turn: caller::turn(),
@@ -39,9 +39,12 @@ mod cost_tracker {
 
     /// Changes the ledger and stores it. In a new turn of the main agent, the sums of the turn are
     /// reset first.
-    fn change<R>(at: &CallPosition, change: impl FnOnce(&mut CostLedger) -> R) -> Result<R, Error> {
+    fn update_ledger<R>(
+        at: &CallPosition,
+        change: impl FnOnce(&mut CostLedger) -> R,
+    ) -> Result<R, Error> {
         let change = |ledger: &mut CostLedger| {
-            ledger.enter_agent(at);
+            ledger.reset_turn_if_new(at);
             change(ledger)
         };
         LEDGER.with(|cached| cached.change(KEY, change))
@@ -50,11 +53,11 @@ mod cost_tracker {
     #[hook]
     fn pre_reason(_request: ModelRequest) -> Result<RequestOutcome, Error> {
         let settings = config::shared::<Settings>()?;
-        let at = at();
+        let at = call_position();
         let (tokens, usd) = (caller::tokens_used(), caller::cost_usd());
-        let spent = change(&at, |ledger| {
-            ledger.settle_request(&at, tokens, usd);
-            budget::spent_reason(ledger, &settings.budget_usd, &settings.budget_tokens)
+        let spent = update_ledger(&at, |ledger| {
+            ledger.add_unanswered_requests(&at, tokens, usd);
+            budget::spent_budget_reason(ledger, &settings.budget_usd, &settings.budget_tokens)
         })?;
         Ok(match spent {
             Some(why) => RequestOutcome::block(why),
@@ -69,11 +72,11 @@ mod cost_tracker {
         let cost = response.cost_usd();
         let usage = &response.usage();
         let skill = caller::skill();
-        let is_new = change(&at(), |ledger| {
+        let is_new = update_ledger(&call_position(), |ledger| {
             let is_new = !ledger.models.contains_key(model);
             ledger.note_answer(purpose, model, usage, cost);
             if let Some(skill) = skill {
-                ledger.answered_for(&skill, usage, cost);
+                ledger.note_skill_answer(&skill, usage, cost);
             }
             is_new
         })?;
@@ -95,14 +98,16 @@ mod cost_tracker {
 
     #[hook]
     fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
-        let ran = RanCallFigures {
+        let ran = ToolCallFigures {
             plugin: finished.plugin(),
             bytes: usize::try_from(finished.size()).unwrap_or(usize::MAX),
             millis: finished.duration_ms(),
             is_error: finished.is_error(),
         };
         let tool = finished.call().name;
-        change(&at(), |ledger| ledger.end_call(&tool, ran))?;
+        update_ledger(&call_position(), |ledger| {
+            ledger.count_tool_call(&tool, ran)
+        })?;
         Ok(ResultOutcome::default())
     }
 
@@ -111,7 +116,7 @@ mod cost_tracker {
         if caller::depth() > 0 {
             return Ok(Observed::default());
         }
-        change(&at(), |ledger| {
+        update_ledger(&call_position(), |ledger| {
             Observed::default()
                 .metric("cost.turn.usd", ledger.this_turn.usd)
                 .metric("cost.turn.tokens", ledger.this_turn.tokens() as f64)
@@ -122,28 +127,30 @@ mod cost_tracker {
 
     #[hook]
     fn skill_ended(skill: SkillInfo) -> Result<Observed, Error> {
-        change(&at(), |ledger| match ledger.skills.get(&skill.id) {
-            None => Observed::default(),
-            Some(sum) => Observed::default()
-                .metric("cost.skill.usd", sum.usd)
-                .metric("cost.skill.tokens", sum.tokens() as f64),
+        update_ledger(&call_position(), |ledger| {
+            match ledger.skills.get(&skill.id) {
+                None => Observed::default(),
+                Some(sum) => Observed::default()
+                    .metric("cost.skill.usd", sum.usd)
+                    .metric("cost.skill.tokens", sum.tokens() as f64),
+            }
         })
     }
 
     #[hook]
     fn turn_end(summary: TurnSummary) -> Result<Observed, Error> {
         let settings = config::shared::<Settings>()?;
-        let at = at();
+        let at = call_position();
         let usage = &summary.usage;
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-        let ledger = change(&at, |ledger| {
-            ledger.settle_request(&at, tokens, summary.cost_usd);
+        let ledger = update_ledger(&at, |ledger| {
+            ledger.add_unanswered_requests(&at, tokens, summary.cost_usd);
             ledger.clone()
         })?;
         if caller::depth() > 0 {
             return Ok(Observed::default());
         }
-        let all = totals::keep_total(&caller::session(), &ledger.session)?;
+        let all = totals::store_total(&caller::session(), &ledger.session)?;
         let outcome = Observed::default().metric("cost.all_sessions.usd", all.usd);
         Ok(match say::ledger_summary(&ledger, settings.details) {
             Some(text) if settings.notice => outcome.notify(Level::Info, text),

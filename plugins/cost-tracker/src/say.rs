@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::ledger::{CostLedger, UsageSum};
 
-/// Maximum number of names in each list of a summary: the most expensive ones.
+/// Maximum number of names in each list of a summary. The most expensive ones are listed.
 const MAX_LISTED: usize = 5;
 
 /// Formats US dollars: with four decimals below 10 cents, else with two.
@@ -16,8 +16,8 @@ pub(crate) fn format_dollars(usd: f64) -> String {
     }
 }
 
-/// Formats a sum as `$0.0123`; as `at least $0.0123` if some tokens have no price; as a number of
-/// tokens if none has one.
+/// Formats a cost as `$0.0123`, as `at least $0.0123` if some tokens have no price, or as a number
+/// of tokens if no token has a price.
 fn format_cost(sum: &UsageSum) -> String {
     let about = if sum.estimated { "about " } else { "" };
     match (sum.unpriced, sum.tokens()) {
@@ -49,15 +49,15 @@ pub(crate) fn ledger_summary(ledger: &CostLedger, has_details: bool) -> Option<S
             );
             (tool.usd, tool.tokens, said)
         });
-        text += &list_rows("models", sorted_sums(&ledger.models));
-        text += &list_rows("plugins", sorted_sums(&ledger.plugins));
-        text += &list_rows("skills", sorted_sums(&ledger.skills));
-        text += &list_rows("results of tools, estimated", tools.collect());
+        text += &format_expensive_rows("models", sums_by_cost(&ledger.models));
+        text += &format_expensive_rows("plugins", sums_by_cost(&ledger.plugins));
+        text += &format_expensive_rows("skills", sums_by_cost(&ledger.skills));
+        text += &format_expensive_rows("results of tools, estimated", tools.collect());
     }
     Some(text)
 }
 
-fn sorted_sums(of: &BTreeMap<String, UsageSum>) -> Vec<(f64, u64, String)> {
+fn sums_by_cost(of: &BTreeMap<String, UsageSum>) -> Vec<(f64, u64, String)> {
     of.iter()
         .map(|(name, sum)| {
             (
@@ -70,7 +70,7 @@ fn sorted_sums(of: &BTreeMap<String, UsageSum>) -> Vec<(f64, u64, String)> {
 }
 
 /// Lists the most expensive rows of a kind; rows of equal cost are ordered by tokens.
-fn list_rows(what: &str, mut rows: Vec<(f64, u64, String)>) -> String {
+fn format_expensive_rows(what: &str, mut rows: Vec<(f64, u64, String)>) -> String {
     rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
     rows.truncate(MAX_LISTED);
     if rows.is_empty() {

@@ -9,7 +9,7 @@ use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
 use rind_sdk::testing::{self, Caller};
 
-fn start(changes: Value) {
+fn start_plugin(changes: Value) {
     testing::reset();
     let mut settings = json!({
         "notice": true, "details": false, "budget_usd": {}, "budget_tokens": {},
@@ -20,14 +20,14 @@ fn start(changes: Value) {
     testing::set_config(settings);
 }
 
-fn in_turn(turn: u32) -> Caller {
+fn caller_in_turn(turn: u32) -> Caller {
     Caller {
         turn,
         ..Caller::default()
     }
 }
 
-fn usage(input: u64, output: u64) -> Usage {
+fn usage_of_tokens(input: u64, output: u64) -> Usage {
     Usage {
         input_tokens: input,
         output_tokens: output,
@@ -52,8 +52,8 @@ fn cost(model: &str, used: &Usage) -> Option<f64> {
 
 /// Makes a request and lets a model answer it. The error is the reason for which the plugin refused
 /// the request.
-fn step(turn: u32, model: &str, used: Usage) -> Result<Observed, String> {
-    testing::set_caller(in_turn(turn));
+fn answer_step(turn: u32, model: &str, used: Usage) -> Result<Observed, String> {
+    testing::set_caller(caller_in_turn(turn));
     let request = ModelRequest {
         model: model.to_owned(),
         ..testing::model_request()
@@ -65,18 +65,18 @@ fn step(turn: u32, model: &str, used: Usage) -> Result<Observed, String> {
     Ok(after_response(&response).unwrap())
 }
 
-fn end(turn: u32) -> String {
+fn end_turn(turn: u32) -> String {
     let summary = TurnSummary {
         stop: StopReason::Done,
         steps: 1,
         tool_calls: 0,
-        usage: usage(0, 0),
+        usage: usage_of_tokens(0, 0),
         cost_usd: 0.0,
         unpriced_tokens: 0,
         duration_ms: 1,
         output: String::new(),
     };
-    testing::set_caller(in_turn(turn));
+    testing::set_caller(caller_in_turn(turn));
     let outcome = turn_end(summary).unwrap();
     let notices = outcome
         .effects
@@ -89,40 +89,40 @@ fn end(turn: u32) -> String {
 }
 
 #[test]
-fn a_turn_ends_with_what_it_and_the_session_cost() {
-    start(json!({}));
-    step(1, "sonnet", usage(10_000, 1_000)).unwrap();
-    assert_eq!(end(1), "cost: $0.0450 this turn, $0.0450 this session");
-    step(2, "mini", usage(100_000, 0)).unwrap();
-    step(2, "mini", usage(0, 100_000)).unwrap();
-    assert_eq!(end(2), "cost: $0.23 this turn, $0.27 this session");
-    step(3, "unknown", usage(1, 1)).unwrap();
+fn a_turn_ends_with_the_cost_of_the_turn_and_the_session() {
+    start_plugin(json!({}));
+    answer_step(1, "sonnet", usage_of_tokens(10_000, 1_000)).unwrap();
+    assert_eq!(end_turn(1), "cost: $0.0450 this turn, $0.0450 this session");
+    answer_step(2, "mini", usage_of_tokens(100_000, 0)).unwrap();
+    answer_step(2, "mini", usage_of_tokens(0, 100_000)).unwrap();
+    assert_eq!(end_turn(2), "cost: $0.23 this turn, $0.27 this session");
+    answer_step(3, "unknown", usage_of_tokens(1, 1)).unwrap();
     assert_eq!(
-        end(3),
+        end_turn(3),
         "cost: 2 tokens without a price this turn, at least $0.27 this session"
     );
-    assert_eq!(end(4), "", "nothing was asked");
+    assert_eq!(end_turn(4), "", "nothing was asked");
 }
 
 #[test]
 fn a_spent_budget_refuses_the_next_request_and_a_new_turn_has_its_own() {
-    start(json!({"budget_usd": {"turn": 0.01}}));
-    step(1, "gpt-4", usage(1_000, 0)).unwrap();
-    let why = step(1, "gpt-4", usage(1, 0)).unwrap_err();
+    start_plugin(json!({"budget_usd": {"turn": 0.01}}));
+    answer_step(1, "gpt-4", usage_of_tokens(1_000, 0)).unwrap();
+    let why = answer_step(1, "gpt-4", usage_of_tokens(1, 0)).unwrap_err();
     assert!(
         why.contains("this turn is spent: $0.0300 of $0.0100"),
         "{why}"
     );
-    step(2, "gpt-4", usage(1_000, 0)).unwrap();
+    answer_step(2, "gpt-4", usage_of_tokens(1_000, 0)).unwrap();
 
-    start(json!({"budget_tokens": {"session": 10}}));
-    step(1, "scripted", usage(5, 5)).unwrap();
-    let why = step(2, "scripted", usage(1, 0)).unwrap_err();
+    start_plugin(json!({"budget_tokens": {"session": 10}}));
+    answer_step(1, "scripted", usage_of_tokens(5, 5)).unwrap();
+    let why = answer_step(2, "scripted", usage_of_tokens(1, 0)).unwrap_err();
     assert!(why.contains("this session is spent: 10 tokens"), "{why}");
 }
 
 #[test]
-fn a_model_without_a_price_is_warned_of_once_where_there_is_a_budget_in_dollars() {
+fn a_budget_in_dollars_warns_once_of_a_model_without_a_price() {
     let n_warned = |outcome: &Observed| {
         let is_warning =
             |e: &&Effect| matches!(e, Effect::Notify(line) if line.level == Level::Warn);
@@ -132,24 +132,25 @@ fn a_model_without_a_price_is_warned_of_once_where_there_is_a_budget_in_dollars(
         (json!({"budget_usd": {"session": 1.0}}), [1, 0]),
         (json!({}), [0, 0]),
     ] {
-        start(settings);
-        let warned = [1, 2].map(|turn| n_warned(&step(turn, "x", usage(1, 1)).unwrap()));
+        start_plugin(settings);
+        let warned =
+            [1, 2].map(|turn| n_warned(&answer_step(turn, "x", usage_of_tokens(1, 1)).unwrap()));
         assert_eq!(warned, expected);
     }
 }
 
 #[test]
-fn tools_are_counted_with_the_plugin_they_are_from() {
-    start(json!({"details": true}));
-    step(1, "m", usage(1, 0)).unwrap();
-    testing::set_caller(in_turn(1));
+fn calls_are_counted_by_tool_with_the_plugin_of_the_tool() {
+    start_plugin(json!({"details": true}));
+    answer_step(1, "m", usage_of_tokens(1, 0)).unwrap();
+    testing::set_caller(caller_in_turn(1));
     let finished = testing::finished_call("find", "x".repeat(400)).with_plugin("search");
     let outcome = post_tool(&finished).unwrap();
     assert_eq!(outcome, ResultOutcome::default());
     let ledger: Value = state::get_json("ledger").unwrap().unwrap();
     assert_eq!(ledger["tools"]["find"]["plugin"], "search");
     assert_eq!(ledger["tools"]["find"]["tokens"], 100);
-    let said = end(1);
+    let said = end_turn(1);
     assert!(
         said.ends_with("; models: m $0.0010; results of tools, estimated: find $0.10 in 1 call"),
         "{said}"
@@ -157,11 +158,11 @@ fn tools_are_counted_with_the_plugin_they_are_from() {
 }
 
 #[test]
-fn the_output_comes_with_metrics_of_turn_and_session() {
-    start(json!({}));
-    step(1, "m", usage(1_000, 0)).unwrap();
-    end(1);
-    step(2, "m", usage(500, 0)).unwrap();
+fn the_output_reports_metrics_of_the_turn_and_the_session() {
+    start_plugin(json!({}));
+    answer_step(1, "m", usage_of_tokens(1_000, 0)).unwrap();
+    end_turn(1);
+    answer_step(2, "m", usage_of_tokens(500, 0)).unwrap();
     let outcome = post_output("text".to_owned()).unwrap();
     let metrics: Vec<(String, f64)> = outcome
         .effects
@@ -184,23 +185,23 @@ fn the_output_comes_with_metrics_of_turn_and_session() {
 }
 
 #[test]
-fn what_the_host_counted_and_nobody_answered_spends_the_budget_and_is_said_to_be_estimated() {
-    start(json!({"budget_tokens": {"session": 50}}));
-    step(1, "m", usage(10, 0)).unwrap();
+fn requests_without_an_answer_spend_the_budget_and_are_shown_as_estimated() {
+    start_plugin(json!({"budget_tokens": {"session": 50}}));
+    answer_step(1, "m", usage_of_tokens(10, 0)).unwrap();
     testing::set_caller(Caller {
-        usage: usage(60, 0),
+        usage: usage_of_tokens(60, 0),
         cost_usd: 0.06,
-        ..in_turn(1)
+        ..caller_in_turn(1)
     });
     let outcome = pre_reason(testing::model_request()).unwrap();
     assert!(outcome.block.unwrap().contains("60 tokens of 50 tokens"));
     let ledger: Value = state::get_json("ledger").unwrap().unwrap();
     assert_eq!(ledger["session"]["input"], 60);
 
-    start(json!({}));
-    let used = usage(10, 0);
-    step(1, "m", used).unwrap();
-    let mut summary_usage = usage(60, 0);
+    start_plugin(json!({}));
+    let used = usage_of_tokens(10, 0);
+    answer_step(1, "m", used).unwrap();
+    let mut summary_usage = usage_of_tokens(60, 0);
     summary_usage.estimated = true;
     let summary = TurnSummary {
         stop: StopReason::Cancelled,
@@ -212,11 +213,14 @@ fn what_the_host_counted_and_nobody_answered_spends_the_budget_and_is_said_to_be
         duration_ms: 1,
         output: String::new(),
     };
-    testing::set_caller(in_turn(1));
+    testing::set_caller(caller_in_turn(1));
     turn_end(summary).unwrap();
     let ledger: Value = state::get_json("ledger").unwrap().unwrap();
     assert_eq!(ledger["session"]["input"], 60);
     assert_eq!(ledger["models"]["(no answer)"]["input"], 50);
-    step(2, "m", usage(1_000, 0)).unwrap();
-    assert_eq!(end(2), "cost: $1.00 this turn, about $1.06 this session");
+    answer_step(2, "m", usage_of_tokens(1_000, 0)).unwrap();
+    assert_eq!(
+        end_turn(2),
+        "cost: $1.00 this turn, about $1.06 this session"
+    );
 }

@@ -8,36 +8,36 @@ use rind_sdk::prelude::*;
 
 use crate::ledger::UsageSum;
 
-/// Lifetime of the cached sums. Reading the sums of 200 sessions again would make the end of a turn
-/// a tenth of a second slower.
+/// Time for which the cached sums are used. Reading the sums of 200 sessions takes a tenth of a
+/// second, by which it would delay the end of each turn.
 const READ_HOLDS: Duration = Duration::from_secs(300);
 
 /// Maximum number of sessions with separate totals. Each session writes only its own totals, so
 /// that concurrent sessions lose nothing.
 const MAX_SESSIONS: usize = 200;
 
-/// Maximum number of sessions in the cache. Sessions that begin within [`READ_HOLDS`] add
-/// themselves to it.
+/// Maximum number of sessions in the cache, to which sessions that begin during [`READ_HOLDS`] are
+/// added.
 const MAX_READ: usize = 2 * MAX_SESSIONS;
 
 /// Prefix of the store keys of sessions. Session ids sort by time.
 const PREFIX: &str = "session/";
 
-/// Store key of [`EarlierSessions`].
+/// Store key of [`MergedSessionsSum`].
 const EARLIER: &str = "earlier";
 
-/// Store key of [`ReadSums`].
+/// Store key of [`CachedSums`].
 const READ: &str = "read";
 
 /// Sum of the old sessions that no longer have a total of their own.
 #[data]
 #[derive(Default)]
 #[serde(default)]
-struct EarlierSessions {
+struct MergedSessionsSum {
     #[serde(flatten)]
     sum: UsageSum,
-    /// Keys of sessions that are already in the sum but still in the store. A stop of the plugin in
-    /// between leaves them here, so that no session is counted twice.
+    /// Keys of sessions whose totals are already in this sum but not yet removed from the store. If
+    /// the plugin stops before it removes them, this list prevents that they are counted twice.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     removing: Vec<String>,
 }
@@ -46,7 +46,7 @@ struct EarlierSessions {
 #[data]
 #[derive(Default)]
 #[serde(default)]
-struct ReadSums {
+struct CachedSums {
     /// Time at which the sums of all sessions were read, in milliseconds since 1970.
     at_ms: u64,
     earlier: UsageSum,
@@ -54,7 +54,7 @@ struct ReadSums {
     sums: BTreeMap<String, UsageSum>,
 }
 
-impl ReadSums {
+impl CachedSums {
     /// Whether the cached sums may still be used at this time.
     fn is_fresh(&self, now_ms: u64) -> bool {
         let age = now_ms.checked_sub(self.at_ms);
@@ -63,20 +63,20 @@ impl ReadSums {
 }
 
 thread_local! {
-    /// The cache as this session last read it.
-    static LAST_READ: RefCell<ReadSums> = RefCell::default();
+    /// Copy of [`CachedSums`] in memory, as this session last read it from the store.
+    static LAST_READ: RefCell<CachedSums> = RefCell::default();
 }
 
-/// Stores the sum of a session, and returns the sum over all sessions. The sums of the others may be
-/// up to five minutes old.
-pub(crate) fn keep_total(session: &str, sum: &UsageSum) -> Result<UsageSum, Error> {
+/// Stores the sum of a session, and returns the sum over all sessions, in which the sums of other
+/// sessions may be up to five minutes old.
+pub(crate) fn store_total(session: &str, sum: &UsageSum) -> Result<UsageSum, Error> {
     let own = format!("{PREFIX}{session}");
     store::set_json(&own, sum)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_ms = now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
     let mut read = LAST_READ.take();
     if !read.is_fresh(now_ms) || !read.sums.contains_key(&own) {
-        read = read_for(&own, sum, now_ms)?;
+        read = cached_sums_with_session(&own, sum, now_ms)?;
     }
     let mut all = read.earlier.clone();
     for (_, other) in read.sums.iter().filter(|(key, _)| **key != own) {
@@ -87,13 +87,13 @@ pub(crate) fn keep_total(session: &str, sum: &UsageSum) -> Result<UsageSum, Erro
     Ok(all)
 }
 
-/// Returns the cached sums of the store, to which it adds the calling session if that is new. Reads
-/// all sessions again when the cache is too old or too large.
-fn read_for(own: &str, sum: &UsageSum, now_ms: u64) -> Result<ReadSums, Error> {
-    let mut read: ReadSums = store::get_json(READ)?.unwrap_or_default();
+/// Returns the cached sums in the store, and adds the session with the key `own` to them if it is
+/// missing. Reads the sums of all sessions again if the cache is too old or too large.
+fn cached_sums_with_session(own: &str, sum: &UsageSum, now_ms: u64) -> Result<CachedSums, Error> {
+    let mut read: CachedSums = store::get_json(READ)?.unwrap_or_default();
     let is_known = read.sums.contains_key(own);
     if !read.is_fresh(now_ms) || !is_known && read.sums.len() >= MAX_READ {
-        read = read_all(now_ms)?;
+        read = read_all_sums(now_ms)?;
     } else if is_known {
         return Ok(read);
     }
@@ -102,11 +102,11 @@ fn read_for(own: &str, sum: &UsageSum, now_ms: u64) -> Result<ReadSums, Error> {
     Ok(read)
 }
 
-/// Reads the sums of all sessions, and merges the oldest ones into [`EarlierSessions`] when there
+/// Reads the sums of all sessions, and merges the oldest ones into [`MergedSessionsSum`] when there
 /// are too many.
-fn read_all(now_ms: u64) -> Result<ReadSums, Error> {
-    let mut earlier: EarlierSessions = store::get_json(EARLIER)?.unwrap_or_default();
-    remove_counted(&mut earlier)?;
+fn read_all_sums(now_ms: u64) -> Result<CachedSums, Error> {
+    let mut earlier: MergedSessionsSum = store::get_json(EARLIER)?.unwrap_or_default();
+    remove_merged_sessions(&mut earlier)?;
     let mut old = store::keys(PREFIX)?;
     let kept = old.split_off(old.len().saturating_sub(MAX_SESSIONS));
     for key in &old {
@@ -117,7 +117,7 @@ fn read_all(now_ms: u64) -> Result<ReadSums, Error> {
     if !old.is_empty() {
         earlier.removing = old;
         store::set_json(EARLIER, &earlier)?;
-        remove_counted(&mut earlier)?;
+        remove_merged_sessions(&mut earlier)?;
     }
     let mut sums = BTreeMap::new();
     for key in kept {
@@ -125,15 +125,15 @@ fn read_all(now_ms: u64) -> Result<ReadSums, Error> {
             sums.insert(key, sum);
         }
     }
-    Ok(ReadSums {
+    Ok(CachedSums {
         at_ms: now_ms,
         earlier: earlier.sum,
         sums,
     })
 }
 
-/// Removes the sessions from the store that are already in the sum of the earlier ones.
-fn remove_counted(earlier: &mut EarlierSessions) -> Result<(), Error> {
+/// Removes from the store the totals that are already in the sum of the old sessions.
+fn remove_merged_sessions(earlier: &mut MergedSessionsSum) -> Result<(), Error> {
     if earlier.removing.is_empty() {
         return Ok(());
     }
@@ -159,7 +159,7 @@ mod tests {
     /// of all sessions.
     fn keep(number: usize) -> u64 {
         LAST_READ.take();
-        keep_total(&format!("{number:04}"), &sum())
+        store_total(&format!("{number:04}"), &sum())
             .unwrap()
             .requests
     }
@@ -187,7 +187,7 @@ mod tests {
         rind_sdk::testing::reset();
         keep(1);
         keep(2);
-        let earlier = EarlierSessions {
+        let earlier = MergedSessionsSum {
             sum: sum(),
             removing: vec![format!("{PREFIX}0001")],
         };
@@ -204,7 +204,7 @@ mod tests {
         keep(2);
         store::remove(&format!("{PREFIX}0001")).unwrap();
         assert_eq!(keep(2), 2);
-        let mut read: ReadSums = store::get_json(READ).unwrap().unwrap();
+        let mut read: CachedSums = store::get_json(READ).unwrap().unwrap();
         read.at_ms -= 300_000;
         store::set_json(READ, &read).unwrap();
         assert_eq!(keep(2), 1);

@@ -13,7 +13,8 @@ mod cron {
     use rind_sdk::turns::TurnOrder;
     use rind_sdk::waiting::{WakeConditions, Wakeup};
 
-    /// Maximum wait before the clock is read again, because timers stop while the machine sleeps.
+    /// Maximum time to wait before reading the clock again. A longer wait could be late, because
+    /// timers stop while the machine sleeps.
     const LOOK: Duration = Duration::from_secs(30);
 
     #[data]
@@ -36,8 +37,8 @@ mod cron {
         max_cost_usd: Option<f64>,
     }
 
-    /// Last run of a job, as stored; for a job that has not run yet, the time at which it was first
-    /// seen.
+    /// Stored scheduled time of a job's last run. For a job that has not run yet, the time at which
+    /// the plugin first read the job.
     #[data]
     struct LastRun {
         /// Schedule and time zone that the job had when this was stored.
@@ -71,10 +72,10 @@ mod cron {
             let now = now_ms();
             let mut next: Option<i64> = None;
             for job in &settings.jobs {
-                match look_at(&settings, job, now)? {
+                match find_job_due_run(&settings, job, now)? {
                     DueRun::At(at) => return run_job(&settings, job, at),
                     DueRun::Missed(at) if job.missed.as_deref() == Some("skip") => {
-                        keep_last(&settings, job, at)?;
+                        store_last_run(&settings, job, at)?;
                         log::info(format_args!(
                             "{}: runs were missed and are left out",
                             job.name
@@ -92,44 +93,44 @@ mod cron {
             let left = u64::try_from(next - now).unwrap_or(0);
             let until = WakeConditions::new().timeout(Duration::from_millis(left).min(LOOK));
             if matches!(waiting::wait(&until)?, Wakeup::Shutdown) {
-                return again("the host ends");
+                return run_again("the host ends");
             }
         }
     }
 
-    fn zone<'a>(settings: &'a CronSettings, job: &'a CronJob) -> &'a str {
+    fn job_zone<'a>(settings: &'a CronSettings, job: &'a CronJob) -> &'a str {
         job.timezone.as_deref().unwrap_or(&settings.timezone)
     }
 
     /// Returns the schedule and the time zone of a job as one text, to detect changes of either.
-    fn times_of(settings: &CronSettings, job: &CronJob) -> String {
-        format!("{} {}", job.schedule, zone(settings, job))
+    fn schedule_text(settings: &CronSettings, job: &CronJob) -> String {
+        format!("{} {}", job.schedule, job_zone(settings, job))
     }
 
-    fn look_at(settings: &CronSettings, job: &CronJob, now: i64) -> Result<DueRun, Error> {
-        let (zone, jitter) = (zone(settings, job), settings.jitter_seconds);
+    fn find_job_due_run(settings: &CronSettings, job: &CronJob, now: i64) -> Result<DueRun, Error> {
+        let (zone, jitter) = (job_zone(settings, job), settings.jitter_seconds);
         let schedule = JobSchedule::parse(&job.name, &job.schedule, zone, jitter)?;
         let last: Option<LastRun> = store::get_json(&job.name)?;
-        let last = last.filter(|last| last.schedule == times_of(settings, job));
+        let last = last.filter(|last| last.schedule == schedule_text(settings, job));
         // Ignore a time more than a day in the future: it was stored before the clock was set back.
         let last = last.filter(|last| last.at <= now.saturating_add(86_400_000));
         let last = match last {
             Some(last) => last.at,
             None => {
-                keep_last(settings, job, now)?;
+                store_last_run(settings, job, now)?;
                 now
             }
         };
-        schedule.due_at(now, last)
+        schedule.find_due_run(now, last)
     }
 
-    fn keep_last(settings: &CronSettings, job: &CronJob, at: i64) -> Result<(), Error> {
-        let schedule = times_of(settings, job);
+    fn store_last_run(settings: &CronSettings, job: &CronJob, at: i64) -> Result<(), Error> {
+        let schedule = schedule_text(settings, job);
         store::set_json(&job.name, &LastRun { schedule, at })
     }
 
     fn run_job(settings: &CronSettings, job: &CronJob, at: i64) -> Result<LoopOutcome, Error> {
-        keep_last(settings, job, at)?;
+        store_last_run(settings, job, at)?;
         let mut order = TurnOrder::new(&job.input);
         if job.session.as_deref() == Some("kept") {
             order = order.in_session(&job.name);
@@ -146,10 +147,10 @@ mod cron {
             Err(error) => format!("{} failed: {}", job.name, error.message()),
         };
         log::info(format_args!("{text}"));
-        again(&text)
+        run_again(&text)
     }
 
-    fn again(reason: &str) -> Result<LoopOutcome, Error> {
+    fn run_again(reason: &str) -> Result<LoopOutcome, Error> {
         Ok(LoopOutcome::Again {
             after: Duration::from_millis(100),
             reason: reason.to_owned(),

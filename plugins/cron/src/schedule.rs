@@ -1,5 +1,5 @@
-//! Computes the times of a job: its schedule in its time zone, missed runs, and the delay of each
-//! run.
+//! Computes when a job runs: from its schedule in its time zone, with missed runs and with the
+//! delay of each run.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 use jiff::{Timestamp, Zoned};
 use rind_sdk::types::Error;
 
-/// Lateness in milliseconds above which a run counts as missed.
+/// Delay in milliseconds after its start time above which a run counts as missed.
 const LATE_MS: i64 = 60_000;
 
 /// Schedule of one job.
@@ -20,15 +20,16 @@ pub(crate) struct JobSchedule {
     jitter_seconds: u64,
 }
 
-/// Result of [`JobSchedule::due_at`].
+/// Result of [`JobSchedule::find_due_run`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DueRun {
     /// The run scheduled for this time, in milliseconds since 1970, is due.
     At(i64),
-    /// The run scheduled for this time, in milliseconds since 1970, was missed, and perhaps earlier
-    /// ones.
+    /// The run scheduled for this time, in milliseconds since 1970, was missed. Earlier runs may
+    /// have been missed too.
     Missed(i64),
-    /// No run is due; the next one starts at this time, if there is one.
+    /// No run is due. Contains the start time of the next run, in milliseconds since 1970; `None`
+    /// if there is no further run.
     Next(Option<i64>),
 }
 
@@ -42,7 +43,7 @@ impl JobSchedule {
         let invalid = |what: &str, error: &dyn std::fmt::Display| {
             Error::InvalidInput(format!("job `{name}`: `{what}`: {error}"))
         };
-        // Not the zones of the file system: a plugin sees its workspace there.
+        // Use the bundled time zones: the plugin cannot see those of the file system.
         let zones = TimeZoneDatabase::bundled();
         Ok(Self {
             name: name.to_owned(),
@@ -54,19 +55,19 @@ impl JobSchedule {
         })
     }
 
-    /// Returns whether a run is due at `now_ms`, if all runs scheduled up to and including
-    /// `last_ms` were made.
-    pub(crate) fn due_at(&self, now_ms: i64, last_ms: i64) -> Result<DueRun, Error> {
-        let now = self.zoned(now_ms)?;
-        // Start with the latest scheduled time that has come. Its delay may not have passed yet,
-        // while an earlier run is due.
+    /// Returns the run that is due at `now_ms`, or the time of the next one. `last_ms` is the
+    /// scheduled time of the last run that was made.
+    pub(crate) fn find_due_run(&self, now_ms: i64, last_ms: i64) -> Result<DueRun, Error> {
+        let now = self.time_in_zone(now_ms)?;
+        // Search backwards from the latest scheduled time before `now_ms`: its delay may not have
+        // passed yet, while that of an earlier run has.
         let mut before = self.cron.find_previous_occurrence(&now, true).ok();
         while let Some(at) = &before {
             let ms = at.timestamp().as_millisecond();
             if ms <= last_ms {
                 break;
             }
-            let starts = ms.saturating_add(self.delay_ms(ms));
+            let starts = ms.saturating_add(self.jitter_delay_ms(ms));
             if starts <= now_ms {
                 let is_late = now_ms - starts > LATE_MS;
                 return Ok(match is_late {
@@ -76,17 +77,17 @@ impl JobSchedule {
             }
             before = self.cron.find_previous_occurrence(at, false).ok();
         }
-        let from = self.zoned(now_ms.max(last_ms))?;
-        let waiting = before_start(self, now_ms, last_ms)?;
+        let from = self.time_in_zone(now_ms.max(last_ms))?;
+        let waiting = delayed_start(self, now_ms, last_ms)?;
         let next = self.cron.find_next_occurrence(&from, false).ok();
         let next = next.map(|at| at.timestamp().as_millisecond());
-        let next = next.map(|ms| ms.saturating_add(self.delay_ms(ms)));
+        let next = next.map(|ms| ms.saturating_add(self.jitter_delay_ms(ms)));
         Ok(DueRun::Next(waiting.into_iter().chain(next).min()))
     }
 
-    /// Returns the delay of the run scheduled for this time: a hash of the job's name and the time,
-    /// at most the jitter.
-    fn delay_ms(&self, ms: i64) -> i64 {
+    /// Returns the delay, in milliseconds, of the run scheduled for this time: a number between 0
+    /// and the job's jitter that a hash of the job's name and the time determines.
+    fn jitter_delay_ms(&self, ms: i64) -> i64 {
         if self.jitter_seconds == 0 {
             return 0;
         }
@@ -96,7 +97,7 @@ impl JobSchedule {
         i64::try_from(delay).unwrap_or(0)
     }
 
-    fn zoned(&self, ms: i64) -> Result<Zoned, Error> {
+    fn time_in_zone(&self, ms: i64) -> Result<Zoned, Error> {
         let at = Timestamp::from_millisecond(ms);
         let at = at.map_err(|error| Error::Failed(format!("the clock: {error}")))?;
         Ok(at.to_zoned(self.zone.clone()))
@@ -104,11 +105,11 @@ impl JobSchedule {
 }
 
 /// Returns the start of a run whose scheduled time has come but whose delay has not passed yet.
-fn before_start(job: &JobSchedule, now_ms: i64, last_ms: i64) -> Result<Option<i64>, Error> {
-    let now = job.zoned(now_ms)?;
+fn delayed_start(job: &JobSchedule, now_ms: i64, last_ms: i64) -> Result<Option<i64>, Error> {
+    let now = job.time_in_zone(now_ms)?;
     let at = job.cron.find_previous_occurrence(&now, true).ok();
     let ms = at.map(|at| at.timestamp().as_millisecond());
     let ms = ms.filter(|ms| *ms > last_ms);
-    let starts = ms.map(|ms| ms.saturating_add(job.delay_ms(ms)));
+    let starts = ms.map(|ms| ms.saturating_add(job.jitter_delay_ms(ms)));
     Ok(starts.filter(|starts| *starts > now_ms))
 }

@@ -59,8 +59,8 @@ impl NostrEvent {
     }
 
     /// Whether the id is the hash of the contents and the signature is valid for the author's key.
-    /// Relays are not trusted: an event may be forged.
-    pub(crate) fn is_true(&self) -> bool {
+    /// An event from a relay, which is not trusted, may be forged.
+    pub(crate) fn has_valid_hash_and_signature(&self) -> bool {
         let hash = self.hash();
         if from_hex::<32>(&self.id) != Some(hash) {
             return false;
@@ -76,11 +76,11 @@ impl NostrEvent {
 
     /// Returns the values of the first tag of this name.
     pub(crate) fn tag(&self, name: &str) -> Option<&[String]> {
-        self.tags_of(name).next()
+        self.tags_with_name(name).next()
     }
 
     /// Returns the values of every tag of this name.
-    pub(crate) fn tags_of(&self, name: &str) -> impl Iterator<Item = &[String]> {
+    pub(crate) fn tags_with_name(&self, name: &str) -> impl Iterator<Item = &[String]> {
         let split = self.tags.iter().filter_map(|tag| tag.split_first());
         split.filter_map(move |(first, rest)| (first == name).then_some(rest))
     }
@@ -91,11 +91,11 @@ impl NostrEvent {
     }
 }
 
-/// The key that signs what the plugin publishes.
+/// Secret key that signs the events that the plugin publishes.
 pub(crate) struct Signer(SigningKey);
 
 impl Signer {
-    /// Reads the plugin's secret key from its file, which is created if there is none.
+    /// Reads the plugin's secret key from its file. Creates a key and the file if there is no file.
     pub(crate) fn load() -> Result<Self, Error> {
         let text = match files::read_to_string(KEY_FILE) {
             Ok(text) => text,
@@ -152,7 +152,8 @@ impl Signer {
 
 fn random_bytes() -> Result<[u8; 32], Error> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Error::Failed(format!("there are no random numbers: {error}")))?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Error::Failed(format!("cannot get random bytes for a new key: {error}"))
+    })?;
     Ok(bytes)
 }

@@ -1,5 +1,5 @@
-//! Translates jobs (NIP-90): a request into a turn order, and the end of the turn into the events
-//! of the answer.
+//! Translates the request of a job (NIP-90) into a turn order, and the result of the turn into the
+//! events of the answer.
 
 use rind_sdk::data;
 use rind_sdk::turns::TurnOrder;
@@ -7,7 +7,7 @@ use rind_sdk::types::Error;
 
 use crate::event::{NostrEvent, Signer};
 
-/// Largest input of a job, in bytes.
+/// Maximum size of the input of a job, in bytes.
 const MAX_INPUT_BYTES: usize = 64 << 10;
 
 /// Kind of a feedback event (NIP-90).
@@ -31,15 +31,15 @@ pub(crate) struct DvmSettings {
 
 /// Whether the plugin accepts a request: its kind is configured, its author is a customer or no
 /// customers are listed, and it names no provider or this one.
-pub(crate) fn is_for_me(event: &NostrEvent, settings: &DvmSettings, pubkey: &str) -> bool {
-    let providers: Vec<_> = event.tags_of("p").filter_map(<[_]>::first).collect();
+pub(crate) fn accepts_request(event: &NostrEvent, settings: &DvmSettings, pubkey: &str) -> bool {
+    let providers: Vec<_> = event.tags_with_name("p").filter_map(<[_]>::first).collect();
     settings.kinds.contains(&event.kind)
         && (settings.customers.is_empty() || settings.customers.contains(&event.pubkey))
         && (providers.is_empty() || providers.iter().any(|own| *own == pubkey))
 }
 
 /// Returns the input of a job. The error text is sent to the customer.
-pub(crate) fn input_of(event: &NostrEvent) -> Result<String, String> {
+pub(crate) fn job_input(event: &NostrEvent) -> Result<String, String> {
     if event.tag("encrypted").is_some() {
         return Err("encrypted requests are not supported".to_owned());
     }
@@ -47,7 +47,7 @@ pub(crate) fn input_of(event: &NostrEvent) -> Result<String, String> {
         return Err("payment-required: payments are not supported; ask without a bid".to_owned());
     }
     let mut inputs = Vec::new();
-    for tag in event.tags_of("i") {
+    for tag in event.tags_with_name("i") {
         match tag {
             [text] => inputs.push(text.as_str()),
             [text, kind, ..] if kind == "text" => inputs.push(text.as_str()),
@@ -74,13 +74,13 @@ pub(crate) fn input_of(event: &NostrEvent) -> Result<String, String> {
 }
 
 /// Returns the turn order for a job.
-pub(crate) fn order_of(input: String, id: &str, settings: &DvmSettings) -> TurnOrder {
+pub(crate) fn turn_order(input: String, id: &str, settings: &DvmSettings) -> TurnOrder {
     let named = |name: &String| (!name.is_empty()).then(|| name.clone());
     let short = id.get(..32).unwrap_or(id);
     let mut order = TurnOrder::new(input).in_session(format!("job-{short}"));
     order.preset = named(&settings.preset);
     order.model = named(&settings.model);
-    // A limit applies only to models with a price; 0 means no limit.
+    // In the settings, 0 means no limit.
     order.max_cost_usd = settings.max_cost_usd.filter(|usd| *usd > 0.0);
     order
 }
@@ -90,7 +90,7 @@ fn tag(values: &[&str]) -> Vec<String> {
 }
 
 /// Creates the feedback event for a job.
-pub(crate) fn feedback(
+pub(crate) fn feedback_event(
     signer: &Signer,
     job: &NostrEvent,
     status: &str,
@@ -106,7 +106,7 @@ pub(crate) fn feedback(
 }
 
 /// Creates the result event for a job.
-pub(crate) fn result(
+pub(crate) fn result_event(
     signer: &Signer,
     job: &NostrEvent,
     answer: String,

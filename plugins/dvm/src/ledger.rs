@@ -1,21 +1,21 @@
-//! Stores jobs in the plugin's store. A crash at any point leaves each job in one state: to do,
-//! answered but not yet accepted by a relay, or done.
+//! Stores jobs in the plugin's store. Each job is in one of three states, even after a crash: to
+//! do, answered (but no relay has accepted the answer yet), or done.
 
 use rind_sdk::types::Error;
 use rind_sdk::{data, store};
 
 use crate::event::NostrEvent;
 
-/// Maximum number of jobs to do.
+/// Maximum number of jobs that are still to do.
 pub(crate) const MAX_WAITING: usize = 100;
 
 /// Maximum number of done jobs that are remembered.
 const MAX_DONE: usize = 5_000;
 
-/// Age in seconds from which requests are ignored and done jobs need not be remembered.
+/// Age of a request, in seconds, from which it is ignored, so that its done job can be forgotten.
 pub(crate) const MAX_AGE: u64 = 86_400;
 
-/// Maximum time in seconds by which a request may be ahead of the clock.
+/// Maximum time, in seconds, by which the time of a request may be in the future.
 pub(crate) const MAX_AHEAD: u64 = 900;
 
 /// Keys of the store. The first four are prefixes that are followed by the id of the request.
@@ -34,37 +34,38 @@ pub(crate) struct JobAnswer {
     pub(crate) created_at: u64,
 }
 
-fn key(state: &str, id: &str) -> String {
+fn job_key(state: &str, id: &str) -> String {
     format!("{state}{id}")
 }
 
 /// Whether a job for this request is stored, in any state.
-pub(crate) fn is_known(id: &str) -> Result<bool, Error> {
+pub(crate) fn is_job_known(id: &str) -> Result<bool, Error> {
     for state in [TO_DO, ANSWERED, DONE] {
-        if store::get(&key(state, id))?.is_some() {
+        if store::get(&job_key(state, id))?.is_some() {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// Returns the time before which requests are ignored, because their jobs may already be forgotten.
-pub(crate) fn floor(now: u64) -> Result<u64, Error> {
+/// Returns the time, in seconds since 1970, before which requests are ignored: their jobs may have
+/// been done and forgotten.
+pub(crate) fn oldest_accepted_time(now: u64) -> Result<u64, Error> {
     let floor = store::get_json::<u64>(FLOOR)?.unwrap_or(0);
     Ok(floor.max(now.saturating_sub(MAX_AGE)))
 }
 
 /// Stores a request as a job to do. Returns false if there are too many.
-pub(crate) fn add(job: &NostrEvent) -> Result<bool, Error> {
+pub(crate) fn add_job(job: &NostrEvent) -> Result<bool, Error> {
     if store::keys(TO_DO)?.len() >= MAX_WAITING {
         return Ok(false);
     }
-    store::set_json(&key(TO_DO, &job.id), job)?;
+    store::set_json(&job_key(TO_DO, &job.id), job)?;
     Ok(true)
 }
 
 /// Returns the requests of the jobs to do, the oldest first.
-pub(crate) fn to_do() -> Result<Vec<NostrEvent>, Error> {
+pub(crate) fn requests_to_process() -> Result<Vec<NostrEvent>, Error> {
     let mut jobs = Vec::new();
     for own in store::keys(TO_DO)? {
         jobs.extend(store::get_json::<NostrEvent>(&own)?);
@@ -74,25 +75,25 @@ pub(crate) fn to_do() -> Result<Vec<NostrEvent>, Error> {
 }
 
 /// Stores the answer of a job before the answer is published.
-pub(crate) fn answer(job: &NostrEvent, answer: &JobAnswer) -> Result<(), Error> {
-    store::set_json(&key(ANSWERED, &job.id), answer)?;
-    store::remove(&key(TO_DO, &job.id))
+pub(crate) fn store_answer(job: &NostrEvent, answer: &JobAnswer) -> Result<(), Error> {
+    store::set_json(&job_key(ANSWERED, &job.id), answer)?;
+    store::remove(&job_key(TO_DO, &job.id))
 }
 
 /// Returns the answers that no relay has accepted yet, with the ids of their requests.
-pub(crate) fn answered() -> Result<Vec<(String, JobAnswer)>, Error> {
+pub(crate) fn unpublished_answers() -> Result<Vec<(String, JobAnswer)>, Error> {
     let mut answers = Vec::new();
     for own in store::keys(ANSWERED)? {
         let id = own.trim_start_matches(ANSWERED).to_owned();
         // A crash after the answer was stored may have left the request as a job to do.
-        store::remove(&key(TO_DO, &id))?;
+        store::remove(&job_key(TO_DO, &id))?;
         answers.extend(store::get_json::<JobAnswer>(&own)?.map(|answer| (id, answer)));
     }
     Ok(answers)
 }
 
 /// Counts a job toward this hour's limit. Returns false if the limit is reached.
-pub(crate) fn take_turn(now: u64, limit: u32) -> Result<bool, Error> {
+pub(crate) fn count_job_toward_limit(now: u64, limit: u32) -> Result<bool, Error> {
     let (mut hour, mut n) = store::get_json::<(u64, u32)>(HOUR)?.unwrap_or_default();
     if hour != now / 3600 {
         (hour, n) = (now / 3600, 0);
@@ -105,25 +106,25 @@ pub(crate) fn take_turn(now: u64, limit: u32) -> Result<bool, Error> {
 }
 
 /// Returns the number of times that the turn of a job was interrupted.
-pub(crate) fn interruptions(id: &str) -> Result<u32, Error> {
-    Ok(store::get_json(&key(TRIES, id))?.unwrap_or(0))
+pub(crate) fn count_interruptions(id: &str) -> Result<u32, Error> {
+    Ok(store::get_json(&job_key(TRIES, id))?.unwrap_or(0))
 }
 
 /// Stores the number of times that the turn of a job was interrupted.
 pub(crate) fn set_interruptions(id: &str, n: u32) -> Result<(), Error> {
-    store::set_json(&key(TRIES, id), &n)
+    store::set_json(&job_key(TRIES, id), &n)
 }
 
 /// Marks a job as done, after a relay accepted its answer.
-pub(crate) fn finish(id: &str, created_at: u64) -> Result<(), Error> {
-    store::set_json(&key(DONE, id), &created_at)?;
-    store::remove(&key(TRIES, id))?;
-    store::remove(&key(ANSWERED, id))
+pub(crate) fn mark_job_done(id: &str, created_at: u64) -> Result<(), Error> {
+    store::set_json(&job_key(DONE, id), &created_at)?;
+    store::remove(&job_key(TRIES, id))?;
+    store::remove(&job_key(ANSWERED, id))
 }
 
-/// Forgets done jobs whose requests are too old to be accepted again. If there are still too many,
-/// forgets the oldest ones, and ignores requests that are not newer than these from now on.
-pub(crate) fn forget_old(now: u64) -> Result<(), Error> {
+/// Forgets done jobs whose requests are too old to be accepted again. If too many done jobs remain,
+/// forgets the oldest of them too, and requests as old as these are ignored from now on.
+pub(crate) fn forget_old_jobs(now: u64) -> Result<(), Error> {
     let mut done = Vec::new();
     for own in store::keys(DONE)? {
         done.push((store::get_json::<u64>(&own)?.unwrap_or(0), own));

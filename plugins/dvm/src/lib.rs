@@ -15,18 +15,18 @@ mod dvm {
     use crate::event::{NostrEvent, Signer};
     use crate::job::{self, DvmSettings};
     use crate::ledger::{self, JobAnswer};
-    use crate::relays::{RelaySaid, Relays};
+    use crate::relays::{RelayMessage, Relays};
     use rind_sdk::prelude::*;
     use rind_sdk::waiting::{WakeConditions, Wakeup};
 
-    /// Maximum wait before the relays and the clock are checked again.
+    /// Maximum time to wait before checking the relays and the clock again.
     const LOOK: Duration = Duration::from_secs(60);
 
     /// Age in seconds at which an idle run of the loop ends; the next run opens new connections.
     const RUN_AGE: u64 = 3600;
 
-    /// Pause before a turn that could not be run is tried again, for example because too many turns
-    /// were started in this minute.
+    /// Pause before trying again to run a turn that was refused, for example because too many turns
+    /// were started in the same minute.
     const RETRY: Duration = Duration::from_secs(5);
 
     /// Number of failed attempts to run a job's turn, or of interruptions of the turn, after which
@@ -37,7 +37,7 @@ mod dvm {
     const MAX_READ: usize = 50;
 
     /// State of one run of the loop.
-    struct Desk {
+    struct RunState {
         settings: DvmSettings,
         signer: Signer,
         pubkey: String,
@@ -67,9 +67,9 @@ mod dvm {
         let signer = Signer::load()?;
         let pubkey = signer.pubkey();
         log::info(format_args!("the public key is {pubkey}"));
-        ledger::forget_old(now_s())?;
+        ledger::forget_old_jobs(now_s())?;
         let relays = Relays::new(&settings.relays);
-        let mut desk = Desk {
+        let mut desk = RunState {
             settings,
             signer,
             pubkey,
@@ -78,54 +78,54 @@ mod dvm {
         desk.listen()
     }
 
-    impl Desk {
+    impl RunState {
         fn listen(&mut self) -> Result<LoopOutcome, Error> {
             let started = now_s();
             loop {
                 let now = now_s();
-                let since = ledger::floor(now)?;
+                let since = ledger::oldest_accepted_time(now)?;
                 if self.relays.connect(now, &self.settings.kinds, since) {
                     self.publish_answers(now)?;
                 }
                 for said in self.relays.read(now, MAX_READ) {
-                    self.hear(said, now)?;
+                    self.handle_relay_message(said, now)?;
                 }
                 let limit = self.settings.jobs_per_hour;
-                let next = ledger::to_do()?.into_iter().next();
+                let next = ledger::requests_to_process()?.into_iter().next();
                 if let Some(job) = next
-                    && ledger::take_turn(now, limit)?
+                    && ledger::count_job_toward_limit(now, limit)?
                 {
-                    if !self.do_job(&job)? {
-                        return again("the host ends");
+                    if !self.run_job(&job)? {
+                        return run_again("the host ends");
                     }
                     continue;
                 }
                 if now.saturating_sub(started) >= RUN_AGE {
-                    return again("connects anew");
+                    return run_again("connects anew");
                 }
                 let pause = self
                     .relays
-                    .next_try(now)
+                    .time_to_next_connect(now)
                     .map_or(LOOK, |next| next.min(LOOK));
                 let until = WakeConditions::new().timeout(pause).message();
                 if matches!(waiting::wait(&until)?, Wakeup::Shutdown) {
-                    return again("the host ends");
+                    return run_again("the host ends");
                 }
             }
         }
 
-        fn hear(&self, said: RelaySaid, now: u64) -> Result<(), Error> {
+        fn handle_relay_message(&self, said: RelayMessage, now: u64) -> Result<(), Error> {
             match said {
-                RelaySaid::Request(event) => self.take(&event, now),
-                RelaySaid::Took(id) => {
-                    for (job, answer) in ledger::answered()? {
+                RelayMessage::Request(event) => self.accept_request(&event, now),
+                RelayMessage::Took(id) => {
+                    for (job, answer) in ledger::unpublished_answers()? {
                         if answer.events.first().is_some_and(|event| event.id == id) {
-                            ledger::finish(&job, answer.created_at)?;
+                            ledger::mark_job_done(&job, answer.created_at)?;
                         }
                     }
                     Ok(())
                 }
-                RelaySaid::Refused(id, why) => {
+                RelayMessage::Refused(id, why) => {
                     log::warn(format_args!("a relay refused the event {id}: {why}"));
                     Ok(())
                 }
@@ -133,15 +133,15 @@ mod dvm {
         }
 
         /// Stores a request as a job if it is new, recent and meant for this plugin.
-        fn take(&self, event: &NostrEvent, now: u64) -> Result<(), Error> {
-            let times = ledger::floor(now)?..=now + ledger::MAX_AHEAD;
+        fn accept_request(&self, event: &NostrEvent, now: u64) -> Result<(), Error> {
+            let times = ledger::oldest_accepted_time(now)?..=now + ledger::MAX_AHEAD;
             if !times.contains(&event.created_at)
-                || !job::is_for_me(event, &self.settings, &self.pubkey)
-                || ledger::is_known(&event.id)?
+                || !job::accepts_request(event, &self.settings, &self.pubkey)
+                || ledger::is_job_known(&event.id)?
             {
                 return Ok(());
             }
-            if !ledger::add(event)? {
+            if !ledger::add_job(event)? {
                 log::warn(format_args!(
                     "{} jobs wait; the request {} is left to the next connection",
                     ledger::MAX_WAITING,
@@ -152,11 +152,12 @@ mod dvm {
         }
 
         /// Runs a job and publishes its answer. Returns false if the host shuts down.
-        fn do_job(&mut self, request: &NostrEvent) -> Result<bool, Error> {
-            let end = match job::input_of(request) {
+        fn run_job(&mut self, request: &NostrEvent) -> Result<bool, Error> {
+            let end = match job::job_input(request) {
                 Ok(input) => {
                     let now = now_s();
-                    let processing = job::feedback(&self.signer, request, "processing", "", now)?;
+                    let processing =
+                        job::feedback_event(&self.signer, request, "processing", "", now)?;
                     self.relays.publish(&processing, now);
                     self.run_turn(input, &request.id)?
                 }
@@ -164,11 +165,11 @@ mod dvm {
             };
             let now = now_s();
             let feedback =
-                |status, more: &str| job::feedback(&self.signer, request, status, more, now);
+                |status, more: &str| job::feedback_event(&self.signer, request, status, more, now);
             let events = match end {
                 JobEnd::Later => return Ok(false),
                 JobEnd::Answer(text) => vec![
-                    job::result(&self.signer, request, text, now)?,
+                    job::result_event(&self.signer, request, text, now)?,
                     feedback("success", "")?,
                 ],
                 JobEnd::Failed(why) => {
@@ -180,21 +181,21 @@ mod dvm {
                 events,
                 created_at: request.created_at,
             };
-            ledger::answer(request, &answer)?;
+            ledger::store_answer(request, &answer)?;
             for event in &answer.events {
                 self.relays.publish(event, now);
             }
             Ok(true)
         }
 
-        /// Runs the turn of a job. The id of the input is made from the id of the request, so that
-        /// the session runs the same input only once, even after a crash. The customer is not told
-        /// why a turn failed; the reason is only logged for the operator.
+        /// Runs the turn of a job. The id of the turn's input is derived from the id of the
+        /// request, so that the session runs the input only once, even after a crash. If the turn
+        /// fails, the reason is logged for the operator and not sent to the customer.
         fn run_turn(&self, input: String, id: &str) -> Result<JobEnd, Error> {
-            let order = job::order_of(input, id, &self.settings);
+            let order = job::turn_order(input, id, &self.settings);
             let mut n_failed = 0;
             loop {
-                let n = ledger::interruptions(id)?;
+                let n = ledger::count_interruptions(id)?;
                 let order = order.clone().input_id(format!("{id}.{n}"));
                 match turns::run(&order) {
                     Ok(report) if report.state == "done" => {
@@ -202,7 +203,7 @@ mod dvm {
                     }
                     Ok(report) if report.state == "cancelled" => {
                         ledger::set_interruptions(id, n + 1)?;
-                        if is_over(Duration::ZERO)? {
+                        if wait_for_shutdown(Duration::ZERO)? {
                             return Ok(JobEnd::Later);
                         }
                         if n + 1 >= MAX_TRIES {
@@ -223,7 +224,7 @@ mod dvm {
                         }
                     }
                 }
-                if is_over(RETRY)? {
+                if wait_for_shutdown(RETRY)? {
                     return Ok(JobEnd::Later);
                 }
             }
@@ -231,7 +232,7 @@ mod dvm {
 
         /// Publishes the answers that no relay has accepted yet.
         fn publish_answers(&mut self, now: u64) -> Result<(), Error> {
-            for (_, answer) in ledger::answered()? {
+            for (_, answer) in ledger::unpublished_answers()? {
                 for event in &answer.events {
                     self.relays.publish(event, now);
                 }
@@ -241,7 +242,7 @@ mod dvm {
     }
 
     /// Waits for `time`. Returns true if the host shuts down.
-    fn is_over(time: Duration) -> Result<bool, Error> {
+    fn wait_for_shutdown(time: Duration) -> Result<bool, Error> {
         let until = WakeConditions::new().timeout(time);
         Ok(matches!(waiting::wait(&until)?, Wakeup::Shutdown))
     }
@@ -251,7 +252,7 @@ mod dvm {
         now.map_or(0, |now| now.as_secs())
     }
 
-    fn again(reason: &str) -> Result<LoopOutcome, Error> {
+    fn run_again(reason: &str) -> Result<LoopOutcome, Error> {
         Ok(LoopOutcome::Again {
             after: Duration::from_millis(100),
             reason: reason.to_owned(),

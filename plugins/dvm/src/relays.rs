@@ -9,13 +9,13 @@ use rind_sdk::websocket::{self, ConnectRequest, ConnectionEvent, Frame};
 
 use crate::event::NostrEvent;
 
-/// Shortest and longest pause before the plugin connects to a relay again, in seconds.
+/// Minimum and maximum pause before the plugin connects to a relay again, in seconds.
 const PAUSES: (u64, u64) = (1, 300);
 
 /// Number of forged events after which the plugin disconnects from a relay for the longest pause.
 const MAX_FORGED: u32 = 20;
 
-/// Largest event that is read, in bytes.
+/// Maximum size of a relay's message, in bytes. Larger ones are ignored.
 const MAX_EVENT_BYTES: usize = 128 << 10;
 
 /// Id of the subscription at each relay (NIP-01).
@@ -23,7 +23,7 @@ const SUBSCRIPTION: &str = "jobs";
 
 /// Message of a relay that this plugin uses.
 #[derive(Debug)]
-pub(crate) enum RelaySaid {
+pub(crate) enum RelayMessage {
     /// An event of the subscription with a valid id and signature.
     Request(NostrEvent),
     /// The relay accepted, or already had, the event with this id.
@@ -77,14 +77,14 @@ impl Relays {
                     relay.connection = Some(number);
                     is_new = true;
                 }
-                Err(error) => relay.lose(now, error.message()),
+                Err(error) => relay.disconnect(now, error.message()),
             }
         }
         is_new
     }
 
     /// Returns the time until the next connection attempt; `None` if all relays are connected.
-    pub(crate) fn next_try(&self, now: u64) -> Option<Duration> {
+    pub(crate) fn time_to_next_connect(&self, now: u64) -> Option<Duration> {
         let lost = self.0.iter().filter(|relay| relay.connection.is_none());
         let at = lost.map(|relay| relay.at).min()?;
         Some(Duration::from_secs(at.saturating_sub(now).max(1)))
@@ -100,14 +100,14 @@ impl Relays {
             };
             match websocket::send_text(number, &text) {
                 Ok(()) => n += 1,
-                Err(error) => relay.lose(now, error.message()),
+                Err(error) => relay.disconnect(now, error.message()),
             }
         }
         n
     }
 
     /// Reads the messages that arrived on all connections, at most `max` from each.
-    pub(crate) fn read(&mut self, now: u64, max: usize) -> Vec<RelaySaid> {
+    pub(crate) fn read(&mut self, now: u64, max: usize) -> Vec<RelayMessage> {
         let mut said = Vec::new();
         for relay in &mut self.0 {
             relay.read(now, max, &mut said);
@@ -118,9 +118,9 @@ impl Relays {
 
 impl Relay {
     /// Closes the connection, if there is one, and pauses before the next attempt.
-    fn lose(&mut self, now: u64, why: &str) {
+    fn disconnect(&mut self, now: u64, why: &str) {
         if let Some(number) = self.connection.take() {
-            // Fails if the connection has ended already.
+            // Ignore the error: the connection may have ended already.
             let _ = websocket::close(number);
         }
         log::warn(format_args!(
@@ -131,7 +131,7 @@ impl Relay {
         self.pause = (self.pause * 2).min(PAUSES.1);
     }
 
-    fn read(&mut self, now: u64, max: usize, said: &mut Vec<RelaySaid>) {
+    fn read(&mut self, now: u64, max: usize, said: &mut Vec<RelayMessage>) {
         for _ in 0..max {
             let Some(number) = self.connection else {
                 return;
@@ -140,18 +140,18 @@ impl Relay {
                 Ok(None) => return,
                 Ok(Some(ConnectionEvent::Message(Frame::Text(text)))) => text,
                 Ok(Some(ConnectionEvent::Message(Frame::Binary(_)))) => continue,
-                Ok(Some(ConnectionEvent::Closed(why))) => return self.lose(now, &why),
-                Err(error) => return self.lose(now, error.message()),
+                Ok(Some(ConnectionEvent::Closed(why))) => return self.disconnect(now, &why),
+                Err(error) => return self.disconnect(now, error.message()),
             };
-            match parse(&text) {
+            match parse_message(&text) {
                 Ok(Some(heard)) => {
-                    // Only a valid message resets the pause: a mere connection may be of a broken
-                    // relay.
+                    // Reset the pause only after a valid message: a broken relay may accept
+                    // connections without sending one.
                     self.pause = PAUSES.0;
                     said.push(heard);
                 }
                 Ok(None) => {}
-                Err(Forged) => {
+                Err(ForgedEvent) => {
                     self.n_forged += 1;
                     log::warn(format_args!(
                         "{} sent an event whose id or signature is wrong",
@@ -160,7 +160,7 @@ impl Relay {
                     if self.n_forged >= MAX_FORGED {
                         self.n_forged = 0;
                         self.pause = PAUSES.1;
-                        self.lose(now, "it forges events");
+                        self.disconnect(now, "it forges events");
                     }
                 }
             }
@@ -170,10 +170,10 @@ impl Relay {
 
 /// Error for an event whose id or signature is wrong.
 #[derive(Debug, PartialEq, Eq)]
-struct Forged;
+struct ForgedEvent;
 
 /// Parses a message of a relay. Returns `None` for messages that the plugin does not use.
-fn parse(text: &str) -> Result<Option<RelaySaid>, Forged> {
+fn parse_message(text: &str) -> Result<Option<RelayMessage>, ForgedEvent> {
     if text.len() > MAX_EVENT_BYTES {
         return Ok(None);
     }
@@ -191,8 +191,10 @@ fn parse(text: &str) -> Result<Option<RelaySaid>, Forged> {
         ("EVENT", SUBSCRIPTION) if parts.len() == 3 => {
             let event = parts.pop().map(serde_json::from_value::<NostrEvent>);
             match event {
-                Some(Ok(event)) if event.is_true() => Ok(Some(RelaySaid::Request(event))),
-                _ => Err(Forged),
+                Some(Ok(event)) if event.has_valid_hash_and_signature() => {
+                    Ok(Some(RelayMessage::Request(event)))
+                }
+                _ => Err(ForgedEvent),
             }
         }
         ("OK", id) => {
@@ -200,8 +202,8 @@ fn parse(text: &str) -> Result<Option<RelaySaid>, Forged> {
             // The relay already had the event.
             let is_known = word(3).starts_with("duplicate");
             Ok(Some(match is_taken || is_known {
-                true => RelaySaid::Took(id.to_owned()),
-                false => RelaySaid::Refused(id.to_owned(), word(3)),
+                true => RelayMessage::Took(id.to_owned()),
+                false => RelayMessage::Refused(id.to_owned(), word(3)),
             }))
         }
         _ => Ok(None),

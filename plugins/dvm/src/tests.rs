@@ -26,34 +26,34 @@ fn now() -> u64 {
         .as_secs()
 }
 
-fn tags(tags: &[&[&str]]) -> Vec<Vec<String>> {
+fn event_tags(tags: &[&[&str]]) -> Vec<Vec<String>> {
     let owned = |tag: &&[&str]| tag.iter().map(|text| (*text).to_owned()).collect();
     tags.iter().map(owned).collect()
 }
 
-fn request(wanted: &[&[&str]]) -> NostrEvent {
+fn job_request(wanted: &[&[&str]]) -> NostrEvent {
     let customer = Signer::parse(CUSTOMER).unwrap();
     customer
-        .sign(5050, tags(wanted), String::new(), now())
+        .sign(5050, event_tags(wanted), String::new(), now())
         .unwrap()
 }
 
-fn said(value: &Value) -> ConnectionEvent {
+fn message_event(value: &Value) -> ConnectionEvent {
     ConnectionEvent::Message(Frame::Text(value.to_string()))
 }
 
-fn event(event: &NostrEvent) -> ConnectionEvent {
-    said(&json!(["EVENT", "jobs", event]))
+fn subscription_event(event: &NostrEvent) -> ConnectionEvent {
+    message_event(&json!(["EVENT", "jobs", event]))
 }
 
 /// The plugin with one simulated relay: the events that it published, and the turns that it
 /// ordered.
-struct Machine {
+struct TestPlugin {
     published: Rc<RefCell<Vec<NostrEvent>>>,
     orders: Rc<RefCell<Vec<TurnOrder>>>,
 }
 
-impl Machine {
+impl TestPlugin {
     /// Sets up a relay that sends these events, and accepts published events if `takes` is set.
     fn new(events: &[ConnectionEvent], takes: bool) -> Self {
         testing::reset();
@@ -66,13 +66,13 @@ impl Machine {
             published: Rc::default(),
             orders: Rc::default(),
         };
-        machine.relay(events, takes);
-        machine.turns(|_| Ok(report("done")));
+        machine.answer_as_relay(events, takes);
+        machine.answer_turns_with(|_| Ok(turn_report("done")));
         testing::answer_waits(|_| Ok(Wakeup::Shutdown));
         machine
     }
 
-    fn relay(&self, events: &[ConnectionEvent], takes: bool) {
+    fn answer_as_relay(&self, events: &[ConnectionEvent], takes: bool) {
         let (published, events) = (self.published.clone(), events.to_vec());
         testing::answer_sockets(move |call| {
             let SocketCall::Send(_, Frame::Text(text)) = call else {
@@ -83,8 +83,8 @@ impl Machine {
                 "REQ" => Ok(events.clone()),
                 "EVENT" => {
                     let event: NostrEvent = from_str(&sent[1].to_string()).unwrap();
-                    assert!(event.is_true());
-                    let ok = said(&json!(["OK", event.id, takes, ""]));
+                    assert!(event.has_valid_hash_and_signature());
+                    let ok = message_event(&json!(["OK", event.id, takes, ""]));
                     published.borrow_mut().push(event);
                     Ok(vec![ok])
                 }
@@ -93,7 +93,10 @@ impl Machine {
         });
     }
 
-    fn turns(&self, answer: impl Fn(&TurnOrder) -> Result<TurnReport, Error> + 'static) {
+    fn answer_turns_with(
+        &self,
+        answer: impl Fn(&TurnOrder) -> Result<TurnReport, Error> + 'static,
+    ) {
         let orders = self.orders.clone();
         testing::answer_turns(move |order| {
             orders.borrow_mut().push(order.clone());
@@ -102,7 +105,7 @@ impl Machine {
     }
 
     /// Returns kind, status and content of each published event.
-    fn told(&self) -> Vec<String> {
+    fn published_lines(&self) -> Vec<String> {
         let published = self.published.borrow();
         let told = published.iter().map(|event| {
             let status = event.tag("status").unwrap_or_default().join(" ");
@@ -112,7 +115,7 @@ impl Machine {
     }
 }
 
-fn report(state: &str) -> TurnReport {
+fn turn_report(state: &str) -> TurnReport {
     TurnReport {
         session: "loop.dvm.x".to_owned(),
         turn: 1,
@@ -125,7 +128,7 @@ fn report(state: &str) -> TurnReport {
     }
 }
 
-fn reason() -> String {
+fn run_reason() -> String {
     match run() {
         Ok(LoopOutcome::Again { reason, .. }) => reason,
         other => format!("{other:?}"),
@@ -136,10 +139,10 @@ const DONE: [&str; 3] = ["7000 processing", "6050 forty-two", "7000 success"];
 
 #[test]
 fn a_request_has_one_result_and_feedback() {
-    let job = request(&[&["i", "what is six by seven?", "text"]]);
-    let machine = Machine::new(&[event(&job), event(&job)], true);
-    assert_eq!(reason(), "the host ends");
-    assert_eq!(machine.told(), DONE);
+    let job = job_request(&[&["i", "what is six by seven?", "text"]]);
+    let machine = TestPlugin::new(&[subscription_event(&job), subscription_event(&job)], true);
+    assert_eq!(run_reason(), "the host ends");
+    assert_eq!(machine.published_lines(), DONE);
     let result = machine.published.borrow()[1].clone();
     assert_eq!(result.tag("e").unwrap()[0], job.id);
     assert_eq!(result.tag("p").unwrap()[0], job.pubkey);
@@ -152,30 +155,30 @@ fn a_request_has_one_result_and_feedback() {
     assert_eq!(orders[0].preset.as_deref(), Some("minimal"));
     assert_eq!(orders[0].input_id, Some(format!("{}.0", job.id)));
     // At the next start the relay sends the same request again.
-    assert_eq!(reason(), "the host ends");
-    assert_eq!(machine.told().len(), 3);
+    assert_eq!(run_reason(), "the host ends");
+    assert_eq!(machine.published_lines().len(), 3);
     assert_eq!(store::keys("done.").unwrap().len(), 1);
 }
 
 #[test]
-fn an_answer_that_no_relay_took_is_published_again_as_it_was() {
-    let job = request(&[&["i", "ask", "text"]]);
-    let machine = Machine::new(&[event(&job)], false);
-    reason();
-    assert_eq!(machine.told(), DONE);
-    machine.relay(&[event(&job)], true);
-    reason();
-    assert_eq!(machine.told()[3..], DONE[1..]);
+fn an_answer_that_no_relay_accepted_is_published_again_unchanged() {
+    let job = job_request(&[&["i", "ask", "text"]]);
+    let machine = TestPlugin::new(&[subscription_event(&job)], false);
+    run_reason();
+    assert_eq!(machine.published_lines(), DONE);
+    machine.answer_as_relay(&[subscription_event(&job)], true);
+    run_reason();
+    assert_eq!(machine.published_lines()[3..], DONE[1..]);
     let published = machine.published.borrow().clone();
     assert_eq!(published[1], published[3]);
     assert_eq!(machine.orders.borrow().len(), 1);
-    assert!(ledger::answered().unwrap().is_empty());
+    assert!(ledger::unpublished_answers().unwrap().is_empty());
 }
 
 #[test]
-fn what_a_relay_forges_is_not_done() {
-    let job = request(&[&["i", "ask", "text"]]);
-    let other = request(&[&["i", "other", "text"]]);
+fn forged_requests_of_a_relay_are_ignored() {
+    let job = job_request(&[&["i", "ask", "text"]]);
+    let other = job_request(&[&["i", "other", "text"]]);
     let changed = [
         NostrEvent {
             content: "x".to_owned(),
@@ -202,7 +205,7 @@ fn what_a_relay_forges_is_not_done() {
             ..job
         },
     ];
-    let forged: Vec<_> = changed.iter().map(event).collect();
+    let forged: Vec<_> = changed.iter().map(subscription_event).collect();
     let junk = [
         json!([]),
         json!("x"),
@@ -210,51 +213,54 @@ fn what_a_relay_forges_is_not_done() {
         json!(["OK", 1, 2]),
         json!(["OK"]),
     ];
-    let all: Vec<_> = forged.into_iter().chain(junk.iter().map(said)).collect();
-    let machine = Machine::new(&all, true);
-    assert_eq!(reason(), "the host ends");
-    assert!(machine.told().is_empty() && machine.orders.borrow().is_empty());
+    let all: Vec<_> = forged
+        .into_iter()
+        .chain(junk.iter().map(message_event))
+        .collect();
+    let machine = TestPlugin::new(&all, true);
+    assert_eq!(run_reason(), "the host ends");
+    assert!(machine.published_lines().is_empty() && machine.orders.borrow().is_empty());
 }
 
 #[test]
-fn a_relay_that_forges_much_is_left_alone() {
-    let job = request(&[&["i", "ask", "text"]]);
+fn a_relay_that_sends_many_forged_events_is_disconnected() {
+    let job = job_request(&[&["i", "ask", "text"]]);
     let forged = NostrEvent {
         content: "x".to_owned(),
         ..job.clone()
     };
-    let mut all = vec![event(&forged); 20];
-    all.push(event(&job));
-    let machine = Machine::new(&all, true);
-    assert_eq!(reason(), "the host ends");
-    assert!(machine.told().is_empty());
+    let mut all = vec![subscription_event(&forged); 20];
+    all.push(subscription_event(&job));
+    let machine = TestPlugin::new(&all, true);
+    assert_eq!(run_reason(), "the host ends");
+    assert!(machine.published_lines().is_empty());
 }
 
 #[test]
-fn requests_for_others_and_from_another_time_are_left() {
+fn requests_for_other_providers_and_too_old_or_future_requests_are_ignored() {
     let customer = Signer::parse(CUSTOMER).unwrap();
-    let input = tags(&[&["i", "ask", "text"]]);
+    let input = event_tags(&[&["i", "ask", "text"]]);
     let at = |kind, created_at| {
-        event(
+        subscription_event(
             &customer
                 .sign(kind, input.clone(), String::new(), created_at)
                 .unwrap(),
         )
     };
-    let elsewhere = request(&[&["i", "ask", "text"], &["p", &"2".repeat(64)]]);
+    let elsewhere = job_request(&[&["i", "ask", "text"], &["p", &"2".repeat(64)]]);
     let all = [
         at(5051, now()),
         at(5050, now() - ledger::MAX_AGE - 60),
         at(5050, now() + 3600),
-        event(&elsewhere),
+        subscription_event(&elsewhere),
     ];
-    let machine = Machine::new(&all, true);
-    reason();
-    assert!(machine.told().is_empty());
+    let machine = TestPlugin::new(&all, true);
+    run_reason();
+    assert!(machine.published_lines().is_empty());
 }
 
 #[test]
-fn what_cannot_be_done_is_an_error_for_the_customer() {
+fn an_unsupported_request_is_an_error_for_the_customer() {
     let long = "x".repeat(70_000);
     for (wanted, expected) in [
         (
@@ -275,9 +281,9 @@ fn what_cannot_be_done_is_an_error_for_the_customer() {
             "the input has 70000 bytes, at most 65536",
         ),
     ] {
-        let machine = Machine::new(&[event(&request(wanted))], true);
-        reason();
-        let told = machine.told();
+        let machine = TestPlugin::new(&[subscription_event(&job_request(wanted))], true);
+        run_reason();
+        let told = machine.published_lines();
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(
             told[0].starts_with(&format!("7000 error {expected}")),
@@ -288,32 +294,32 @@ fn what_cannot_be_done_is_an_error_for_the_customer() {
 }
 
 #[test]
-fn a_turn_that_fails_is_told_without_its_reason() {
-    let job = request(&[&["i", "ask", "text"]]);
-    let machine = Machine::new(&[event(&job)], true);
-    machine.turns(|_| {
+fn the_customer_learns_of_a_failed_turn_without_its_reason() {
+    let job = job_request(&[&["i", "ask", "text"]]);
+    let machine = TestPlugin::new(&[subscription_event(&job)], true);
+    machine.answer_turns_with(|_| {
         Ok(TurnReport {
             answer: "/keys/of/me: 401".to_owned(),
-            ..report("failed")
+            ..turn_report("failed")
         })
     });
-    reason();
+    run_reason();
     assert_eq!(
-        machine.told(),
+        machine.published_lines(),
         ["7000 processing", "7000 error the job ended: failed"]
     );
 }
 
 #[test]
 fn a_job_that_the_end_of_the_host_interrupts_goes_on_at_the_next_start() {
-    let job = request(&[&["i", "ask", "text"]]);
-    let machine = Machine::new(&[event(&job)], true);
-    machine.turns(|_| Ok(report("cancelled")));
-    assert_eq!(reason(), "the host ends");
-    assert_eq!(machine.told(), ["7000 processing"]);
-    machine.turns(|_| Ok(report("done")));
-    reason();
-    assert_eq!(machine.told()[1..], DONE);
+    let job = job_request(&[&["i", "ask", "text"]]);
+    let machine = TestPlugin::new(&[subscription_event(&job)], true);
+    machine.answer_turns_with(|_| Ok(turn_report("cancelled")));
+    assert_eq!(run_reason(), "the host ends");
+    assert_eq!(machine.published_lines(), ["7000 processing"]);
+    machine.answer_turns_with(|_| Ok(turn_report("done")));
+    run_reason();
+    assert_eq!(machine.published_lines()[1..], DONE);
     let ids: Vec<_> = machine
         .orders
         .borrow()
@@ -327,8 +333,8 @@ fn a_job_that_the_end_of_the_host_interrupts_goes_on_at_the_next_start() {
 }
 
 #[test]
-fn a_relay_that_is_gone_is_tried_again_after_longer_and_longer_pauses() {
-    let machine = Machine::new(&[], true);
+fn a_lost_relay_is_reconnected_after_growing_pauses() {
+    let machine = TestPlugin::new(&[], true);
     testing::answer_sockets(|_| Err(Error::Failed("the connection failed".to_owned())));
     let waits = Rc::new(RefCell::new(Vec::new()));
     let seen = waits.clone();
@@ -336,14 +342,14 @@ fn a_relay_that_is_gone_is_tried_again_after_longer_and_longer_pauses() {
         seen.borrow_mut().push(until.timeout_ms.unwrap_or_default());
         Ok(Wakeup::Shutdown)
     });
-    reason();
+    run_reason();
     assert_eq!(*waits.borrow(), [1000]);
-    assert!(machine.told().is_empty());
+    assert!(machine.published_lines().is_empty());
 }
 
 #[test]
-fn a_key_is_made_once_and_a_wrong_one_is_named() {
-    let machine = Machine::new(&[], true);
+fn a_key_is_created_once_and_an_invalid_key_is_reported() {
+    let machine = TestPlugin::new(&[], true);
     testing::reset();
     let first = Signer::load().unwrap().pubkey();
     assert_eq!(Signer::load().unwrap().pubkey(), first);
@@ -357,7 +363,7 @@ fn a_key_is_made_once_and_a_wrong_one_is_named() {
 
 /// Uses the first test vector of BIP 340.
 #[test]
-fn the_public_key_is_that_of_the_standard() {
+fn the_public_key_matches_the_test_vector_of_bip_340() {
     let signer = Signer::parse(CUSTOMER).unwrap();
     let expected = "f9308a019258c31049344f85f89d5229b531c845836f99b08601f113bce036f9";
     assert_eq!(signer.pubkey(), expected);

@@ -6,16 +6,16 @@ mod git_guard {
     use rind_sdk::prelude::*;
     use rind_sdk::{files, serde_json};
 
-    /// Subcommands of git that change or publish a branch. `…` stands for a word that only the
-    /// shell can expand.
+    /// Subcommands of git that change or publish a branch, and `…`, which stands for a subcommand
+    /// that is unknown before the shell expands it.
     const CHANGES: &str =
         "am cherry-pick commit merge pull push rebase revert send-pack update-ref …";
 
-    /// Words that show that a change in the same text may affect another branch or repository.
+    /// Words that show that a git command in the same text may change another branch or repository.
     const SIGNS: &str = "push checkout switch branch cd pushd -C GIT_DIR --git-dir --chdir";
 
-    /// Options of `git push` that overwrite or delete. Git accepts any prefix of them, such as
-    /// `--force`.
+    /// Options with which `git push` may overwrite or delete branches. Git accepts any prefix of
+    /// them, such as `--force`.
     const FORCES: &str = "--delete --force-with-lease --force-if-includes --mirror --prune";
 
     #[data]
@@ -27,7 +27,7 @@ mod git_guard {
     #[hook]
     fn pre_tool(proposed: ProposedCall) -> Result<CallOutcome, Error> {
         let settings: GuardSettings = config::all()?;
-        let (place, is_safe) = repository_place(&settings);
+        let (place, is_safe) = describe_current_branch(&settings);
         if !settings.tools.contains(&proposed.call.name) {
             return Ok(CallOutcome::pass());
         }
@@ -44,22 +44,26 @@ mod git_guard {
                 Some("cd" | "pushd") => moved = Some("in another folder"),
                 Some("git") => {
                     let is_plain = !words.first().is_some_and(|word| word.starts_with('-'));
-                    let is_verb = |word: &&str| is_plain || is_in(CHANGES, word);
+                    let is_verb = |word: &&str| is_plain || contains_word(CHANGES, word);
                     let Some(at) = words.iter().position(is_verb) else {
                         continue;
                     };
                     let (verb, rest) = (words[at], &words[at + 1..]);
-                    let is_push = is_in("push send-pack update-ref", verb);
-                    if is_push && verb != "update-ref" && rest.iter().any(|word| is_force(word)) {
+                    let is_push = contains_word("push send-pack update-ref", verb);
+                    if is_push
+                        && verb != "update-ref"
+                        && rest.iter().any(|word| is_forcing_option(word))
+                    {
                         return Ok(CallOutcome::block("a forced push destroys others' work"));
                     }
                     let is_here = is_plain && !program.is_altered;
                     moved = moved.or((!is_here).then_some("in another folder"));
-                    moved = moved.or(moves_branch(verb, rest).then_some("on another branch"));
+                    moved = moved
+                        .or(may_change_other_branch(verb, rest).then_some("on another branch"));
                     let mut names = rest.iter().filter_map(|word| word.rsplit(':').next());
-                    let pushed = names.find(|name| is_push && protects_branch(&settings, name));
+                    let pushed = names.find(|name| is_push && is_protected_branch(&settings, name));
                     let place = match (pushed, moved) {
-                        _ if !is_in(CHANGES, verb) => continue,
+                        _ if !contains_word(CHANGES, verb) => continue,
                         (Some(name), _) => format!("to {name}, which is protected"),
                         (None, Some(moved)) => format!("(maybe {moved})"),
                         (None, None) if is_safe => continue,
@@ -71,7 +75,7 @@ mod git_guard {
             }
         }
         let text = reading.doubt.map_or(&*others, |_| command);
-        asked.extend(looks_like_change(text, is_safe));
+        asked.extend(find_git_changes(text, is_safe));
         asked.dedup();
         let wanted = &command[..command.floor_char_boundary(600)];
         let cut = if wanted == command { "" } else { "…" };
@@ -87,16 +91,16 @@ mod git_guard {
     /// Shows the branch, and whether it is protected.
     #[command]
     fn branch() -> Result<String, Error> {
-        Ok(repository_place(&config::all()?).0)
+        Ok(describe_current_branch(&config::all()?).0)
     }
 
-    /// Returns a description of the current branch, which it also shows in the status line, and
-    /// whether a change there needs no approval.
-    fn repository_place(settings: &GuardSettings) -> (String, bool) {
+    /// Shows a description of the current branch in the status line, and returns it. Also returns
+    /// whether changes on this branch need no approval.
+    fn describe_current_branch(settings: &GuardSettings) -> (String, bool) {
         let head = files::read("workspace/.git/HEAD", 0, 1_024).unwrap_or_default();
         let head = String::from_utf8_lossy(&head);
         let (text, is_safe) = match head.trim().strip_prefix("ref: refs/heads/") {
-            Some(name) if protects_branch(settings, name) => {
+            Some(name) if is_protected_branch(settings, name) => {
                 (format!("on {name}, protected"), false)
             }
             Some(name) => (format!("on {name}"), true),
@@ -106,7 +110,7 @@ mod git_guard {
         (text, is_safe)
     }
 
-    fn protects_branch(settings: &GuardSettings, name: &str) -> bool {
+    fn is_protected_branch(settings: &GuardSettings, name: &str) -> bool {
         let name = name.rsplit_once("heads/").map_or(name, |(_, name)| name);
         let is_it = |pattern: &String| match pattern.strip_suffix('*') {
             Some(beginning) => name.starts_with(beginning),
@@ -115,22 +119,22 @@ mod git_guard {
         settings.protected.iter().any(is_it)
     }
 
-    fn is_in(words: &str, word: &str) -> bool {
+    fn contains_word(words: &str, word: &str) -> bool {
         words.split(' ').any(|one| one == word)
     }
 
-    /// Whether an argument of `git push` makes the push overwrite or delete.
-    fn is_force(word: &str) -> bool {
+    /// Whether an argument of `git push` lets the push overwrite or delete a branch.
+    fn is_forcing_option(word: &str) -> bool {
         let name = word.split('=').next().unwrap_or_default();
         let is_long = name.len() > 2 && FORCES.split(' ').any(|force| force.starts_with(name));
         let is_short = name.starts_with('-') && !name.starts_with("--");
         is_long || (is_short && name.contains(['d', 'f'])) || name.starts_with(['+', ':'])
     }
 
-    /// Whether this git command, or a later one because of it, may change a branch other than the
-    /// current one.
-    fn moves_branch(verb: &str, rest: &[&str]) -> bool {
-        let has = |options: &str| rest.iter().any(|word| is_in(options, word));
+    /// Whether this git command may change a branch other than the current one, or make a later git
+    /// command do so.
+    fn may_change_other_branch(verb: &str, rest: &[&str]) -> bool {
+        let has = |options: &str| rest.iter().any(|word| contains_word(options, word));
         match verb {
             "checkout" | "switch" => !has("-b -c") && (!has("--") || rest.ends_with(&["--"])),
             "branch" | "stash" => has("-m -M --move branch"),
@@ -140,16 +144,16 @@ mod git_guard {
         }
     }
 
-    /// Returns the git changes that a text would make if it were executed as a command; `None` if
-    /// there are none that need an approval.
-    fn looks_like_change(text: &str, is_safe: bool) -> Option<String> {
+    /// Describes the git changes that a text would make if it were executed as a command; `None` if
+    /// no such change needs an approval. `is_safe` means that changes on the current branch do not.
+    fn find_git_changes(text: &str, is_safe: bool) -> Option<String> {
         let text = text.replace(['"', '\'', '\\'], "");
         let is_sign = |c: char| c.is_whitespace() || ";&|()`{},=<>".contains(c);
         let words: Vec<&str> = text.split(is_sign).collect();
         let changes = CHANGES.split(' ').filter(|word| words.contains(word));
         let changes = changes.collect::<Vec<_>>().join(", git ");
         let is_git = |word: &&str| word.ends_with("git") || word.starts_with(['$', '…']);
-        let is_elsewhere = words.iter().any(|word| is_in(SIGNS, word));
+        let is_elsewhere = words.iter().any(|word| contains_word(SIGNS, word));
         let is_danger = words.iter().any(is_git) && (is_elsewhere || !is_safe);
         (is_danger && !changes.is_empty()).then(|| format!("what looks like git {changes}"))
     }

@@ -14,21 +14,22 @@ mod heartbeat {
     use rind_sdk::turns::TurnOrder;
     use rind_sdk::waiting::{WakeConditions, Wakeup};
 
-    /// Store key of the time at which a turn was last run, or skipped for lack of work, in
-    /// milliseconds since 1970.
+    /// Store key of the time of the last turn, or of the last time at which there was no work for a
+    /// turn, in milliseconds since 1970.
     const LAST: &str = "last";
 
     /// Maximum number of bytes that are read from the file with the work.
     const MAX_FILE_BYTES: u32 = 64 << 10;
 
-    /// Maximum wait before the clock is read again, because timers stop while the machine sleeps.
+    /// Maximum time to wait before reading the clock again. A longer wait could be late, because
+    /// timers stop while the machine sleeps.
     const LOOK: Duration = Duration::from_secs(60);
 
     /// Answer by which the model says that it found nothing to do.
     const NOTHING: &str = "HEARTBEAT_OK";
 
     #[data]
-    pub(crate) struct BeatSettings {
+    pub(crate) struct HeartbeatSettings {
         pub(crate) file: String,
         pub(crate) interval_minutes: u64,
         pub(crate) quiet: String,
@@ -47,28 +48,30 @@ mod heartbeat {
     /// Waits until a turn is due or a message arrives, runs one turn, and returns.
     #[run_loop]
     pub(crate) fn run() -> Result<LoopOutcome, Error> {
-        let settings: BeatSettings = config::all()?;
+        let settings: HeartbeatSettings = config::all()?;
         let quiet = QuietHours::parse(&settings.quiet, &settings.timezone)?;
         loop {
             let now = now_ms();
-            let left = time_left(&settings, now)?;
-            if left.is_zero() && !quiet.holds_at(now)? {
-                return beat(&settings, "", now);
+            let left = time_until_due(&settings, now)?;
+            if left.is_zero() && !quiet.is_quiet_at(now)? {
+                return run_due_turn(&settings, "", now);
             }
-            // Wait at least a second: if a turn became due in quiet hours, `left` is zero until
-            // they end.
+            // Wait at least a second: if a turn became due in quiet hours, `left` is zero until the
+            // quiet hours end.
             let pause = left.clamp(Duration::from_secs(1), LOOK);
             let until = WakeConditions::new().timeout(pause).message();
             match waiting::wait(&until)? {
-                Wakeup::Message(message) => return beat(&settings, &message.text, now_ms()),
-                Wakeup::Shutdown => return again("the host ends"),
+                Wakeup::Message(message) => {
+                    return run_due_turn(&settings, &message.text, now_ms());
+                }
+                Wakeup::Shutdown => return run_again("the host ends"),
                 Wakeup::Timer | Wakeup::Changed(_) | Wakeup::Connection(_) => {}
             }
         }
     }
 
     /// Returns the time until the next turn is due.
-    fn time_left(settings: &BeatSettings, now: u64) -> Result<Duration, Error> {
+    fn time_until_due(settings: &HeartbeatSettings, now: u64) -> Result<Duration, Error> {
         let last: Option<u64> = store::get_json(LAST)?;
         let interval = settings.interval_minutes.saturating_mul(60_000);
         // Ignore a time in the future: it was stored before the clock was set back.
@@ -79,11 +82,15 @@ mod heartbeat {
 
     /// Runs a turn with the text of the file and of a message. Runs none if the file has no work
     /// and the message is empty.
-    fn beat(settings: &BeatSettings, message: &str, now: u64) -> Result<LoopOutcome, Error> {
-        // Stored before the turn, so that a failed turn is not repeated immediately.
+    fn run_due_turn(
+        settings: &HeartbeatSettings,
+        message: &str,
+        now: u64,
+    ) -> Result<LoopOutcome, Error> {
+        // Store the time before the turn runs, so that a failed turn is not repeated immediately.
         store::set_json(LAST, &now)?;
-        let Some(input) = input_of(settings, message)? else {
-            return again(&format!("no open work in {}", settings.file));
+        let Some(input) = turn_input(settings, message)? else {
+            return run_again(&format!("no open work in {}", settings.file));
         };
         let mut order = TurnOrder::new(input);
         if settings.session == "kept" {
@@ -97,18 +104,18 @@ mod heartbeat {
         let first = answer.lines().next().unwrap_or_default();
         if report.state == "done" && answer.contains(NOTHING) {
             status::set("");
-            return again("nothing needs attention");
+            return run_again("nothing needs attention");
         }
         log::info(format_args!("{}: {answer}", report.state));
         status::set(first);
         match report.state.as_str() {
-            "done" => again(first),
-            state => again(&format!("{state}: {first}")),
+            "done" => run_again(first),
+            state => run_again(&format!("{state}: {first}")),
         }
     }
 
     /// Returns the input of a turn; `None` if the file has no work and the message is empty.
-    fn input_of(settings: &BeatSettings, message: &str) -> Result<Option<String>, Error> {
+    fn turn_input(settings: &HeartbeatSettings, message: &str) -> Result<Option<String>, Error> {
         let path = format!("workspace/{}", settings.file);
         let text = match files::read(&path, 0, MAX_FILE_BYTES) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -133,7 +140,7 @@ mod heartbeat {
         Ok(Some(input.trim_start().to_owned()))
     }
 
-    fn again(reason: &str) -> Result<LoopOutcome, Error> {
+    fn run_again(reason: &str) -> Result<LoopOutcome, Error> {
         Ok(LoopOutcome::Again {
             after: Duration::from_millis(100),
             reason: reason.to_owned(),

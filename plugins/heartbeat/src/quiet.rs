@@ -7,7 +7,7 @@ use rind_sdk::types::Error;
 
 /// Hours of the day in which no turn is run.
 pub(crate) struct QuietHours {
-    /// Start (inclusive) and end (exclusive); `None` without quiet hours.
+    /// Start (inclusive) and end (exclusive) of the range; `None` if no quiet hours are configured.
     hours: Option<(Time, Time)>,
     zone: TimeZone,
 }
@@ -15,7 +15,7 @@ pub(crate) struct QuietHours {
 impl QuietHours {
     /// Parses a range such as `22:00-07:00`. An empty text means no quiet hours.
     pub(crate) fn parse(text: &str, zone: &str) -> Result<Self, Error> {
-        // Not the zones of the file system: a plugin sees its workspace there.
+        // Use the bundled time zones: the plugin cannot see those of the file system.
         let zone = TimeZoneDatabase::bundled()
             .get(zone)
             .map_err(|error| Error::InvalidInput(format!("`timezone`: {error}")))?;
@@ -27,7 +27,7 @@ impl QuietHours {
     }
 
     /// Whether a time, in milliseconds since 1970, is in the quiet hours.
-    pub(crate) fn holds_at(&self, ms: u64) -> Result<bool, Error> {
+    pub(crate) fn is_quiet_at(&self, ms: u64) -> Result<bool, Error> {
         let Some((from, to)) = self.hours else {
             return Ok(false);
         };
@@ -43,7 +43,7 @@ impl QuietHours {
 }
 
 fn parse_time(text: &str) -> Result<Time, Error> {
-    let invalid = || Error::InvalidInput(format!("`quiet`: `{text}` is no time such as 22:00"));
+    let invalid = || Error::InvalidInput(format!("`quiet`: `{text}` is not a time such as 22:00"));
     let (hour, minute) = text.trim().split_once(':').ok_or_else(invalid)?;
     let (hour, minute) = (hour.parse(), minute.parse());
     let (hour, minute): (i8, i8) = (hour.map_err(|_| invalid())?, minute.map_err(|_| invalid())?);

@@ -14,7 +14,7 @@ use crate::heartbeat::run;
 use crate::quiet::QuietHours;
 
 /// Returns the time on 2026-01-15 at this hour and minute in UTC, in milliseconds since 1970.
-fn at(hour: u64, minute: u64) -> u64 {
+fn unix_ms_at(hour: u64, minute: u64) -> u64 {
     1_768_435_200_000 + (hour * 60 + minute) * 60_000
 }
 
@@ -46,7 +46,7 @@ fn set_up(file: &str, quiet: &str, answer: &str) -> Rc<RefCell<Vec<String>>> {
     inputs
 }
 
-fn reason() -> String {
+fn run_reason() -> String {
     match run() {
         Ok(LoopOutcome::Again { reason, .. }) => reason,
         other => format!("{other:?}"),
@@ -54,20 +54,20 @@ fn reason() -> String {
 }
 
 #[test]
-fn quiet_hours_go_over_midnight_and_follow_the_time_zone() {
+fn quiet_hours_may_cross_midnight_and_use_the_time_zone() {
     let quiet = |text: &str, zone: &str, ms: u64| {
         let hours = QuietHours::parse(text, zone).unwrap();
-        hours.holds_at(ms).unwrap()
+        hours.is_quiet_at(ms).unwrap()
     };
     for (hour, minute, expected) in [(21, 59, false), (22, 0, true), (3, 0, true), (7, 0, false)] {
-        let is_quiet = quiet("22:00-07:00", "UTC", at(hour, minute));
+        let is_quiet = quiet("22:00-07:00", "UTC", unix_ms_at(hour, minute));
         assert_eq!(is_quiet, expected, "{hour}:{minute}");
     }
-    assert!(quiet("12:00-13:00", "UTC", at(12, 30)));
-    assert!(!quiet("12:00-13:00", "UTC", at(13, 0)));
+    assert!(quiet("12:00-13:00", "UTC", unix_ms_at(12, 30)));
+    assert!(!quiet("12:00-13:00", "UTC", unix_ms_at(13, 0)));
     // 21:30 in London is 22:30 in Berlin.
-    assert!(quiet("22:00-07:00", "Europe/Berlin", at(21, 30)));
-    assert!(!quiet("", "UTC", at(3, 0)));
+    assert!(quiet("22:00-07:00", "Europe/Berlin", unix_ms_at(21, 30)));
+    assert!(!quiet("", "UTC", unix_ms_at(3, 0)));
     for (text, zone) in [
         ("25:00-01:00", "UTC"),
         ("x-y", "UTC"),
@@ -80,24 +80,24 @@ fn quiet_hours_go_over_midnight_and_follow_the_time_zone() {
 #[test]
 fn a_turn_is_run_once_per_interval_with_the_text_of_the_file() {
     let inputs = set_up("# Work\n- answer the mail\n", "", "I answered it.\nMore.");
-    assert_eq!(reason(), "I answered it.");
+    assert_eq!(run_reason(), "I answered it.");
     assert_eq!(testing::status(), "I answered it.");
     assert!(inputs.borrow()[0].starts_with("# Work\n- answer the mail\n\nLook after"));
     // The next turn is not due yet.
-    assert_eq!(reason(), "the host ends");
+    assert_eq!(run_reason(), "the host ends");
     assert_eq!(inputs.borrow().len(), 1);
     // A time in the future, from before the clock was set back, does not prevent the next turn.
     store::set_json("last", &u64::MAX).unwrap();
-    assert_eq!(reason(), "I answered it.");
+    assert_eq!(run_reason(), "I answered it.");
 }
 
 #[test]
-fn nothing_open_costs_nothing_and_nothing_found_is_no_news() {
+fn no_open_work_runs_no_turn_and_a_turn_without_findings_shows_nothing() {
     let inputs = set_up("# Work\n\n", "", "x");
-    assert_eq!(reason(), "no open work in HEARTBEAT.md");
+    assert_eq!(run_reason(), "no open work in HEARTBEAT.md");
     assert!(inputs.borrow().is_empty());
     set_up("look", "", "HEARTBEAT_OK");
-    assert_eq!(reason(), "nothing needs attention");
+    assert_eq!(run_reason(), "nothing needs attention");
     assert_eq!(testing::status(), "");
 }
 
@@ -111,7 +111,7 @@ fn a_message_begins_a_turn_at_once_also_in_quiet_hours() {
             text: "the build is red".to_owned(),
         }))
     });
-    assert_eq!(reason(), "done");
+    assert_eq!(run_reason(), "done");
     assert!(inputs.borrow()[0].starts_with("Message: the build is red"));
 }
 
@@ -120,5 +120,5 @@ fn a_turn_that_is_refused_is_not_tried_again_at_once() {
     set_up("look", "", "x");
     testing::answer_turns(|_| Err(Error::Failed("the session is open elsewhere".to_owned())));
     assert!(run().is_err());
-    assert_eq!(reason(), "the host ends");
+    assert_eq!(run_reason(), "the host ends");
 }

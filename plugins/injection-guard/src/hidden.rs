@@ -1,5 +1,5 @@
-//! Removes invisible characters from texts, so that they cannot hide words, and weighs them as a
-//! sign of injection.
+//! Removes invisible characters from texts, because they can hide words from the other checks, and
+//! weighs them as a sign of injection.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,8 @@ pub(crate) struct RevealedText<'a> {
     pub(crate) weight: f32,
 }
 
-/// Whether [`reveal_text`] counts, removes or replaces a character. Only texts with such a
-/// character are searched for right-to-left letters.
+/// Whether [`reveal_text`] counts, removes or replaces a character. Texts without such a character
+/// are not examined further.
 fn is_special(character: char) -> bool {
     !character.is_ascii()
         && matches!(
@@ -48,8 +48,8 @@ pub(crate) fn reveal_text(text: &str) -> RevealedText<'_> {
     while let Some(character) = characters.next() {
         match character {
             '\u{1f3f4}' => {
-                // The flags of England, Scotland and Wales consist of this character and tag
-                // characters that hide no words.
+                // Keep the flags of England, Scotland and Wales: they consist of this character and
+                // of tag characters that hide no words.
                 in_flag = true;
                 clean.push(character);
                 continue;

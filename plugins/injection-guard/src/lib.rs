@@ -38,13 +38,13 @@ mod injection_guard {
     fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
         let settings = config::shared::<Settings>()?;
         let found = match request.purpose {
-            Purpose::Step => look_at_new(&settings)?,
-            // Examine nothing for a request outside of the conversation, such as one for a summary:
-            // it contains texts of the conversation, which are examined before the next step.
+            Purpose::Step => examine_new_messages(&settings)?,
+            // Do not examine a request outside of the conversation, such as one for a summary: the
+            // texts of the conversation in it are examined before the next step.
             _ => Vec::new(),
         };
         let known = match settings.mode.as_str() {
-            "block" => known_finds()?,
+            "block" => describe_known_finds()?,
             _ => Vec::new(),
         };
 
@@ -62,37 +62,37 @@ mod injection_guard {
         Ok(outcome)
     }
 
-    /// Resets the position, so that all messages are examined again: the summary may be inserted
-    /// before messages that were already examined.
+    /// Resets the position after a compaction, so that all messages are examined again: the new
+    /// summary may precede messages that were already examined.
     #[hook]
     fn after_compact(_slice: &Slice) -> Result<(), Error> {
-        AgentPosition::of_caller().go_to("");
+        AgentPosition::for_calling_agent().set_last_message("");
         Ok(())
     }
 
     #[hook]
     fn after_archive(_slice: &Slice) -> Result<(), Error> {
-        AgentPosition::of_caller().go_to("");
+        AgentPosition::for_calling_agent().set_last_message("");
         Ok(())
     }
 
     /// Returns descriptions of the finds in the conversation, including those of earlier steps,
-    /// except finds in the user's own text.
-    fn known_finds() -> Result<Vec<String>, Error> {
+    /// without finds in the user's own text.
+    fn describe_known_finds() -> Result<Vec<String>, Error> {
         AgentMemory::view_memory(|memory| match memory.has_finds() {
-            true => memory.finds_in(&session::messages(ALL)),
+            true => memory.describe_finds_in(&session::messages(ALL)),
             false => Vec::new(),
         })
     }
 
     /// Examines the messages that were added since the last step, and returns the finds in them
     /// that were not reported before.
-    fn look_at_new(settings: &Settings) -> Result<Vec<InjectionFind>, Error> {
-        let position = AgentPosition::of_caller();
+    fn examine_new_messages(settings: &Settings) -> Result<Vec<InjectionFind>, Error> {
+        let position = AgentPosition::for_calling_agent();
         let messages = session::messages_after(&position.last_message());
         let mut found = Vec::new();
         for message in &messages {
-            let finds = finds_of(message, settings);
+            let finds = examine_message(message, settings);
             if !finds.is_empty() {
                 found.push((&message.id, finds));
             }
@@ -110,7 +110,7 @@ mod injection_guard {
         // Advance only after the finds are stored, so that the messages are examined again after an
         // error.
         if let Some(last) = messages.last() {
-            position.go_to(&last.id);
+            position.set_last_message(&last.id);
         }
         Ok(found)
     }
@@ -118,7 +118,7 @@ mod injection_guard {
     /// Returns the finds of one message. The model's own text, the guard's own warnings and results
     /// of tools in `skip_tools` are not examined; all other text is, whatever role the message has
     /// for the model.
-    fn finds_of(message: &Message, settings: &Settings) -> Vec<InjectionFind> {
+    fn examine_message(message: &Message, settings: &Settings) -> Vec<InjectionFind> {
         let place = match &message.origin {
             Origin::User => TextOrigin::User,
             Origin::Plugin(plugin) if plugin == OWN => return Vec::new(),

@@ -1,5 +1,5 @@
-//! Remembers how far the conversation was examined, as long as this plugin instance lives, and the
-//! finds per agent, in the session's state.
+//! Remembers the finds of each agent, in the session's state, and up to which message the
+//! conversation was examined, in the memory of this plugin instance.
 
 use rind_sdk::prelude::{Error, Message, caller, data, state};
 use std::cell::RefCell;
@@ -18,16 +18,16 @@ const MAX_POSITIONS: usize = 64;
 #[data]
 #[derive(Default)]
 pub(crate) struct AgentMemory {
-    /// Ids of the messages with finds. The value describes the finds that are foreign to the user;
-    /// `None` if all are in the user's own text.
+    /// Ids of the messages with finds, each with a description of the finds in text that is not the
+    /// user's own; `None` if all finds are in the user's own text.
     finds: BTreeMap<String, Option<String>>,
 }
 
 thread_local! {
     static MEMORY: state::Cached<AgentMemory> = const { state::Cached::new() };
-    /// Id of the last examined message, by session and agent. Not in the state, which would then be
-    /// written in every step: a new instance examines all messages again, and skips the finds that
-    /// [`AgentMemory`] has.
+    /// Id of the last examined message, by session and agent. It is not in the session's state,
+    /// which would then be written in every step. A new instance examines all messages again, and
+    /// does not report the finds that are already in [`AgentMemory`].
     static POSITIONS: RefCell<BTreeMap<(String, String), String>> = RefCell::default();
 }
 
@@ -35,15 +35,15 @@ fn memory_key() -> String {
     format!("memory/{}", caller::agent())
 }
 
-/// An agent whose position in its conversation is kept.
+/// Position up to which the conversation of an agent was examined.
 pub(crate) struct AgentPosition {
-    /// Session and agent.
+    /// Ids of the session and of the agent.
     agent: (String, String),
 }
 
 impl AgentPosition {
     /// Returns the position of the calling agent.
-    pub(crate) fn of_caller() -> Self {
+    pub(crate) fn for_calling_agent() -> Self {
         let agent = (caller::session(), caller::agent());
         Self { agent }
     }
@@ -54,8 +54,9 @@ impl AgentPosition {
         POSITIONS.with_borrow(last).unwrap_or_default()
     }
 
-    /// Records this message as the last examined one. The empty id makes all messages new again.
-    pub(crate) fn go_to(self, id: &str) {
+    /// Records this message as the last examined one. An empty id means that no message was
+    /// examined.
+    pub(crate) fn set_last_message(self, id: &str) {
         POSITIONS.with_borrow_mut(|positions| {
             if !positions.contains_key(&self.agent) && positions.len() >= MAX_POSITIONS {
                 positions.clear();
@@ -76,7 +77,7 @@ impl AgentMemory {
         MEMORY.with(|cached| cached.view(&memory_key(), view))
     }
 
-    /// Whether finds in a message were reported before.
+    /// Whether finds in the message with this id were already recorded.
     pub(crate) fn knows_message(&self, id: &str) -> bool {
         self.finds.contains_key(id)
     }
@@ -84,7 +85,7 @@ impl AgentMemory {
     /// Remembers the finds of a message.
     pub(crate) fn add_finds(&mut self, id: &str, finds: &[InjectionFind]) {
         let foreign = finds.iter().filter(|find| find.is_foreign());
-        let words: Vec<String> = foreign.map(InjectionFind::in_words).collect();
+        let words: Vec<String> = foreign.map(InjectionFind::describe).collect();
         let words = (!words.is_empty()).then(|| words.join("; "));
         self.finds.insert(id.to_owned(), words);
         if self.finds.len() > MAX_FINDS {
@@ -92,13 +93,14 @@ impl AgentMemory {
         }
     }
 
-    /// Whether there are finds that are foreign to the user.
+    /// Whether there are finds in text that is not the user's own.
     pub(crate) fn has_finds(&self) -> bool {
         self.finds.values().any(Option::is_some)
     }
 
-    /// Returns the foreign finds in `messages`, including those of earlier steps.
-    pub(crate) fn finds_in(&self, messages: &[Message]) -> Vec<String> {
+    /// Returns the descriptions of the finds in `messages`, including those of earlier steps.
+    /// Leaves out finds in the user's own text.
+    pub(crate) fn describe_finds_in(&self, messages: &[Message]) -> Vec<String> {
         let found = messages
             .iter()
             .filter_map(|message| self.finds.get(&message.id)?.clone());

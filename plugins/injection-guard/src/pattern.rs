@@ -1,4 +1,4 @@
-//! Matches patterns against the words of a text, such as
+//! Matches the words of a text against patterns, such as
 //! `ignore|forget ..3 previous|all ..2 instruction*`.
 //!
 //! Alternatives are separated by `|`. A `*` at the end of an alternative matches any ending, but is
@@ -58,11 +58,11 @@ impl PhrasePattern {
         words: &(impl TextSentences + ?Sized),
         index: usize,
     ) -> Option<usize> {
-        steps_end(&self.steps[1..], words, index)
+        match_steps(&self.steps[1..], words, index)
     }
 }
 
-/// Gives a text's words in the form that patterns compare.
+/// Access to the words of a text, in the form that patterns compare.
 pub(crate) trait TextSentences {
     /// Returns the word at an index, unless a new sentence begins there.
     fn next_word_in_sentence(&self, index: usize) -> Option<Cow<'_, str>>;
@@ -75,7 +75,7 @@ impl TextSentences for [TextWord<'_>] {
     }
 }
 
-fn steps_end(
+fn match_steps(
     steps: &[PatternStep],
     words: &(impl TextSentences + ?Sized),
     index: usize,
@@ -88,8 +88,8 @@ fn steps_end(
         if step
             .alternatives
             .iter()
-            .any(|alternative| is_match(alternative, &word))
-            && let Some(found) = steps_end(rest, words, candidate)
+            .any(|alternative| matches_alternative(alternative, &word))
+            && let Some(found) = match_steps(rest, words, candidate)
         {
             return Some(found);
         }
@@ -98,7 +98,7 @@ fn steps_end(
 }
 
 /// Whether an alternative matches a word.
-pub(crate) fn is_match(alternative: &str, word: &str) -> bool {
+pub(crate) fn matches_alternative(alternative: &str, word: &str) -> bool {
     match alternative.strip_suffix('*') {
         Some(stem) => word.starts_with(stem),
         None => word == alternative,

@@ -4,25 +4,25 @@
 /// Kind of sign that a rule finds. Each kind counts once within a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignKind {
-    /// Telling the model to drop its instructions.
+    /// Phrase that tells the model to drop its instructions.
     Override,
-    /// Giving the model another role or task.
+    /// Phrase that gives the model another role or task.
     Persona,
     /// Text that poses as a turn of the conversation.
     FakeTurn,
-    /// Keeping something from the user.
+    /// Phrase that asks the model to hide something from the user.
     Conceal,
-    /// Asking for secrets.
+    /// Phrase that asks for secrets.
     Secrets,
-    /// Speaking to a model rather than to a reader.
+    /// Phrase that addresses a model and not a human reader.
     Addressed,
-    /// Plain orders.
+    /// Orders to the reader.
     Orders,
-    /// Claiming authority.
+    /// Phrase by which the text claims authority over the model.
     Authority,
-    /// Orders that must be decoded first.
+    /// Order to decode a text, such as base64, and to follow it.
     Encoded,
-    /// Signs inside an HTML comment, which a reader does not see.
+    /// HTML comment, which a reader does not see, with other signs in it.
     Comment,
     /// Invisible characters.
     Hidden,
@@ -56,8 +56,8 @@ pub(crate) struct InjectionRule {
     pub(crate) kind: SignKind,
     /// Weight of the sign.
     pub(crate) weight: f32,
-    /// Whether the full weight requires that the phrase is an order ("ignore …", not "models ignore
-    /// …").
+    /// Whether the sign has its full weight only if the phrase is an order ("ignore …", not "models
+    /// ignore …").
     pub(crate) is_order: bool,
     /// Pattern of words, as in [`PhrasePattern`](crate::pattern::PhrasePattern).
     pub(crate) pattern: &'static str,
@@ -83,7 +83,7 @@ const fn phrase_rule(kind: SignKind, weight: f32, pattern: &'static str) -> Inje
 
 use SignKind::{Addressed, Authority, Conceal, Encoded, Orders, Override, Persona, Secrets};
 
-/// Rules that match words.
+/// Rules with patterns of words.
 pub(crate) const RULES: &[InjectionRule] = &[
     order_rule(
         Override,
@@ -346,7 +346,7 @@ pub(crate) const DISCUSSION: &[&str] = &[
     "threat*",
 ];
 
-/// Words that turn the following verb into an order.
+/// Words after which a verb is an order.
 pub(crate) const ORDERING: &[&str] = &[
     "please",
     "now",
@@ -373,7 +373,7 @@ pub(crate) const ORDERING: &[&str] = &[
     "do",
 ];
 
-/// Words before "to" that turn the following verb into an order: "you need to …".
+/// Words after which "to" with a verb is an order, as in "you need to …".
 pub(crate) const OBLIGING: &[&str] = &[
     "need",
     "have",

@@ -1,9 +1,9 @@
 //! Judges texts by the total weight of the signs of injection in them.
 
 use crate::hidden;
-use crate::pattern::{PhrasePattern, is_match};
+use crate::pattern::{PhrasePattern, matches_alternative};
 use crate::rules::{DISCUSSION, InjectionRule, MARKS, OBLIGING, ORDERING, RULES, SignKind, TURNS};
-use crate::starts::{N_STARTS, WordStarts, word_start};
+use crate::starts::{N_STARTS, WordStarts, word_start_hash};
 use crate::words::{self, TextWord, split_words};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,20 +12,21 @@ use std::sync::LazyLock;
 /// Maximum number of bytes of a text that are examined.
 const MAX_BYTES: usize = 512 * 1024;
 
-/// Maximum distance in bytes between the first and the last sign that are added up.
+/// Maximum distance, in bytes, between the first and the last of the signs whose weights are added.
 const STRETCH: usize = 700;
 
-/// Number of words before a sign that decide whether the text discusses attacks; half as many after
-/// it.
+/// Number of words before a sign that are searched for words of a discussion about attacks. Half as
+/// many words after the sign are searched too.
 const CONTEXT: usize = 25;
 
 /// Length in characters of the excerpt that the user is shown.
 const EXCERPT: usize = 100;
 
-/// A text that looks like an injection.
+/// Result of judging a text that looks like an injection.
 #[derive(Debug)]
 pub(crate) struct TextSuspicion {
-    /// Reasons, the strongest first; a hint at hidden characters precedes them.
+    /// Reasons for the suspicion, the one with the largest weight first. If there are hidden
+    /// characters, they are the first reason.
     pub(crate) reasons: Vec<&'static str>,
     /// Beginning of the suspicious stretch of the text.
     pub(crate) excerpt: String,
@@ -44,7 +45,7 @@ struct SuspicionSign {
 }
 
 impl SuspicionSign {
-    fn fake_turn(at: usize, weight: f32) -> Self {
+    fn fake_turn_sign(at: usize, weight: f32) -> Self {
         Self {
             at,
             kind: SignKind::FakeTurn,
@@ -66,21 +67,21 @@ pub(crate) fn judge_text(text: &str) -> Option<TextSuspicion> {
     }
     let mut signs = Vec::new();
     let mut starts = WordStarts::of_text(&text, &PATTERNS.group_of);
-    let speaks = may_speak(&text, &mut starts);
+    let speaks = may_match_pattern(&text, &mut starts);
     if speaks {
-        spoken_signs(&split_words(&text), &text, &mut signs);
+        add_phrase_signs(&split_words(&text), &text, &mut signs);
     }
-    if speaks || starts.has_marks() {
-        marked_signs(&text, &mut signs);
+    if speaks || starts.has_marker_start() {
+        add_marker_signs(&text, &mut signs);
     }
-    if speaks || starts.has_turns() {
-        turn_signs(&text, &mut signs);
+    if speaks || starts.has_turn_mark() {
+        add_turn_signs(&text, &mut signs);
     }
     if signs.is_empty() && revealed.weight == 0.0 {
         return None;
     }
     signs.sort_by_key(|sign| sign.at);
-    comment_signs(&text, &mut signs);
+    add_comment_signs(&text, &mut signs);
     signs.sort_by_key(|sign| sign.at);
 
     let mut best = (revealed.weight, Vec::new(), 0);
@@ -88,7 +89,7 @@ pub(crate) fn judge_text(text: &str) -> Option<TextSuspicion> {
         let stretch = signs[first..]
             .iter()
             .take_while(|sign| sign.at <= signs[first].at + STRETCH);
-        let (sum, kinds) = add_up(stretch);
+        let (sum, kinds) = total_weight(stretch);
         if sum + revealed.weight > best.0 {
             best = (sum + revealed.weight, kinds, signs[first].at);
         }
@@ -114,9 +115,11 @@ fn text_excerpt(text: &str) -> String {
     start + if goes_on { "…" } else { "" }
 }
 
-/// Returns the total weight of the signs in a stretch, and their kinds, strongest first. Each kind
-/// counts once.
-fn add_up<'a>(stretch: impl Iterator<Item = &'a SuspicionSign> + Clone) -> (f32, Vec<SignKind>) {
+/// Returns the total weight of the signs in a stretch of text, and their kinds by decreasing
+/// weight. Each kind counts once.
+fn total_weight<'a>(
+    stretch: impl Iterator<Item = &'a SuspicionSign> + Clone,
+) -> (f32, Vec<SignKind>) {
     let plain = stretch
         .clone()
         .filter(|sign| !sign.quoted && sign.weight >= 0.3);
@@ -125,8 +128,8 @@ fn add_up<'a>(stretch: impl Iterator<Item = &'a SuspicionSign> + Clone) -> (f32,
         .count_ones();
     let mut best = [(0.0, SignKind::Override); SignKind::COUNT];
     for sign in stretch {
-        // Signs that are discussed weigh less. Several kinds of unquoted signs weigh more again:
-        // they may be an attack that calls itself an example.
+        // A sign in a discussion of attacks has less weight. The weight is reduced less if signs of
+        // several kinds are unquoted: the text may be an attack that calls itself an example.
         let factor = match (sign.discussed, sign.quoted) {
             (false, _) => 1.0,
             (true, true) => 0.25,
@@ -147,11 +150,11 @@ fn add_up<'a>(stretch: impl Iterator<Item = &'a SuspicionSign> + Clone) -> (f32,
 /// Parsed patterns of all rules.
 struct RulePatterns {
     patterns: Vec<PhrasePattern>,
-    /// First words of the patterns, grouped by [`word_start`], each with the indices of its
+    /// First words of the patterns, grouped by [`word_start_hash`], each with the indices of its
     /// patterns.
     groups: Vec<Vec<(&'static str, Vec<usize>)>>,
-    /// Index of the group for each [`word_start`]. Group 0 is empty, and most words of a text map
-    /// to it.
+    /// Index of the group for each [`word_start_hash`]. Group 0 is empty, and most words of a text
+    /// belong to it.
     group_of: [u8; N_STARTS],
 }
 
@@ -167,7 +170,7 @@ static PATTERNS: LazyLock<RulePatterns> = LazyLock::new(|| {
     }
     let (mut groups, mut group_of) = (vec![Vec::new()], [0; N_STARTS]);
     for (word, rules) in by_first {
-        let group = &mut group_of[word_start(word.as_bytes())];
+        let group = &mut group_of[word_start_hash(word.as_bytes())];
         if *group == 0 {
             *group = u8::try_from(groups.len()).unwrap_or(0);
             groups.push(Vec::new());
@@ -183,8 +186,8 @@ static PATTERNS: LazyLock<RulePatterns> = LazyLock::new(|| {
 
 impl RulePatterns {
     /// Returns the group of the word with which a text begins.
-    fn group_at(&self, text: &[u8]) -> &[(&'static str, Vec<usize>)] {
-        &self.groups[usize::from(self.group_of[word_start(text)])]
+    fn word_group_at(&self, text: &[u8]) -> &[(&'static str, Vec<usize>)] {
+        &self.groups[usize::from(self.group_of[word_start_hash(text)])]
     }
 
     /// Whether a pattern may start with the word at this position. A non-ASCII character may be a
@@ -195,7 +198,7 @@ impl RulePatterns {
         if is_beyond(word.first()) || is_beyond(word.get(1)) {
             return true;
         }
-        self.group_at(word).iter().any(|(first, _)| {
+        self.word_group_at(word).iter().any(|(first, _)| {
             let differs = |(own, byte): (u8, &u8)| own != byte.to_ascii_lowercase();
             match first.bytes().zip(word).find(|pair| differs(*pair)) {
                 Some((_, byte)) => !byte.is_ascii(),
@@ -205,18 +208,19 @@ impl RulePatterns {
     }
 
     /// Returns the indices of the patterns that can start with a word, regardless of case.
-    fn starting_with(&self, word: &str) -> &[usize] {
+    fn patterns_starting_with(&self, word: &str) -> &[usize] {
         let found = self
-            .group_at(word.as_bytes())
+            .word_group_at(word.as_bytes())
             .iter()
             .find(|(first, _)| first.eq_ignore_ascii_case(word));
         found.map_or(&[], |(_, patterns)| patterns)
     }
 }
 
-/// Whether a pattern matches somewhere in the text, sentence boundaries ignored. If none does,
-/// which is usual, `starts` is exhausted and the text is not split into words.
-fn may_speak(text: &str, starts: &mut WordStarts<'_>) -> bool {
+/// Whether a pattern matches somewhere in the text, if the boundaries of sentences are ignored. If
+/// none does, as in most texts, `starts` has examined all of the text, which then need not be split
+/// into words.
+fn may_match_pattern(text: &str, starts: &mut WordStarts<'_>) -> bool {
     let all = &*PATTERNS;
     starts.any(|start| {
         if !all.may_begin(text.as_bytes(), start) {
@@ -225,16 +229,16 @@ fn may_speak(text: &str, starts: &mut WordStarts<'_>) -> bool {
         let Some((word, after)) = words::word_at(text, start) else {
             return false;
         };
-        let mut rules = all.starting_with(&word).iter();
+        let mut rules = all.patterns_starting_with(&word).iter();
         rules.any(|rule| all.patterns[*rule].match_end(&after, 0).is_some())
     })
 }
 
-/// Adds the signs that the rules over words find.
-fn spoken_signs(words: &[TextWord], text: &str, signs: &mut Vec<SuspicionSign>) {
+/// Adds a sign for each match of a pattern of words.
+fn add_phrase_signs(words: &[TextWord], text: &str, signs: &mut Vec<SuspicionSign>) {
     let all = &*PATTERNS;
     for (index, word) in words.iter().enumerate() {
-        for rule in all.starting_with(&word.text) {
+        for rule in all.patterns_starting_with(&word.text) {
             let Some(end) = all.patterns[*rule].match_end(words, index) else {
                 continue;
             };
@@ -251,7 +255,7 @@ fn spoken_signs(words: &[TextWord], text: &str, signs: &mut Vec<SuspicionSign>) 
                     &text[stop..],
                 ),
                 quoted: word.quoted,
-                discussed: is_discussed(words, index),
+                discussed: is_in_text_about_attacks(words, index),
             });
         }
     }
@@ -267,7 +271,7 @@ fn match_weight(
     after: &str,
 ) -> f32 {
     let mut weight = rule.weight;
-    if rule.is_order && !is_order(words, index) {
+    if rule.is_order && !is_order_to_reader(words, index) {
         weight *= 0.3;
     }
     if end > index && words[index + 1..=end].iter().all(|word| word.joined) {
@@ -287,14 +291,14 @@ fn match_weight(
         {
             weight + 0.2
         }
-        SignKind::Encoded if has_blob(near) || has_blob(matched) => weight + 0.4,
+        SignKind::Encoded if has_base64_run(near) || has_base64_run(matched) => weight + 0.4,
         SignKind::Encoded => weight * 0.5,
         _ => weight,
     }
 }
 
 /// Whether the verb at `index` is an order to the reader.
-fn is_order(words: &[TextWord], index: usize) -> bool {
+fn is_order_to_reader(words: &[TextWord], index: usize) -> bool {
     let before = |back: usize| index.checked_sub(back).map(|index| &*words[index].text);
     words[index].begins
         || words[index].after_comma
@@ -304,22 +308,23 @@ fn is_order(words: &[TextWord], index: usize) -> bool {
 }
 
 /// Whether the words around the one at `index` show that the text discusses attacks.
-fn is_discussed(words: &[TextWord], index: usize) -> bool {
+fn is_in_text_about_attacks(words: &[TextWord], index: usize) -> bool {
     let around = &words[index.saturating_sub(CONTEXT)..(index + CONTEXT / 2).min(words.len())];
-    around
-        .iter()
-        .any(|word| DISCUSSION.iter().any(|stem| is_match(stem, &word.text)))
-        || around.windows(2).any(|pair| {
-            matches!(
-                [&*pair[0].text, &*pair[1].text],
-                ["for" | "an" | "this", "example"] | ["such", "as"]
-            )
-        })
+    around.iter().any(|word| {
+        DISCUSSION
+            .iter()
+            .any(|stem| matches_alternative(stem, &word.text))
+    }) || around.windows(2).any(|pair| {
+        matches!(
+            [&*pair[0].text, &*pair[1].text],
+            ["for" | "an" | "this", "example"] | ["such", "as"]
+        )
+    })
 }
 
 /// Whether a text contains a run of at least 20 base64 characters with upper and lower case
 /// letters, and with a digit or a final `=`.
-fn has_blob(text: &str) -> bool {
+fn has_base64_run(text: &str) -> bool {
     let runs = text.split(|it: char| !it.is_ascii_alphanumeric() && !"+/=".contains(it));
     runs.filter(|run| run.len() >= 20).any(|run| {
         let has = |of: fn(&u8) -> bool| run.as_bytes().iter().any(of);
@@ -330,7 +335,7 @@ fn has_blob(text: &str) -> bool {
 }
 
 /// Adds a sign for each marker of a chat format.
-fn marked_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
+fn add_marker_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
     for (at, pair) in text.as_bytes().windows(2).enumerate() {
         // Every marker begins with one of these characters.
         if matches!(pair[0], b'<' | b'[' | b'-') {
@@ -339,19 +344,19 @@ fn marked_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
                 .iter()
                 .filter(|(_, mark)| mark.as_bytes()[1] == second)
                 .filter(|(_, mark)| begins_with(&text.as_bytes()[at..], mark));
-            signs.extend(marks.map(|(weight, _)| SuspicionSign::fake_turn(at, *weight)));
+            signs.extend(marks.map(|(weight, _)| SuspicionSign::fake_turn_sign(at, *weight)));
         }
     }
 }
 
 /// Adds a sign for each line that poses as a turn of the conversation.
-fn turn_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
+fn add_turn_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
-        if begins_as_turn(line)
-            && let Some(turn) = turn_mark(&line.to_ascii_lowercase())
+        if begins_with_speaker(line)
+            && let Some(turn) = speaker_position(&line.to_ascii_lowercase())
         {
-            signs.push(SuspicionSign::fake_turn(at + turn, 0.6));
+            signs.push(SuspicionSign::fake_turn_sign(at + turn, 0.6));
         }
         at += line.len();
     }
@@ -364,14 +369,14 @@ fn begins_with(text: &[u8], word: &str) -> bool {
 }
 
 /// Returns a line without the leading characters that may precede the name of a speaker.
-fn without_ornament(line: &str) -> &str {
+fn trim_line_decoration(line: &str) -> &str {
     line.trim_start_matches(|it: char| it.is_whitespace() || "#*>-[(\"".contains(it))
 }
 
-/// Whether a line begins with the name of a speaker, such as `system`, regardless of case. Only
-/// these lines, which are few, are examined further.
-fn begins_as_turn(line: &str) -> bool {
-    let line = without_ornament(line).as_bytes();
+/// Whether a line begins with the name of a speaker, such as `system`, regardless of case. A cheap
+/// check: only the few lines that pass it are examined further.
+fn begins_with_speaker(line: &str) -> bool {
+    let line = trim_line_decoration(line).as_bytes();
     let Some(first) = line.first().map(u8::to_ascii_lowercase) else {
         return false;
     };
@@ -379,10 +384,10 @@ fn begins_as_turn(line: &str) -> bool {
     turns.any(|turn| turn.as_bytes()[0] == first && begins_with(line, turn))
 }
 
-/// Returns the position of a speaker's name in a lower-case line that poses as a turn: the text
-/// after the name addresses the model.
-fn turn_mark(line: &str) -> Option<usize> {
-    let trimmed = without_ornament(line);
+/// Returns the position of the speaker's name in a line that poses as a turn of the conversation;
+/// `None` if the text after the name does not address the model. The line must be in lower case.
+fn speaker_position(line: &str) -> Option<usize> {
+    let trimmed = trim_line_decoration(line);
     let said = TURNS.iter().find_map(|turn| {
         let turn = turn.trim_end_matches(':');
         let rest = trimmed
@@ -399,7 +404,7 @@ fn turn_mark(line: &str) -> Option<usize> {
 
 /// Adds a sign for each HTML comment that contains other signs. The signs must be sorted by
 /// position.
-fn comment_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
+fn add_comment_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
     let mut comments = Vec::new();
     let (mut from, mut next) = (0, 0);
     while let Some(open) = text[from..].find("<!--") {

@@ -1,24 +1,25 @@
-//! Finds the words of a text with which a pattern may begin. Runs over everything that the model
-//! reads, so it examines eight bytes at a time.
+//! Finds the words of a text with which a pattern may begin. All text that the model reads is
+//! searched, so eight bytes are examined at a time.
 
-/// Number of different values of [`word_start`].
+/// Number of different values of [`word_start_hash`].
 pub(crate) const N_STARTS: usize = 1 << 10;
 
 /// Returns a hash of the first two bytes of a word: the lower five bits of each, which are equal
 /// for upper and lower case letters.
-pub(crate) fn word_start(word: &[u8]) -> usize {
+pub(crate) fn word_start_hash(word: &[u8]) -> usize {
     let byte = |at: usize| word.get(at).copied().unwrap_or(0);
-    number_start(byte(0), byte(1))
+    hash_start_bytes(byte(0), byte(1))
 }
 
-fn number_start(first: u8, second: u8) -> usize {
+fn hash_start_bytes(first: u8, second: u8) -> usize {
     usize::from(first & 31) << 5 | usize::from(second & 31)
 }
 
 /// Number of bytes that are examined together.
 const LANES: usize = 8;
 
-/// The highest bit of each byte. It is 0 in ASCII, so the masks in this module mark bytes by it.
+/// Highest bit of each byte. The masks in this module mark bytes by this bit, which is 0 in ASCII
+/// text.
 const HIGH: u64 = repeat_byte(0x80);
 
 const fn repeat_byte(byte: u8) -> u64 {
@@ -41,12 +42,12 @@ const fn mask_byte(bytes: u64, character: u8) -> u64 {
 /// character among the first two bytes.
 pub(crate) struct WordStarts<'a> {
     text: &'a str,
-    /// Table by [`word_start`]: not 0 if words with this value are sought.
+    /// Table by [`word_start_hash`]: not 0 if words with this value are sought.
     sought: &'a [u8; N_STARTS],
     /// Position of the first byte that was not examined yet.
     at: usize,
-    /// Position of the bytes examined last, and a mask of the words that start there and were not
-    /// returned yet.
+    /// Position of the bytes that were examined last, and a mask of those at which a word starts
+    /// that was not returned yet.
     last: (usize, u64),
     is_inside: bool,
     has_marks: bool,
@@ -67,13 +68,13 @@ impl<'a> WordStarts<'a> {
     }
 
     /// Whether a character examined so far may begin a marker of a chat format.
-    pub(crate) fn has_marks(&self) -> bool {
+    pub(crate) fn has_marker_start(&self) -> bool {
         self.has_marks
     }
 
-    /// Whether an examined character is a `:` or `#`, one of which is in every line that poses as a
-    /// turn.
-    pub(crate) fn has_turns(&self) -> bool {
+    /// Whether a character examined so far is a `:` or `#`. A line that poses as a turn of the
+    /// conversation contains at least one of them.
+    pub(crate) fn has_turn_mark(&self) -> bool {
         self.has_turns
     }
 
@@ -83,7 +84,7 @@ impl<'a> WordStarts<'a> {
         let rest = &self.text.as_bytes()[self.at..];
         let bytes = match rest.first_chunk::<LANES>() {
             Some(bytes) => *bytes,
-            // Pads with zeros, which are no part of a word.
+            // Pad with zeros, which are not part of a word.
             None => std::array::from_fn(|lane| rest.get(lane).copied().unwrap_or(0)),
         };
         let bytes = u64::from_le_bytes(bytes);
@@ -125,10 +126,10 @@ impl<'a> WordStarts<'a> {
 
     /// Whether the word that starts at this position is sought, or has a non-ASCII character among
     /// its first two bytes.
-    fn is_sought(&self, start: usize) -> bool {
+    fn is_sought_start(&self, start: usize) -> bool {
         let bytes = self.text.as_bytes();
         let second = bytes.get(start + 1).copied().unwrap_or(0);
-        let number = number_start(bytes[start], second);
+        let number = hash_start_bytes(bytes[start], second);
         self.sought[number] != 0 || !(bytes[start] | second).is_ascii()
     }
 }
@@ -141,7 +142,7 @@ impl Iterator for WordStarts<'_> {
             while self.last.1 != 0 {
                 let start = self.last.0 + (self.last.1.trailing_zeros() / 8) as usize;
                 self.last.1 &= self.last.1 - 1;
-                if self.is_sought(start) {
+                if self.is_sought_start(start) {
                     return Some(start);
                 }
             }
@@ -175,7 +176,7 @@ mod tests {
     fn starts_of(text: &str, sought: &[u8; N_STARTS]) -> (Vec<usize>, bool, bool) {
         let mut starts = WordStarts::of_text(text, sought);
         let found = starts.by_ref().collect();
-        (found, starts.has_marks(), starts.has_turns())
+        (found, starts.has_marker_start(), starts.has_turn_mark())
     }
 
     #[test]
@@ -207,8 +208,8 @@ mod tests {
     #[test]
     fn only_words_that_are_looked_for_are_returned_and_those_beyond_ascii() {
         let mut sought = [0; N_STARTS];
-        sought[word_start(b"ignore")] = 1;
-        sought[word_start(b"x")] = 1;
+        sought[word_start_hash(b"ignore")] = 1;
+        sought[word_start_hash(b"x")] = 1;
         let text = "Please IGNORE éa, aé and all of it; ignoring 1gnore x";
         let found = starts_of(text, &sought).0;
         let words: Vec<&str> = found

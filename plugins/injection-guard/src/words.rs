@@ -35,46 +35,47 @@ struct WordSpan {
 impl WordSpan {
     /// Returns the first word at or after `from`.
     fn next(text: &str, from: usize) -> Option<Self> {
-        let (start, _) = run_end(text, from, OUTSIDE, |it| !it.is_alphanumeric());
+        let (start, _) = character_run_end(text, from, OUTSIDE, |it| !it.is_alphanumeric());
         if start == text.len() {
             return None;
         }
-        let (end, seen) = run_end(text, start, INSIDE, |it| it.is_alphanumeric() || it == '’');
+        let (end, seen) =
+            character_run_end(text, start, INSIDE, |it| it.is_alphanumeric() || it == '’');
         Some(Self { start, end, seen })
     }
 
-    fn fold_span<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        fold_word(&text[self.start..self.end], self.seen)
+    fn normalize_span<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        normalize_word(&text[self.start..self.end], self.seen)
     }
 }
 
 /// Returns the word that starts at this position, and the words after it. An ASCII word keeps its
 /// case.
-pub(crate) fn word_at(text: &str, start: usize) -> Option<(Cow<'_, str>, WordsAfter<'_>)> {
+pub(crate) fn word_at(text: &str, start: usize) -> Option<(Cow<'_, str>, FollowingWords<'_>)> {
     let span = WordSpan::next(text, start)?;
     let word = match span.seen & BEYOND {
         0 => Cow::Borrowed(&text[span.start..span.end]),
-        _ => span.fold_span(text),
+        _ => span.normalize_span(text),
     };
     let from = span.end;
-    Some((word, WordsAfter { text, from }))
+    Some((word, FollowingWords { text, from }))
 }
 
-/// The words after a given one; index 1 is the next word. They count as one sentence because
-/// sentence boundaries are not known yet, so a match may turn out wrong.
-pub(crate) struct WordsAfter<'a> {
+/// The words after a word of a text, where index 1 is the next word. All words count as one
+/// sentence, because the ends of sentences are not known yet. A match must be checked again later.
+pub(crate) struct FollowingWords<'a> {
     text: &'a str,
     from: usize,
 }
 
-impl TextSentences for WordsAfter<'_> {
+impl TextSentences for FollowingWords<'_> {
     fn next_word_in_sentence(&self, index: usize) -> Option<Cow<'_, str>> {
-        // Starts over at each call: patterns look only a few words ahead.
+        // Search from the start at each call: patterns look only a few words ahead.
         let mut span = WordSpan::next(self.text, self.from)?;
         for _ in 1..index {
             span = WordSpan::next(self.text, span.end)?;
         }
-        Some(span.fold_span(self.text))
+        Some(span.normalize_span(self.text))
     }
 }
 
@@ -87,7 +88,7 @@ pub(crate) fn split_words(text: &str) -> Vec<TextWord<'_>> {
         let start = span.start;
         let (gap, raw) = (&text[rest..start], &text[start..span.end]);
         let mut word = TextWord {
-            text: fold_word(raw, span.seen),
+            text: normalize_word(raw, span.seen),
             start,
             begins: words.is_empty(),
             quoted: quotes.is_open(),
@@ -97,7 +98,7 @@ pub(crate) fn split_words(text: &str) -> Vec<TextWord<'_>> {
         };
         // A single space, the most common gap, changes no context.
         if gap != " " {
-            let seen = quotes.pass_gap(gap);
+            let seen = quotes.read_gap(gap);
             word.begins |=
                 seen.begins || (seen.goes_on_below && raw.starts_with(char::is_uppercase));
             word.quoted = quotes.is_open();
@@ -120,7 +121,7 @@ const APOSTROPHE: u8 = 4;
 const OTHER: u8 = 8;
 const INSIDE: u8 = SMALL | CAPITAL | APOSTROPHE;
 const OUTSIDE: u8 = OTHER | APOSTROPHE;
-/// Kind of all non-ASCII characters.
+/// Kind of a non-ASCII character.
 const BEYOND: u8 = 16;
 
 /// Kind of each byte.
@@ -139,9 +140,15 @@ const KINDS: [u8; 256] = {
     kinds
 };
 
-/// Returns the end of the run, from `from` on, of ASCII characters of these kinds and non-ASCII
-/// characters that `is_one` accepts; and the kinds of all characters in the run.
-fn run_end(text: &str, from: usize, kinds: u8, is_one: impl Fn(char) -> bool) -> (usize, u8) {
+/// Returns the end of the run of characters that starts at `from`, and the kinds of the characters
+/// in it. The run consists of ASCII characters of these kinds and of non-ASCII characters that
+/// `is_one` accepts.
+fn character_run_end(
+    text: &str,
+    from: usize,
+    kinds: u8,
+    is_one: impl Fn(char) -> bool,
+) -> (usize, u8) {
     let (mut at, mut seen) = (from, 0);
     while let Some(byte) = text.as_bytes().get(at) {
         let kind = KINDS[usize::from(*byte)];
@@ -160,13 +167,13 @@ fn run_end(text: &str, from: usize, kinds: u8, is_one: impl Fn(char) -> bool) ->
     (at, seen)
 }
 
-/// Context of a word that follows from the gap before it.
+/// Context of a word, derived from the text between it and the word before.
 #[derive(Default)]
 struct WordGap {
     /// Whether the gap shows that a sentence begins with the word.
     begins: bool,
-    /// Whether the word is on a new line. A line break alone begins no sentence, since prose is
-    /// wrapped; a capital or a dash at the start of the line does.
+    /// Whether the word is the first on its line. The word then begins a sentence only if it has a
+    /// capital letter or follows a dash, because lines of prose may be wrapped.
     goes_on_below: bool,
 }
 
@@ -181,14 +188,15 @@ struct OpenQuotes {
 impl OpenQuotes {
     /// Updates the open quotes with the gap between two words, and returns the context of the
     /// second word.
-    fn pass_gap(&mut self, gap: &str) -> WordGap {
+    fn read_gap(&mut self, gap: &str) -> WordGap {
         let mut seen = WordGap::default();
         let mut has_dash = false;
         let mut last = ' ';
         for character in gap.chars() {
             match character {
                 '\n' if last == '\n' => {
-                    // A quote that was not closed ends with its paragraph.
+                    // At a blank line, close all open quotes: a quote does not go beyond its
+                    // paragraph.
                     *self = Self::default();
                     seen.begins = true;
                 }
@@ -200,7 +208,7 @@ impl OpenQuotes {
                 '”' | '»' => self.curly = false,
                 _ => {}
             }
-            // Punctuation ends a sentence only before whitespace: the full stops in `.env` and
+            // Punctuation ends a sentence only if white space follows: the full stops in `.env` and
             // `a.b` do not.
             seen.begins |= matches!(
                 character,
@@ -220,7 +228,7 @@ impl OpenQuotes {
 
 /// Converts a word to lower case. In a word that mixes Latin letters with Cyrillic or Greek ones,
 /// look-alikes become Latin letters.
-fn fold_word(word: &str, seen: u8) -> Cow<'_, str> {
+fn normalize_word(word: &str, seen: u8) -> Cow<'_, str> {
     if seen & BEYOND == 0 {
         return if seen & CAPITAL != 0 {
             Cow::Owned(word.to_ascii_lowercase())

@@ -12,15 +12,15 @@ pub(crate) struct LoopSettings {
     /// Number of repetitions after which further ones are refused; `None` refuses none.
     #[serde(default)]
     pub(crate) block_after: Option<u32>,
-    /// `turn` if edits are counted anew in each turn, else `session`.
+    /// `turn` if the count of edits restarts in each turn, else `session`.
     pub(crate) scope: String,
     /// Tools that edit a file.
     pub(crate) tools: Vec<String>,
 }
 
 impl LoopSettings {
-    /// Whether edits are counted anew in each turn.
-    pub(crate) fn each_turn(&self) -> bool {
+    /// Whether the count of edits restarts in each turn.
+    pub(crate) fn is_per_turn(&self) -> bool {
         self.scope == "turn"
     }
 }
@@ -39,7 +39,7 @@ pub(crate) struct RepeatedCall {
 
 impl RepeatedCall {
     /// Adds one if the call or edit is the same and in the same turn; otherwise restarts at 1.
-    pub(crate) fn seen_again(self, what: u64, turn: Option<u32>) -> Self {
+    pub(crate) fn count_repeated_call(self, what: u64, turn: Option<u32>) -> Self {
         let same = self.times > 0 && self.what == what && self.turn == turn;
         Self {
             what,
@@ -63,8 +63,8 @@ pub(crate) struct LoopAdvice {
     pub(crate) refuse: bool,
 }
 
-/// Returns the advice for a call or edit that has now been made `times` times; `None` if that is
-/// too few for a warning.
+/// Returns the advice for a call or edit that was made `times` times; `None` if this number is too
+/// small for a warning.
 pub(crate) fn loop_advice(
     what: &str,
     done: &str,

@@ -12,7 +12,7 @@ mod loop_detection {
     use rind_sdk::prelude::*;
 
     thread_local! {
-        /// Cache of the last call, and how often it was repeated, of the agent that made the latest
+        /// Cached last call and its number of repetitions, for the agent that made the most recent
         /// call.
         static LAST: state::Cached<RepeatedCall> = const { state::Cached::new() };
     }
@@ -25,7 +25,7 @@ mod loop_detection {
         let turn = Some(caller::turn());
         let repeats = LAST.with(|last| {
             last.change(&format!("row/{}", caller::agent()), |seen| {
-                *seen = std::mem::take(seen).seen_again(fingerprint, turn);
+                *seen = std::mem::take(seen).count_repeated_call(fingerprint, turn);
                 seen.times
             })
         })?;
@@ -40,9 +40,9 @@ mod loop_detection {
 
         if let Some(path) = subject::edited_file(call, &settings.tools) {
             let edited = subject::hash(path.as_bytes());
-            let turn = settings.each_turn().then_some(caller::turn());
-            let edits = count(&format!("edits/{edited:016x}"), |seen| {
-                seen.seen_again(edited, turn)
+            let turn = settings.is_per_turn().then_some(caller::turn());
+            let edits = update_count(&format!("edits/{edited:016x}"), |seen| {
+                seen.count_repeated_call(edited, turn)
             })?;
             let about_edits = loop_advice(
                 &format!("`{path}`"),
@@ -51,8 +51,8 @@ mod loop_detection {
                 settings.edits,
                 &settings,
             );
-            // Give only one advice: the one that refuses, and if both or neither do, the one about
-            // edits.
+            // Return one advice only: the advice that refuses the call; if both or neither refuse
+            // it, the advice about edits.
             advised = match (about_edits, advised) {
                 (Some(edits), Some(row)) if row.refuse && !edits.refuse => Some(row),
                 (edits, row) => edits.or(row),
@@ -70,8 +70,9 @@ mod loop_detection {
         Ok(outcome.notify(Level::Warn, advice.notice))
     }
 
-    /// Updates the stored count of repetitions under a key with `again`, and returns the new count.
-    fn count(key: &str, again: impl Fn(RepeatedCall) -> RepeatedCall) -> Result<u32, Error> {
+    /// Applies `again` to the count of repetitions that is stored under a key, stores the result,
+    /// and returns the new count.
+    fn update_count(key: &str, again: impl Fn(RepeatedCall) -> RepeatedCall) -> Result<u32, Error> {
         let seen = again(state::get_json(key)?.unwrap_or_default());
         state::set_json(key, &seen)?;
         Ok(seen.times)

@@ -1,26 +1,27 @@
-//! Identifies what a call is about: a hash that is equal for equal calls, and the file that a call
-//! edits.
+//! Identifies repeated calls and edits: computes a hash that is equal for equal calls, and finds
+//! the file that a call edits.
 
 use std::io;
 
 use rind_sdk::serde_json::{self, Value};
 use rind_sdk::types::ToolCall;
 
-/// Returns the FNV-1a hash: it is small, and an attacker gains nothing from a collision here.
+/// Returns the FNV-1a hash. A cryptographic hash is not needed: an attacker gains nothing from a
+/// collision.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
-    HashedText::default().with_bytes(bytes).0
+    Fnv1aHash::default().with_bytes(bytes).0
 }
 
 /// FNV-1a hash of the bytes that are written to it.
-struct HashedText(u64);
+struct Fnv1aHash(u64);
 
-impl Default for HashedText {
+impl Default for Fnv1aHash {
     fn default() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
 }
 
-impl HashedText {
+impl Fnv1aHash {
     fn with_bytes(&self, bytes: &[u8]) -> Self {
         Self(bytes.iter().fold(self.0, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -28,7 +29,7 @@ impl HashedText {
     }
 }
 
-impl io::Write for HashedText {
+impl io::Write for Fnv1aHash {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         *self = self.with_bytes(bytes);
         Ok(bytes.len())
@@ -48,7 +49,7 @@ impl io::Write for HashedText {
 /// read_file {"from": 1, "path": "a"}
 /// ```
 pub(crate) fn call_fingerprint(name: &str, arguments: &str) -> u64 {
-    let mut text = HashedText::default()
+    let mut text = Fnv1aHash::default()
         .with_bytes(name.as_bytes())
         .with_bytes(b" ");
     // Parsed objects are sorted by key. Arguments that are not JSON do not affect the hash.
@@ -68,11 +69,11 @@ pub(crate) fn edited_file(call: &ToolCall, tools: &[String]) -> Option<String> {
     let path = ["path", "file_path"]
         .iter()
         .find_map(|key| arguments.get(key)?.as_str())?;
-    Some(tidy_path(path))
+    Some(normalize_edited_path(path))
 }
 
 /// Normalizes a path: `./a//b` and `a/c/../b` become `a/b`.
-fn tidy_path(path: &str) -> String {
+fn normalize_edited_path(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split(['/', '\\']) {
         match part {

@@ -5,7 +5,7 @@ use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
 use rind_sdk::testing::{self, Caller};
 
-fn start(changes: Value) {
+fn start_plugin(changes: Value) {
     testing::reset();
     let mut settings = json!({
         "edits": 5, "repeats": 3, "scope": "session", "tools": ["edit_file", "write_file"],
@@ -24,22 +24,22 @@ fn call_in_turn(turn: u32, tool: &str, arguments: Value) -> CallOutcome {
     pre_tool(testing::proposed_call(tool, arguments)).unwrap()
 }
 
-fn edit(path: &str, number: u32) -> CallOutcome {
+fn edit_file_call(path: &str, number: u32) -> CallOutcome {
     call_in_turn(1, "edit_file", json!({"path": path, "new": number}))
 }
 
 #[test]
-fn the_fifth_edit_of_a_file_and_every_later_one_is_warned_of() {
-    start(json!({}));
+fn fifth_and_later_edits_of_a_file_cause_a_warning() {
+    start_plugin(json!({}));
     for number in 1..=4 {
         assert_eq!(
-            edit("src/main.rs", number),
+            edit_file_call("src/main.rs", number),
             CallOutcome::pass(),
             "edit {number}"
         );
     }
     for number in 5..=6 {
-        let outcome = edit("src/main.rs", number);
+        let outcome = edit_file_call("src/main.rs", number);
         assert_eq!(outcome.verdict, CallVerdict::Pass);
         let note = outcome.note.unwrap();
         assert!(
@@ -53,13 +53,13 @@ fn the_fifth_edit_of_a_file_and_every_later_one_is_warned_of() {
 }
 
 #[test]
-fn files_are_counted_apart_and_ways_to_write_a_path_together() {
-    start(json!({"edits": 3}));
-    assert!(edit("a.rs", 1).note.is_none());
-    assert!(edit("b.rs", 2).note.is_none());
-    assert!(edit("./a.rs", 3).note.is_none());
-    assert!(edit("b.rs", 4).note.is_none());
-    assert!(edit("src/..//a.rs", 5).note.is_some());
+fn each_file_has_one_count_however_its_path_is_written() {
+    start_plugin(json!({"edits": 3}));
+    assert!(edit_file_call("a.rs", 1).note.is_none());
+    assert!(edit_file_call("b.rs", 2).note.is_none());
+    assert!(edit_file_call("./a.rs", 3).note.is_none());
+    assert!(edit_file_call("b.rs", 4).note.is_none());
+    assert!(edit_file_call("src/..//a.rs", 5).note.is_some());
     let written = call_in_turn(1, "write_file", json!({"path": "b.rs", "content": ""}));
     assert!(written.note.is_some());
 }
@@ -67,7 +67,7 @@ fn files_are_counted_apart_and_ways_to_write_a_path_together() {
 #[test]
 fn edits_are_counted_over_turns_only_if_the_scope_says_so() {
     for (scope, warned) in [("session", true), ("turn", false)] {
-        start(json!({"edits": 2, "scope": scope}));
+        start_plugin(json!({"edits": 2, "scope": scope}));
         call_in_turn(1, "edit_file", json!({"path": "a", "new": 1}));
         let outcome = call_in_turn(2, "edit_file", json!({"path": "a", "new": 2}));
         assert_eq!(outcome.note.is_some(), warned, "{scope}");
@@ -76,7 +76,7 @@ fn edits_are_counted_over_turns_only_if_the_scope_says_so() {
 
 #[test]
 fn the_third_identical_call_in_a_row_gets_a_note() {
-    start(json!({}));
+    start_plugin(json!({}));
     let read = |text: &str| call_in_turn(1, "grep", rind_sdk::serde_json::from_str(text).unwrap());
     assert!(read(r#"{"pattern": "x", "path": "a"}"#).note.is_none());
     assert!(read(r#"{"path": "a", "pattern": "x"}"#).note.is_none());
@@ -93,8 +93,8 @@ fn the_third_identical_call_in_a_row_gets_a_note() {
 }
 
 #[test]
-fn calls_in_a_row_are_told_apart_by_agent_and_turn() {
-    start(json!({"repeats": 2}));
+fn calls_in_a_row_are_counted_per_agent_and_turn() {
+    start_plugin(json!({"repeats": 2}));
     let call = |agent: &str, turn| {
         testing::set_caller(Caller {
             agent: agent.to_owned(),
@@ -113,12 +113,12 @@ fn calls_in_a_row_are_told_apart_by_agent_and_turn() {
 }
 
 #[test]
-fn what_was_done_too_often_is_refused_if_the_operator_wants_that() {
-    start(json!({"edits": 2, "block_after": 3}));
+fn calls_repeated_too_often_are_refused_if_the_operator_configures_it() {
+    start_plugin(json!({"edits": 2, "block_after": 3}));
     for number in 1..=3 {
-        assert_eq!(edit("a.rs", number).verdict, CallVerdict::Pass);
+        assert_eq!(edit_file_call("a.rs", number).verdict, CallVerdict::Pass);
     }
-    let refused = edit("a.rs", 4);
+    let refused = edit_file_call("a.rs", 4);
     assert!(
         matches!(&refused.verdict, CallVerdict::Block(why) if why.contains("edited 3 times already"))
     );
@@ -126,8 +126,8 @@ fn what_was_done_too_often_is_refused_if_the_operator_wants_that() {
 }
 
 #[test]
-fn calls_without_a_path_are_left_alone() {
-    start(json!({"edits": 1}));
+fn calls_without_a_path_are_not_counted_as_edits() {
+    start_plugin(json!({"edits": 1}));
     assert!(
         call_in_turn(1, "edit_file", json!({"file": "a"}))
             .note

@@ -21,24 +21,24 @@ mod model_quartermaster {
     const ALL: u32 = 1000;
 
     /// Returns the key, in the session's state, of the [`RunningTurn`] of the calling agent.
-    fn key() -> String {
+    fn running_turn_key() -> String {
         format!("turn/{}", caller::agent())
     }
 
-    fn running() -> Result<Option<RunningTurn>, Error> {
-        let kept: Option<RunningTurn> = state::get_json(&key())?;
+    fn load_running_turn() -> Result<Option<RunningTurn>, Error> {
+        let kept: Option<RunningTurn> = state::get_json(&running_turn_key())?;
         Ok(kept.filter(|running| running.turn == caller::turn()))
     }
 
     #[hook]
     fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
         let settings = config::shared::<PickSettings>()?;
-        // Pick no model for a request outside of the conversation, which already names its model.
+        // Pick no model for a request outside of the conversation: such a request names its model.
         if settings.models.is_empty() || !matches!(request.purpose, Purpose::Step) {
             return Ok(RequestOutcome::default());
         }
         let mut outcome = RequestOutcome::default();
-        let mut running = match running()? {
+        let mut running = match load_running_turn()? {
             Some(running) => running,
             None => {
                 let kind = task::task_kind(&session::messages(ALL));
@@ -61,7 +61,8 @@ mod model_quartermaster {
                     ModelAction::Defer => {}
                     ModelAction::Suggest(model) => {
                         let said = format!("suggests the model `{model}`: {}", pick.why);
-                        outcome = tell(outcome, "suggested", &running.kind, &model, said)?;
+                        outcome =
+                            notify_model_choice(outcome, "suggested", &running.kind, &model, said)?;
                     }
                     ModelAction::Enforce(model) => {
                         if model != request.model {
@@ -69,7 +70,8 @@ mod model_quartermaster {
                                 "takes `{model}` in place of `{}`: {}",
                                 request.model, pick.why
                             );
-                            outcome = tell(outcome, "taken", &running.kind, &model, said)?;
+                            outcome =
+                                notify_model_choice(outcome, "taken", &running.kind, &model, said)?;
                         }
                         running.picked = Some(model);
                     }
@@ -82,13 +84,13 @@ mod model_quartermaster {
         }
         running.model = outcome.model.clone().unwrap_or(request.model);
         running.is_asking = true;
-        state::set_json(&key(), &running)?;
+        state::set_json(&running_turn_key(), &running)?;
         Ok(outcome)
     }
 
     /// Notifies the person of the choice for a kind of task, unless the last such notice in this
     /// session named the same model.
-    fn tell(
+    fn notify_model_choice(
         outcome: RequestOutcome,
         what: &str,
         kind: &str,
@@ -105,7 +107,7 @@ mod model_quartermaster {
 
     #[hook]
     fn after_provider_response(response: &WireResponse) -> Result<(), Error> {
-        let Some(mut running) = running()?.filter(|running| running.is_asking) else {
+        let Some(mut running) = load_running_turn()?.filter(|running| running.is_asking) else {
             return Ok(());
         };
         running.is_asking = false;
@@ -114,28 +116,28 @@ mod model_quartermaster {
         running.input = running.input.saturating_add(usage.input_tokens);
         running.output = running.output.saturating_add(usage.output_tokens);
         running.millis = running.millis.saturating_add(response.latency_ms());
-        state::set_json(&key(), &running)
+        state::set_json(&running_turn_key(), &running)
     }
 
     #[hook]
     fn post_reason(message: Message) -> Result<ReplyOutcome, Error> {
-        if let Some(mut running) = running()? {
+        if let Some(mut running) = load_running_turn()? {
             running.is_empty =
                 message.text().trim().is_empty() && message.tool_calls().count() == 0;
-            state::set_json(&key(), &running)?;
+            state::set_json(&running_turn_key(), &running)?;
         }
         Ok(ReplyOutcome::default())
     }
 
     #[hook]
     fn turn_end(summary: TurnSummary) -> Result<(), Error> {
-        let Some(mut running) = running()? else {
+        let Some(mut running) = load_running_turn()? else {
             return Ok(());
         };
-        state::remove(&key())?;
+        state::remove(&running_turn_key())?;
         let settings: PickSettings = config::all()?;
         (running.results, running.errors) = task::count_results(&session::messages(ALL));
-        if let Some(seen) = running.observe_end(summary.stop) {
+        if let Some(seen) = running.observed_turn(summary.stop) {
             // Read the statistics only now, because another session may have changed them during
             // the turn.
             let mut stats: TaskStats = store::get_json(STATS)?.unwrap_or_default();

@@ -34,17 +34,17 @@ impl PickSettings {
         self.models.iter().map(|model| model.name.clone()).collect()
     }
 
-    fn has(&self, model: &str) -> bool {
+    fn is_candidate_model(&self, model: &str) -> bool {
         self.models.iter().any(|listed| listed.name == model)
     }
 }
 
-/// Action on the model of the turn.
+/// Decision about the model of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ModelAction {
     /// Keep the current model.
     Defer,
-    /// Keep the current model, and tell the person that this one would be better.
+    /// Keep the current model, and notify the user that this model would be better.
     Suggest(String),
     /// Use this model.
     Enforce(String),
@@ -56,13 +56,14 @@ pub(crate) struct ModelPick {
     pub(crate) why: String,
 }
 
-fn defer_pick(why: String) -> ModelPick {
+fn decide_later(why: String) -> ModelPick {
     let action = ModelAction::Defer;
     ModelPick { action, why }
 }
 
 /// Picks a model for a task of this kind whose current model is `current`. If `chance`, a random
-/// number from 0 to 1, is below the share of turns that explore, picks the least known model.
+/// number from 0 to 1, is below the configured share of turns that explore, picks the model with
+/// the fewest observed turns.
 pub(crate) fn pick_model(
     kind: &str,
     current: &str,
@@ -70,13 +71,13 @@ pub(crate) fn pick_model(
     settings: &PickSettings,
     chance: f64,
 ) -> ModelPick {
-    if !settings.has(current) {
-        return defer_pick(format!("`{current}` is not in the list of models"));
+    if !settings.is_candidate_model(current) {
+        return decide_later(format!("`{current}` is not in the list of models"));
     }
     if chance < settings.explore
-        && let Some(least) = least_known(kind, stats, settings)
+        && let Some(least) = least_observed_model(kind, stats, settings)
     {
-        let why = format!("{kind}: explores `{least}`, of which least is known");
+        let why = format!("{kind}: explores `{least}`, the model with the fewest observed turns");
         return ModelPick {
             action: ModelAction::Enforce(least),
             why,
@@ -85,18 +86,22 @@ pub(crate) fn pick_model(
     let known: Vec<(&ModelCandidate, ModelStat)> = settings
         .models
         .iter()
-        .map(|model| (model, stats.stat_of(kind, &model.name)))
+        .map(|model| (model, stats.model_stat(kind, &model.name)))
         .collect();
     let n: f64 = known.iter().map(|(_, stat)| stat.n).sum();
     if n < settings.observations {
         let wanted = settings.observations;
-        return defer_pick(format!("{kind}: {n:.0} of {wanted:.0} turns seen"));
+        return decide_later(format!(
+            "{kind}: observed {n:.0} of the {wanted:.0} turns that a pick needs"
+        ));
     }
-    let best = known.iter().map(|(_, stat)| stat.surely());
+    let best = known.iter().map(|(_, stat)| stat.confident_success_rate());
     let best = best.fold(0.0, f64::max);
     let mut good: Vec<&(&ModelCandidate, ModelStat)> = known
         .iter()
-        .filter(|(_, stat)| stat.n >= 1.0 && stat.surely() >= best - settings.margin)
+        .filter(|(_, stat)| {
+            stat.n >= 1.0 && stat.confident_success_rate() >= best - settings.margin
+        })
         .collect();
     let has_prices = good
         .iter()
@@ -104,18 +109,18 @@ pub(crate) fn pick_model(
     // The sort is stable: of two models with equal cost, the one listed first comes first.
     good.sort_by(|a, b| compare_cost(a, b, has_prices));
     let Some((model, stat)) = good.first() else {
-        return defer_pick(format!("{kind}: nothing is known"));
+        return decide_later(format!("{kind}: nothing is known"));
     };
-    let (name, surely) = (&model.name, stat.surely());
+    let (name, surely) = (&model.name, stat.confident_success_rate());
     let why = format!(
-        "{kind}: `{name}` went well in {:.0} of {:.0} turns, so surely in {:.0} %; {} of {} models within {:.0} % of the best, {}",
+        "{kind}: `{name}` went well in {:.0} of {:.0} turns, with 95 % confidence in at least {:.0} %; {} of {} models within {:.0} % of the best, {}",
         stat.good,
         stat.n,
         surely * 100.0,
         good.len(),
         known.len(),
         settings.margin * 100.0,
-        price_in_words(model, stat, has_prices)
+        cost_text(model, stat, has_prices)
     );
     let action = if name == current || surely < settings.suggest_from {
         ModelAction::Defer
@@ -128,8 +133,8 @@ pub(crate) fn pick_model(
 }
 
 /// Returns the model with the fewest observed turns of a kind.
-fn least_known(kind: &str, stats: &TaskStats, settings: &PickSettings) -> Option<String> {
-    let turns = |model: &&ModelCandidate| stats.stat_of(kind, &model.name).n;
+fn least_observed_model(kind: &str, stats: &TaskStats, settings: &PickSettings) -> Option<String> {
+    let turns = |model: &&ModelCandidate| stats.model_stat(kind, &model.name).n;
     let least = settings
         .models
         .iter()
@@ -171,7 +176,7 @@ fn compare_cost(
     by_cost.then(expected_latency(a.0, &a.1).total_cmp(&expected_latency(b.0, &b.1)))
 }
 
-fn price_in_words(model: &ModelCandidate, stat: &ModelStat, has_prices: bool) -> String {
+fn cost_text(model: &ModelCandidate, stat: &ModelStat, has_prices: bool) -> String {
     match expected_dollars(model, stat).filter(|_| has_prices) {
         Some(usd) => format!("the cheapest of them at ${usd:.5} a turn"),
         None => format!(

@@ -1,11 +1,11 @@
-//! Keeps statistics per kind of task and model, bounded in size.
+//! Keeps statistics for each kind of task and each model.
 
 use std::collections::BTreeMap;
 
 use rind_sdk::data;
 
-/// Number of turns from which all sums of a model and kind are halved, so that old turns weigh less
-/// and no sum grows forever.
+/// Number of turns of a model and kind of task at which all their sums are halved, so that old
+/// turns count less and no sum grows without limit.
 const MAX_OBSERVED: f64 = 1000.0;
 
 /// Quantile of the normal distribution for a two-sided confidence interval of 95 %.
@@ -57,9 +57,9 @@ impl ModelStat {
         self.millis += seen.millis as f64;
     }
 
-    /// Returns the rate of success, from 0 to 1, that the model has with confidence: the lower end
-    /// of the Wilson score interval.
-    pub(crate) fn surely(&self) -> f64 {
+    /// Returns the success rate, from 0 to 1, that the model reaches at least with 95 % confidence:
+    /// the lower end of the Wilson score interval.
+    pub(crate) fn confident_success_rate(&self) -> f64 {
         if self.n < 1.0 {
             return 0.0;
         }
@@ -77,7 +77,7 @@ impl ModelStat {
 pub(crate) struct TaskStats(pub(crate) BTreeMap<String, BTreeMap<String, ModelStat>>);
 
 impl TaskStats {
-    pub(crate) fn stat_of(&self, kind: &str, model: &str) -> ModelStat {
+    pub(crate) fn model_stat(&self, kind: &str, model: &str) -> ModelStat {
         let found = self.0.get(kind).and_then(|models| models.get(model));
         found.cloned().unwrap_or_default()
     }
@@ -122,9 +122,9 @@ mod tests {
                 ..ModelStat::default()
             };
             assert!(
-                (stat.surely() - expected).abs() < 0.001,
+                (stat.confident_success_rate() - expected).abs() < 0.001,
                 "{good}/{n}: {}",
-                stat.surely()
+                stat.confident_success_rate()
             );
         }
     }
@@ -141,11 +141,11 @@ mod tests {
             stats.add_turn("k", "a", seen, &listed);
             stats.add_turn("k", "other", seen, &listed);
         }
-        let stat = stats.stat_of("k", "a");
+        let stat = stats.model_stat("k", "a");
         assert!(stat.n <= MAX_OBSERVED && stat.n >= MAX_OBSERVED / 2.0);
         assert!((stat.good - stat.n).abs() < 1e-9);
-        assert_eq!(stats.stat_of("k", "other"), ModelStat::default());
+        assert_eq!(stats.model_stat("k", "other"), ModelStat::default());
         stats.add_turn("k", "b", seen, &listed[1..]);
-        assert_eq!(stats.stat_of("k", "a"), ModelStat::default());
+        assert_eq!(stats.model_stat("k", "a"), ModelStat::default());
     }
 }

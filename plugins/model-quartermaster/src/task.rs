@@ -5,7 +5,7 @@ use rind_sdk::prelude::*;
 
 use crate::stats::ObservedTurn;
 
-/// Maximum size in bytes of a short and of a medium input. Longer ones are `long`.
+/// Maximum size, in bytes, of a short and of a medium input. Larger inputs count as `long`.
 const SIZES: [(usize, &str); 2] = [(200, "short"), (2000, "medium")];
 
 /// Running turn of an agent.
@@ -48,9 +48,9 @@ impl RunningTurn {
         }
     }
 
-    /// Returns the figures of the ended turn and whether it was a success of the model; `None` if
-    /// the stop reason says nothing about the model.
-    pub(crate) fn observe_end(&self, stop: StopReason) -> Option<ObservedTurn> {
+    /// Returns the figures of the ended turn, and whether the model did well. `None` if the stop
+    /// reason does not depend on the model, as when the user cancelled the turn.
+    pub(crate) fn observed_turn(&self, stop: StopReason) -> Option<ObservedTurn> {
         let has_ended = match stop {
             StopReason::Done => true,
             StopReason::MaxSteps | StopReason::Failed => false,
@@ -179,7 +179,7 @@ mod tests {
                 results: 2,
                 ..RunningTurn::new(1, String::new(), "m")
             };
-            let is_good = running.observe_end(stop).map(|seen| seen.is_good);
+            let is_good = running.observed_turn(stop).map(|seen| seen.is_good);
             assert_eq!(is_good, expected, "{stop:?} {is_empty} {errors}");
         }
     }

@@ -8,7 +8,7 @@ use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
 use rind_sdk::testing::{self, Caller};
 
-fn start(models: Value) {
+fn start_plugin(models: Value) {
     testing::reset();
     testing::set_config(json!({
         "models": models, "enforce_from": 0.85, "suggest_from": 0.65, "observations": 50,
@@ -17,7 +17,7 @@ fn start(models: Value) {
 }
 
 /// Runs a complete turn of one request, and returns the outcome of `pre_reason`.
-fn turn(number: u32, model: &str, stop: StopReason) -> RequestOutcome {
+fn run_turn(number: u32, model: &str, stop: StopReason) -> RequestOutcome {
     testing::set_caller(Caller {
         turn: number,
         ..Caller::default()
@@ -56,7 +56,7 @@ fn turn(number: u32, model: &str, stop: StopReason) -> RequestOutcome {
     outcome
 }
 
-fn models() -> Value {
+fn candidate_models() -> Value {
     json!([
         {"name": "large", "input_price": 10, "output_price": 50},
         {"name": "small", "input_price": 1, "output_price": 5},
@@ -64,17 +64,17 @@ fn models() -> Value {
 }
 
 #[test]
-fn after_fifty_good_turns_the_cheaper_model_is_taken_and_the_log_says_why() {
-    start(models());
+fn after_fifty_good_turns_the_cheaper_model_is_used_and_the_log_explains_it() {
+    start_plugin(candidate_models());
     for number in 1..=50 {
         let model = if number % 2 == 0 { "small" } else { "large" };
         assert_eq!(
-            turn(number, model, StopReason::Done).model,
+            run_turn(number, model, StopReason::Done).model,
             None,
             "turn {number}"
         );
     }
-    let outcome = turn(51, "large", StopReason::Done);
+    let outcome = run_turn(51, "large", StopReason::Done);
     assert_eq!(outcome.model.as_deref(), Some("small"));
     let [Effect::Log(line), Effect::Notify(told)] = &outcome.effects[..] else {
         panic!("{:?}", outcome.effects);
@@ -85,7 +85,7 @@ fn after_fifty_good_turns_the_cheaper_model_is_taken_and_the_log_says_why() {
         "{}",
         told.text
     );
-    let again = turn(52, "large", StopReason::Cancelled);
+    let again = run_turn(52, "large", StopReason::Cancelled);
     assert!(
         matches!(&again.effects[..], [Effect::Log(_)]),
         "it is told once: {:?}",
@@ -109,7 +109,7 @@ fn after_fifty_good_turns_the_cheaper_model_is_taken_and_the_log_says_why() {
 
 #[test]
 fn a_middling_model_is_suggested_once() {
-    start(models());
+    start_plugin(candidate_models());
     for number in 1..=60 {
         let is_bad = number % 10 == 0;
         let stop = if is_bad {
@@ -117,21 +117,24 @@ fn a_middling_model_is_suggested_once() {
         } else {
             StopReason::Done
         };
-        turn(number, "small", stop);
+        run_turn(number, "small", stop);
     }
     let n_notices = |outcome: &RequestOutcome| {
         let is_notice = |effect: &&Effect| matches!(effect, Effect::Notify(line) if line.text.contains("`small`"));
         outcome.effects.iter().filter(is_notice).count()
     };
-    let first = turn(61, "large", StopReason::Cancelled);
+    let first = run_turn(61, "large", StopReason::Cancelled);
     assert_eq!((first.model.clone(), n_notices(&first)), (None, 1));
-    assert_eq!(n_notices(&turn(62, "large", StopReason::Cancelled)), 0);
+    assert_eq!(n_notices(&run_turn(62, "large", StopReason::Cancelled)), 0);
 }
 
 #[test]
-fn without_a_list_nothing_is_done_and_nothing_kept() {
-    start(json!([]));
-    assert_eq!(turn(1, "any", StopReason::Done), RequestOutcome::default());
+fn without_a_list_of_models_nothing_is_done_or_stored() {
+    start_plugin(json!([]));
+    assert_eq!(
+        run_turn(1, "any", StopReason::Done),
+        RequestOutcome::default()
+    );
     assert_eq!(store::keys("").unwrap(), Vec::<String>::new());
     assert_eq!(state::keys(""), Vec::<String>::new());
 }

@@ -10,9 +10,9 @@ use rind_sdk::types::Error;
 
 use crate::panel::run;
 
-/// Runs a turn in which the two models and the judge answer like this; an empty answer stands for a
-/// failure. Returns the primitives after `build_prompt`, and the requests.
-fn turn(first: &str, second: &str, judge: &str) -> (Vec<String>, Vec<RequestOrder>) {
+/// Runs a turn in which the two models and the judge give these answers; an empty text stands for a
+/// failed request. Returns the primitives after `build_prompt`, and the requests.
+fn run_panel_turn(first: &str, second: &str, judge: &str) -> (Vec<String>, Vec<RequestOrder>) {
     testing::reset();
     testing::set_config(json!({"first": "a", "second": "b", "judge": "c", "steps": 1}));
     let answers = [first, second, judge].map(str::to_owned);
@@ -41,7 +41,7 @@ fn turn(first: &str, second: &str, judge: &str) -> (Vec<String>, Vec<RequestOrde
 
 #[test]
 fn the_judge_chooses_and_sees_both_answers_without_tools() {
-    let (asked, requests) = turn("red", "blue", "2");
+    let (asked, requests) = run_panel_turn("red", "blue", "2");
     assert_eq!(
         asked,
         ["request", "request", "request", "accept 2", "finish"]
@@ -54,26 +54,26 @@ fn the_judge_chooses_and_sees_both_answers_without_tools() {
         note.contains("\nred\n") && note.contains("\nblue\n"),
         "{note}"
     );
-    let (asked, _) = turn("red", "blue", "The first one (1).");
+    let (asked, _) = run_panel_turn("red", "blue", "The first one (1).");
     assert!(asked.contains(&"accept 1".to_owned()), "{asked:?}");
 }
 
 #[test]
-fn equal_answers_need_no_judge_and_a_missing_one_leaves_the_other() {
-    let (asked, _) = turn("red", "red", "2");
+fn with_equal_answers_or_a_single_answer_the_judge_is_not_asked() {
+    let (asked, _) = run_panel_turn("red", "red", "2");
     assert_eq!(asked, ["request", "request", "accept 1", "finish"]);
-    let (asked, _) = turn("", "blue", "1");
+    let (asked, _) = run_panel_turn("", "blue", "1");
     assert_eq!(asked, ["request", "request", "accept 2", "finish"]);
-    let (asked, _) = turn("red", "blue", "");
+    let (asked, _) = run_panel_turn("red", "blue", "");
     assert!(asked.contains(&"accept 1".to_owned()), "{asked:?}");
-    let (asked, _) = turn("", "", "1");
+    let (asked, _) = run_panel_turn("", "", "1");
     assert_eq!(asked.len(), 3, "{asked:?}");
 }
 
 #[test]
-fn a_model_that_the_operator_did_not_name_is_no_missing_answer() {
+fn a_model_that_the_operator_does_not_allow_ends_the_turn() {
     for (first, second) in [("denied", "blue"), ("red", "denied")] {
-        let (asked, _) = turn(first, second, "1");
+        let (asked, _) = run_panel_turn(first, second, "1");
         let last = asked.last().unwrap();
         assert!(last.contains("not named in `loop_models`"), "{asked:?}");
         assert!(

@@ -34,7 +34,7 @@ mod plan_execute {
         }
     }
 
-    fn order_of(model: &str) -> RequestOrder {
+    fn request_order(model: &str) -> RequestOrder {
         match model {
             "" => RequestOrder::new(),
             model => RequestOrder::new().model(model),
@@ -50,39 +50,40 @@ mod plan_execute {
         let input = agent_turn::take_input()?;
         agent_turn::build_prompt()?;
         match input {
-            // The turn may have been interrupted before, during or after planning, and an existing
-            // answer may be only the plan, so leave it to the model whether a plan is still
-            // missing.
+            // Let the model decide whether a plan is missing: the turn may have been interrupted
+            // before, during or after planning, and an existing answer may be only the plan.
             Some(input) if is_resumed && settings.wants_plan(&input) => agent_turn::inject(RESUME)?,
-            Some(input) if !is_resumed => plan(&settings, &input)?,
+            Some(input) if !is_resumed => make_plan(&settings, &input)?,
             _ => {}
         }
-        let work = order_of(&settings.worker);
+        let work = request_order(&settings.worker);
         loop {
             agent_turn::request_to_end(&work)?;
             match agent_turn::finish()? {
                 TurnFinish::Done => return Ok(()),
                 TurnFinish::Again(_) => {}
-                TurnFinish::FollowUp(input) => plan(&settings, &input)?,
+                TurnFinish::FollowUp(input) => make_plan(&settings, &input)?,
             }
         }
     }
 
     /// Lets the model investigate and write a plan, then tells it to carry out the plan. Does
     /// nothing if neither the settings nor the input ask for a plan.
-    fn plan(settings: &PlanSettings, input: &TakenInput) -> Result<(), Error> {
+    fn make_plan(settings: &PlanSettings, input: &TakenInput) -> Result<(), Error> {
         if !settings.wants_plan(input) {
             return Ok(());
         }
         agent_turn::inject(PLAN)?;
-        let look = order_of(&settings.planner).preset("investigate");
+        let look = request_order(&settings.planner).preset("investigate");
         for _ in 0..settings.max_looks {
             if agent_turn::request(&look)?.calls.is_empty() {
                 return agent_turn::inject(EXECUTE);
             }
             agent_turn::run_calls()?;
         }
-        let write = order_of(&settings.planner).preset("minimal").note(WRITE);
+        let write = request_order(&settings.planner)
+            .preset("minimal")
+            .note(WRITE);
         agent_turn::request_to_end(&write)?;
         agent_turn::inject(EXECUTE)
     }

@@ -12,7 +12,7 @@ use crate::plan_execute::run;
 
 /// Runs a turn in which the model answers the first `n_looks` requests with a tool call. Returns
 /// the requests.
-fn turn(settings: &rind_sdk::serde_json::Value, n_looks: usize) -> Vec<RequestOrder> {
+fn run_plan_turn(settings: &rind_sdk::serde_json::Value, n_looks: usize) -> Vec<RequestOrder> {
     testing::set_config(settings);
     let seen = Rc::new(RefCell::new(Vec::new()));
     let sees = seen.clone();
@@ -32,14 +32,14 @@ fn turn(settings: &rind_sdk::serde_json::Value, n_looks: usize) -> Vec<RequestOr
     seen.take()
 }
 
-fn settings(when: &str, max_looks: u32) -> rind_sdk::serde_json::Value {
+fn plan_settings(when: &str, max_looks: u32) -> rind_sdk::serde_json::Value {
     json!({"when": when, "planner": "big", "worker": "", "max_looks": max_looks})
 }
 
 #[test]
-fn the_plan_is_made_with_tools_that_read_and_the_work_done_with_all() {
+fn the_plan_is_made_with_reading_tools_and_executed_with_all_tools() {
     testing::reset();
-    let requests = turn(&settings("always", 5), 1);
+    let requests = run_plan_turn(&plan_settings("always", 5), 1);
     let shown = requests.iter().map(|order| {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         format!("{}/{}", text(&order.model), text(&order.preset))
@@ -55,7 +55,7 @@ fn the_plan_is_made_with_tools_that_read_and_the_work_done_with_all() {
 #[test]
 fn a_planner_that_only_looks_has_to_write_the_plan() {
     testing::reset();
-    let requests = turn(&settings("always", 2), 2);
+    let requests = run_plan_turn(&plan_settings("always", 2), 2);
     assert_eq!(requests.len(), 4);
     assert_eq!(requests[2].preset.as_deref(), Some("minimal"));
     assert!(
@@ -70,10 +70,10 @@ fn a_planner_that_only_looks_has_to_write_the_plan() {
 #[test]
 fn no_plan_is_made_for_plain_questions_and_after_an_interruption() {
     testing::reset();
-    assert_eq!(turn(&settings("assessed", 5), 0).len(), 1);
+    assert_eq!(run_plan_turn(&plan_settings("assessed", 5), 0).len(), 1);
     testing::reset();
     testing::resume_turn();
-    assert_eq!(turn(&settings("always", 5), 0).len(), 1);
+    assert_eq!(run_plan_turn(&plan_settings("always", 5), 0).len(), 1);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_turn_that_goes_on_is_told_to_carry_the_plan_out_before_it_works() {
     for (when, expected) in [("always", true), ("assessed", false)] {
         testing::reset();
         testing::resume_turn();
-        turn(&settings(when, 5), 0);
+        run_plan_turn(&plan_settings(when, 5), 0);
         let asked = testing::asked_primitives();
         let at = |name: &str| asked.iter().position(|own| own.starts_with(name));
         let told = at("inject This turn was interrupted");

@@ -2,11 +2,15 @@
 
 use crate::command::line_commands;
 
-/// Returns `None` if a shell line runs no command that matches a pattern; otherwise whether the
-/// line fails whenever such a command fails.
-pub(crate) fn check_line(line: &str, patterns: &[String]) -> Option<bool> {
+/// Whether a shell line fails whenever a check in it fails. A check is a command that matches a
+/// pattern. `None` if the line runs no check.
+pub(crate) fn check_fails_line(line: &str, patterns: &[String]) -> Option<bool> {
     let commands = line_commands(line);
-    let is_check = |words: &[String]| patterns.iter().any(|pattern| fits_pattern(words, pattern));
+    let is_check = |words: &[String]| {
+        patterns
+            .iter()
+            .any(|pattern| matches_check_pattern(words, pattern))
+    };
     let mut checks = commands
         .iter()
         .filter(|command| is_check(&command.words))
@@ -15,9 +19,9 @@ pub(crate) fn check_line(line: &str, patterns: &[String]) -> Option<bool> {
     Some(checks.all(|command| command.decides))
 }
 
-/// Whether the first words of a command match those of a pattern. Options and `+toolchain` may come
-/// in between.
-fn fits_pattern(words: &[String], pattern: &str) -> bool {
+/// Whether the first words of a command match the words of a pattern. Options and `+toolchain`
+/// between them are skipped.
+fn matches_check_pattern(words: &[String], pattern: &str) -> bool {
     let mut words = words.iter();
     pattern
         .split_whitespace()
@@ -26,7 +30,7 @@ fn fits_pattern(words: &[String], pattern: &str) -> bool {
             let fits = |word: &str| {
                 alternatives
                     .split('|')
-                    .any(|alternative| is_like(word, alternative))
+                    .any(|alternative| matches_glob(word, alternative))
             };
             loop {
                 match words.next() {
@@ -39,7 +43,7 @@ fn fits_pattern(words: &[String], pattern: &str) -> bool {
 }
 
 /// Whether a word matches a glob with `*`.
-fn is_like(word: &str, glob: &str) -> bool {
+fn matches_glob(word: &str, glob: &str) -> bool {
     let mut parts = glob.split('*');
     let Some(mut rest) = parts.next().and_then(|first| word.strip_prefix(first)) else {
         return false;

@@ -1,8 +1,8 @@
-//! Splits a shell line into the simple commands that it runs. Precise enough to tell `cargo test`
-//! from `echo cargo test`, but no complete shell parser.
+//! Splits a shell line into the simple commands that it runs. This is not a complete shell parser,
+//! but distinguishes `cargo test` from `echo cargo test`.
 
-/// Programs that run the command in their arguments. Options with a separate value that is not a
-/// number are not supported.
+/// Programs that run the command in their arguments. Their options are skipped, and so is a value
+/// after an option if it begins with a digit; other separate values are not supported.
 const WRAPPERS: &[&str] = &[
     "command", "env", "exec", "nice", "nohup", "stdbuf", "sudo", "time", "timeout", "xvfb-run",
 ];
@@ -18,7 +18,7 @@ const DEEPEST: usize = 4;
 pub(crate) struct LineCommand {
     /// Words without quotes, wrappers and assignments. The first is the base name of the program.
     pub(crate) words: Vec<String>,
-    /// Whether the complete line fails if this command fails.
+    /// Whether the complete line fails whenever this command fails.
     pub(crate) decides: bool,
 }
 
@@ -37,7 +37,7 @@ enum CommandOperator {
     Background,
 }
 
-/// A command with its words as they were written.
+/// A command with its words, before wrappers and assignments are removed.
 #[derive(Debug, Default)]
 struct CommandPart {
     words: Vec<String>,
@@ -63,9 +63,9 @@ pub(crate) fn line_commands(line: &str) -> Vec<LineCommand> {
     found
 }
 
-/// Whether the exit code of the complete line shows that the command at `at` failed. False if that
+/// Whether the complete line fails whenever the command at the index `at` fails. False if this
 /// cannot be determined.
-fn decides_status(parts: &[CommandPart], at: usize) -> bool {
+fn determines_exit_code(parts: &[CommandPart], at: usize) -> bool {
     const HIDING: [&str; 5] = ["!", "elif", "if", "until", "while"];
     let Some(part) = parts.get(at) else {
         return false;
@@ -112,10 +112,10 @@ fn decides_status(parts: &[CommandPart], at: usize) -> bool {
 }
 
 fn collect_commands(line: &str, depth: usize, is_decisive: bool, found: &mut Vec<LineCommand>) {
-    let parts = split_line(line);
+    let parts = split_into_commands(line);
     for at in 0..parts.len() {
-        let decides = is_decisive && decides_status(&parts, at);
-        let words = unwrap_words(
+        let decides = is_decisive && determines_exit_code(&parts, at);
+        let words = strip_wrappers(
             parts
                 .get(at)
                 .map(|part| part.words.clone())
@@ -135,12 +135,12 @@ fn collect_commands(line: &str, depth: usize, is_decisive: bool, found: &mut Vec
                 collect_commands(inner, depth + 1, decides, found);
             }
             _ if is_shell && words.len() > 1 => {
-                // A script is treated like any other program.
+                // Treat the script like any other program, without parsing it.
                 let script = words
                     .into_iter()
                     .skip(1)
                     .skip_while(|word| word.starts_with('-'));
-                let words = unwrap_words(script.collect());
+                let words = strip_wrappers(script.collect());
                 found.push(LineCommand { words, decides });
             }
             _ => found.push(LineCommand { words, decides }),
@@ -151,13 +151,13 @@ fn collect_commands(line: &str, depth: usize, is_decisive: bool, found: &mut Vec
 
 /// Returns a command without the wrappers, keywords and assignments before its program, and with
 /// the program's base name.
-fn unwrap_words(words: Vec<String>) -> Vec<String> {
+fn strip_wrappers(words: Vec<String>) -> Vec<String> {
     let mut words = words.into_iter().peekable();
     let mut is_wrapped = false;
     while let Some(word) = words.peek() {
         let program = base_name(word);
         let is_wrapper = WRAPPERS.contains(&program);
-        // Arguments of a wrapper, as in `timeout 60` and `nice -n 5`.
+        // Skip the wrapper's own arguments, such as `60` of `timeout 60` and `-n 5` of `nice -n 5`.
         let is_of_wrapper = is_wrapped
             && (word.starts_with('-') || word.starts_with(|first: char| first.is_ascii_digit()));
         if !(is_wrapper
@@ -190,8 +190,8 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// Splits a line into commands and these into words. Comments and heredocs are skipped.
-fn split_line(line: &str) -> Vec<CommandPart> {
+/// Splits a line into commands, and each command into words. Skips comments and heredocs.
+fn split_into_commands(line: &str) -> Vec<CommandPart> {
     let mut all = vec![CommandPart::default()];
     let mut word: Option<String> = None;
     let mut heredocs: Vec<String> = Vec::new();
@@ -217,7 +217,7 @@ fn split_line(line: &str) -> Vec<CommandPart> {
             }
             '#' if word.is_none() => while characters.next_if(|next| *next != '\n').is_some() {},
             '<' if characters.peek() == Some(&'<') => {
-                end_word(&mut word, &mut all);
+                finish_word(&mut word, &mut all);
                 characters.next();
                 let is_here_string = characters.next_if_eq(&'<').is_some();
                 characters.next_if_eq(&'-');
@@ -234,13 +234,13 @@ fn split_line(line: &str) -> Vec<CommandPart> {
             }
             '>' | '<' => {
                 // The next word belongs to the redirection, as in `2>&1` and `&>file`.
-                end_word(&mut word, &mut all);
+                finish_word(&mut word, &mut all);
                 while characters.next_if(|next| "&>|".contains(*next)).is_some() {}
                 word = Some(">".to_owned());
             }
-            '&' if characters.peek() == Some(&'>') => end_word(&mut word, &mut all),
+            '&' if characters.peek() == Some(&'>') => finish_word(&mut word, &mut all),
             ';' | '|' | '&' | '(' | ')' | '`' | '\n' => {
-                end_word(&mut word, &mut all);
+                finish_word(&mut word, &mut all);
                 let is_double =
                     "&|".contains(character) && characters.next_if_eq(&character).is_some();
                 // `|&` is a pipe too.
@@ -263,15 +263,15 @@ fn split_line(line: &str) -> Vec<CommandPart> {
                     }
                 }
             }
-            _ if character.is_whitespace() => end_word(&mut word, &mut all),
+            _ if character.is_whitespace() => finish_word(&mut word, &mut all),
             _ => word.get_or_insert_default().push(character),
         }
     }
-    end_word(&mut word, &mut all);
+    finish_word(&mut word, &mut all);
     all
 }
 
-fn end_word(word: &mut Option<String>, all: &mut [CommandPart]) {
+fn finish_word(word: &mut Option<String>, all: &mut [CommandPart]) {
     if let (Some(word), Some(last)) = (word.take(), all.last_mut()) {
         last.words.push(word);
     }

@@ -1,4 +1,5 @@
-//! Sends an answer back once when files were edited in the turn and no check has passed since.
+//! Rejects the model's answer, at most once a turn, if files were edited in the turn and no check
+//! has passed since.
 
 mod check;
 mod command;
@@ -14,10 +15,10 @@ mod pre_completion_checklist {
     #[hook]
     fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
         let settings = config::shared::<ChecklistSettings>()?;
-        let did = CallEffect::effect_of(finished, &settings);
+        let did = CallEffect::from_finished_call(finished, &settings);
         if did != CallEffect::Other {
             let mut progress = TurnProgress::load_progress(&caller::agent(), caller::turn())?;
-            if progress.note_effect(did) {
+            if progress.record_call_effect(did) {
                 progress.save_progress(&caller::agent())?;
             }
         }
@@ -30,8 +31,8 @@ mod pre_completion_checklist {
         let Some(objection) = progress.make_objection(&answer.text()) else {
             return Ok(ReplyOutcome::default());
         };
-        // Saved before the answer is sent back. If saving fails, the answer is not sent back,
-        // because without the saved progress every later answer would be sent back as well.
+        // Save the progress before rejecting the answer. If saving fails, do not reject the answer:
+        // without the saved progress, every later answer would be rejected too.
         progress.save_progress(&caller::agent())?;
         Ok(ReplyOutcome::default()
             .inject(objection.to_model)

@@ -1,9 +1,9 @@
-//! Tracks the files that were edited in a turn and not checked since.
+//! Tracks which files were edited in a turn after the last check that passed.
 
 use rind_sdk::prelude::{Error, FinishedCall, data, state};
 use rind_sdk::serde_json::Value;
 
-use crate::check::check_line;
+use crate::check::check_fails_line;
 
 /// Maximum number of files that an objection names.
 const MAX_FILES: usize = 20;
@@ -39,19 +39,23 @@ pub(crate) enum CallEffect {
     Other,
 }
 
-/// A check that did not show that the work is good.
+/// A check that does not prove that the edits are correct.
 #[data]
 #[derive(PartialEq, Eq)]
 pub(crate) struct UnprovenCheck {
     /// Command line, or name of the tool.
     what: String,
-    /// Whether the check failed; otherwise the exit code of the line does not show whether it did.
+    /// Whether the check failed; if false, the exit code of the line does not show whether it
+    /// failed.
     has_failed: bool,
 }
 
 impl CallEffect {
-    /// Returns the effect of a finished call. A refused call has none.
-    pub(crate) fn effect_of(finished: &FinishedCall, settings: &ChecklistSettings) -> Self {
+    /// Returns the effect of a finished call; [`Self::Other`] for a refused call.
+    pub(crate) fn from_finished_call(
+        finished: &FinishedCall,
+        settings: &ChecklistSettings,
+    ) -> Self {
         let call = &finished.call();
         let is_error = finished.is_error();
         let arguments: Value = call.parse().unwrap_or_default();
@@ -73,9 +77,9 @@ impl CallEffect {
         let decides = if settings.check_tools.contains(&call.name) {
             Some(true)
         } else {
-            line.and_then(|line| check_line(line, &settings.checks))
+            line.and_then(|line| check_fails_line(line, &settings.checks))
         };
-        let what = || short_line(line.unwrap_or(&call.name));
+        let what = || format_command_line(line.unwrap_or(&call.name));
         match decides {
             _ if was_refused => Self::Other,
             None => Self::Other,
@@ -98,17 +102,18 @@ impl CallEffect {
 pub(crate) struct TurnProgress {
     /// Number of the turn.
     turn: u32,
-    /// Files that were edited after the last check.
+    /// Files that were edited after the last check that passed.
     unchecked: Vec<String>,
-    /// Last check after the last edit, if it failed or its result is unknown.
+    /// Last check since the last edit, if the check failed or its result is unknown.
     #[serde(default)]
     unproven: Option<UnprovenCheck>,
-    /// Whether an answer of this turn was sent back.
+    /// Whether an answer of this turn was already rejected.
     was_sent_back: bool,
 }
 
 impl TurnProgress {
-    /// Loads the progress of an agent in this turn; empty if what is stored is of another turn.
+    /// Loads the progress of an agent in this turn; empty if the stored progress is from another
+    /// turn.
     pub(crate) fn load_progress(agent: &str, turn: u32) -> Result<Self, Error> {
         let kept: Self = state::get_json(&progress_key(agent))?.unwrap_or_default();
         Ok(if kept.turn == turn {
@@ -126,8 +131,8 @@ impl TurnProgress {
         state::set_json(&progress_key(agent), self)
     }
 
-    /// Records the effect of a call. Returns false if it changes nothing.
-    pub(crate) fn note_effect(&mut self, did: CallEffect) -> bool {
+    /// Records the effect of a call. Returns whether the progress has changed.
+    pub(crate) fn record_call_effect(&mut self, did: CallEffect) -> bool {
         match did {
             CallEffect::Edit(path) => {
                 let was_tried = self.unproven.take().is_some();
@@ -149,8 +154,8 @@ impl TurnProgress {
         true
     }
 
-    /// Returns the objection to an answer, at most once a turn. An answer that asks a question does
-    /// not claim that the work is done, so it gets none.
+    /// Returns the objection to an answer after unchecked edits, at most once a turn. An answer
+    /// that ends with a question gets none, because it does not claim that the work is done.
     pub(crate) fn make_objection(&mut self, answer: &str) -> Option<AnswerObjection> {
         let answer =
             answer.trim_end_matches(|last: char| last.is_whitespace() || "*_`\"')".contains(last));
@@ -198,7 +203,7 @@ impl TurnProgress {
     }
 }
 
-/// Objection with which an answer is sent back.
+/// Reason for rejecting an answer.
 pub(crate) struct AnswerObjection {
     /// Text for the model.
     pub(crate) to_model: String,
@@ -207,7 +212,7 @@ pub(crate) struct AnswerObjection {
 }
 
 /// Formats a command as one line and truncates it.
-fn short_line(line: &str) -> String {
+fn format_command_line(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let line = words.join(" ").replace('`', "'");
     match line.char_indices().nth(MAX_COMMAND_CHARS) {

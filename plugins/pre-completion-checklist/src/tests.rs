@@ -1,6 +1,6 @@
 //! Tests of the parsing of commands, and of the hooks on the SDK's in-memory host.
 
-use crate::check::check_line;
+use crate::check::check_fails_line;
 use crate::command::line_commands;
 use crate::pre_completion_checklist::{
     __rind_hook_post_reason as post_reason, __rind_hook_post_tool as post_tool,
@@ -10,7 +10,7 @@ use rind_sdk::serde_json::{Value, json};
 use rind_sdk::testing::{self, Caller};
 
 /// Returns the default settings of the manifest, which most operators use.
-fn defaults() -> Value {
+fn default_settings() -> Value {
     let manifest = include_str!("../plugin.toml");
     let list = |key: &str| -> Vec<String> {
         let (_, rest) = manifest
@@ -33,17 +33,17 @@ fn defaults() -> Value {
     })
 }
 
-fn checks() -> Vec<String> {
-    rind_sdk::serde_json::from_value(defaults()["checks"].clone()).unwrap()
+fn default_check_patterns() -> Vec<String> {
+    rind_sdk::serde_json::from_value(default_settings()["checks"].clone()).unwrap()
 }
 
-fn is_check(line: &str, patterns: &[String]) -> bool {
-    check_line(line, patterns).is_some()
+fn runs_a_check(line: &str, patterns: &[String]) -> bool {
+    check_fails_line(line, patterns).is_some()
 }
 
 #[test]
-fn a_line_that_hides_the_exit_code_of_its_check_is_known() {
-    let checks = checks();
+fn a_line_that_hides_the_exit_code_of_its_check_is_recognized() {
+    let checks = default_check_patterns();
     for (line, shows) in [
         ("cargo test", true),
         ("cd a && cargo test && echo ok", true),
@@ -70,18 +70,18 @@ fn a_line_that_hides_the_exit_code_of_its_check_is_known() {
         ("set -e; make | cat", false),
     ] {
         assert_eq!(
-            check_line(line, &checks),
+            check_fails_line(line, &checks),
             Some(shows),
             "{line}: {:?}",
             line_commands(line)
         );
     }
-    assert_eq!(check_line("ls | cat", &checks), None);
+    assert_eq!(check_fails_line("ls | cat", &checks), None);
 }
 
 #[test]
-fn commands_that_check_are_known() {
-    let checks = checks();
+fn commands_that_run_a_check_are_recognized() {
+    let checks = default_check_patterns();
     for line in [
         "cargo test",
         "cargo t -q",
@@ -115,13 +115,17 @@ fn commands_that_check_are_known() {
         "ls # list\nmake",
         "cargo \\\n  test",
     ] {
-        assert!(is_check(line, &checks), "{line}: {:?}", line_commands(line));
+        assert!(
+            runs_a_check(line, &checks),
+            "{line}: {:?}",
+            line_commands(line)
+        );
     }
 }
 
 #[test]
-fn commands_that_only_speak_of_checks_are_not() {
-    let checks = checks();
+fn commands_that_only_mention_checks_are_not_recognized() {
+    let checks = default_check_patterns();
     for line in [
         "",
         "ls",
@@ -147,7 +151,7 @@ fn commands_that_only_speak_of_checks_are_not() {
         "mkdir build",
     ] {
         assert!(
-            !is_check(line, &checks),
+            !runs_a_check(line, &checks),
             "{line}: {:?}",
             line_commands(line)
         );
@@ -155,8 +159,8 @@ fn commands_that_only_speak_of_checks_are_not() {
 }
 
 #[test]
-fn operators_write_patterns_of_their_own() {
-    let fits = |line: &str, pattern: &str| is_check(line, &[pattern.to_owned()]);
+fn patterns_of_the_operator_select_the_checks() {
+    let fits = |line: &str, pattern: &str| runs_a_check(line, &[pattern.to_owned()]);
     assert!(fits("dev verify --fast", "dev verify|test"));
     assert!(!fits("dev ship", "dev verify|test"));
     assert!(fits("a-check-b x", "a*b"));
@@ -165,16 +169,16 @@ fn operators_write_patterns_of_their_own() {
     assert!(fits("anything", "*"));
 }
 
-fn start(changes: Value) {
+fn start_plugin(changes: Value) {
     testing::reset();
-    let mut settings = defaults();
+    let mut settings = default_settings();
     for (key, value) in changes.as_object().into_iter().flatten() {
         settings[key] = value.clone();
     }
     testing::set_config(settings);
 }
 
-fn at(agent: &str, turn: u32) -> Caller {
+fn caller_in_turn(agent: &str, turn: u32) -> Caller {
     Caller {
         agent: agent.to_owned(),
         turn,
@@ -182,7 +186,13 @@ fn at(agent: &str, turn: u32) -> Caller {
     }
 }
 
-fn finish_as(caller: Caller, tool: &str, arguments: Value, is_error: bool, duration_ms: u64) {
+fn run_post_tool_as(
+    caller: Caller,
+    tool: &str,
+    arguments: Value,
+    is_error: bool,
+    duration_ms: u64,
+) {
     let finished = testing::finished_call(tool, "")
         .with_arguments(arguments)
         .with_error(is_error)
@@ -191,21 +201,33 @@ fn finish_as(caller: Caller, tool: &str, arguments: Value, is_error: bool, durat
     assert_eq!(post_tool(&finished).unwrap(), ResultOutcome::default());
 }
 
-fn edit(path: &str) {
-    finish_as(at("main", 1), "edit_file", json!({"path": path}), false, 1);
+fn finish_edit(path: &str) {
+    run_post_tool_as(
+        caller_in_turn("main", 1),
+        "edit_file",
+        json!({"path": path}),
+        false,
+        1,
+    );
 }
 
-fn bash(command: &str) {
-    finish_as(at("main", 1), "bash", json!({"command": command}), false, 1);
+fn finish_bash(command: &str) {
+    run_post_tool_as(
+        caller_in_turn("main", 1),
+        "bash",
+        json!({"command": command}),
+        false,
+        1,
+    );
 }
 
-fn message(content: Vec<Content>) -> Message {
+fn assistant_message(content: Vec<Content>) -> Message {
     testing::message("m", Role::Assistant, content)
 }
 
-fn answer_as(caller: Caller, text: &str) -> Option<String> {
+fn run_post_reason_as(caller: Caller, text: &str) -> Option<String> {
     testing::set_caller(caller);
-    let outcome = post_reason(message(vec![Content::Text(text.to_owned())])).unwrap();
+    let outcome = post_reason(assistant_message(vec![Content::Text(text.to_owned())])).unwrap();
     assert_eq!((outcome.text, outcome.block), (None, None));
     outcome
         .inject
@@ -214,43 +236,53 @@ fn answer_as(caller: Caller, text: &str) -> Option<String> {
         .map(|injection| injection.text)
 }
 
-fn answer(text: &str) -> Option<String> {
-    answer_as(at("main", 1), text)
+fn objection_to_answer(text: &str) -> Option<String> {
+    run_post_reason_as(caller_in_turn("main", 1), text)
 }
 
 #[test]
 fn an_answer_after_unchecked_edits_is_sent_back_once_with_what_is_missing() {
-    start(json!({}));
-    edit("src/a.rs");
-    edit("src/b.rs");
-    edit("src/a.rs");
-    let said = answer("All done.").unwrap();
+    start_plugin(json!({}));
+    finish_edit("src/a.rs");
+    finish_edit("src/b.rs");
+    finish_edit("src/a.rs");
+    let said = objection_to_answer("All done.").unwrap();
     assert!(
         said.starts_with("Not done yet: `src/a.rs`, `src/b.rs` changed in this turn"),
         "{said}"
     );
-    assert_eq!(answer("All done."), None, "once a turn");
-    edit("src/c.rs");
-    assert_eq!(answer("All done."), None, "also after another edit");
+    assert_eq!(objection_to_answer("All done."), None, "once a turn");
+    finish_edit("src/c.rs");
+    assert_eq!(
+        objection_to_answer("All done."),
+        None,
+        "also after another edit"
+    );
 }
 
 #[test]
 fn a_check_after_the_last_edit_is_enough_and_one_before_it_is_not() {
-    start(json!({}));
-    bash("cargo test");
-    edit("a.rs");
-    bash("ls");
-    bash("cargo check");
-    assert_eq!(answer("Done."), None);
-    edit("a.rs");
-    assert!(answer("Done.").is_some());
+    start_plugin(json!({}));
+    finish_bash("cargo test");
+    finish_edit("a.rs");
+    finish_bash("ls");
+    finish_bash("cargo check");
+    assert_eq!(objection_to_answer("Done."), None);
+    finish_edit("a.rs");
+    assert!(objection_to_answer("Done.").is_some());
 }
 
 #[test]
 fn a_check_that_failed_or_whose_outcome_is_hidden_proves_nothing() {
     let run = |command: &str, is_error: bool, duration_ms: u64| {
         let arguments = json!({"command": command});
-        finish_as(at("main", 1), "bash", arguments, is_error, duration_ms);
+        run_post_tool_as(
+            caller_in_turn("main", 1),
+            "bash",
+            arguments,
+            is_error,
+            duration_ms,
+        );
     };
     for (command, is_error, duration_ms, says) in [
         (
@@ -267,115 +299,146 @@ fn a_check_that_failed_or_whose_outcome_is_hidden_proves_nothing() {
         ),
         ("make", true, 0, "no build, test or check ran"),
     ] {
-        start(json!({}));
-        edit("a.rs");
+        start_plugin(json!({}));
+        finish_edit("a.rs");
         run(command, is_error, duration_ms);
-        let said = answer("Done.").unwrap();
+        let said = objection_to_answer("Done.").unwrap();
         assert!(said.contains(says), "{said}");
     }
     // A failure before the last edit says nothing about that edit, and a later pass replaces a
     // failure.
-    start(json!({}));
-    edit("a.rs");
+    start_plugin(json!({}));
+    finish_edit("a.rs");
     run("make", true, 9);
-    edit("a.rs");
-    let said = answer("Done.").unwrap();
+    finish_edit("a.rs");
+    let said = objection_to_answer("Done.").unwrap();
     assert!(said.contains("no build, test or check ran"), "{said}");
-    start(json!({}));
-    edit("a.rs");
+    start_plugin(json!({}));
+    finish_edit("a.rs");
     run("make", true, 9);
     run("make", false, 9);
     run("make", true, 9);
-    assert_eq!(answer("Done."), None, "nothing was edited since it passed");
+    assert_eq!(
+        objection_to_answer("Done."),
+        None,
+        "nothing was edited since it passed"
+    );
     // The tool itself is the check.
-    start(json!({"check_tools": ["run_tests"]}));
-    edit("a.rs");
-    finish_as(at("main", 1), "run_tests", json!({}), true, 9);
-    let said = answer("Done.").unwrap();
+    start_plugin(json!({"check_tools": ["run_tests"]}));
+    finish_edit("a.rs");
+    run_post_tool_as(caller_in_turn("main", 1), "run_tests", json!({}), true, 9);
+    let said = objection_to_answer("Done.").unwrap();
     assert!(said.contains("failed: `run_tests`"), "{said}");
 }
 
 #[test]
 fn edits_that_failed_or_need_no_check_are_not_counted() {
-    start(json!({}));
-    finish_as(at("main", 1), "edit_file", json!({"path": "a.rs"}), true, 1);
-    edit("README.md");
-    finish_as(
-        at("main", 1),
+    start_plugin(json!({}));
+    run_post_tool_as(
+        caller_in_turn("main", 1),
+        "edit_file",
+        json!({"path": "a.rs"}),
+        true,
+        1,
+    );
+    finish_edit("README.md");
+    run_post_tool_as(
+        caller_in_turn("main", 1),
         "read_file",
         json!({"path": "b.rs"}),
         false,
         1,
     );
-    assert_eq!(answer("Done."), None);
+    assert_eq!(objection_to_answer("Done."), None);
 }
 
 #[test]
-fn questions_and_empty_answers_are_left_alone() {
-    start(json!({}));
-    edit("a.rs");
-    assert_eq!(answer("Shall I run the tests?"), None);
-    assert_eq!(answer("**Which one do you want?**\n"), None);
-    assert_eq!(answer(" \n"), None);
-    assert!(answer("Is it right? It is.").is_some());
+fn questions_and_empty_answers_are_accepted() {
+    start_plugin(json!({}));
+    finish_edit("a.rs");
+    assert_eq!(objection_to_answer("Shall I run the tests?"), None);
+    assert_eq!(objection_to_answer("**Which one do you want?**\n"), None);
+    assert_eq!(objection_to_answer(" \n"), None);
+    assert!(objection_to_answer("Is it right? It is.").is_some());
 }
 
 #[test]
-fn turns_and_agents_are_told_apart() {
-    start(json!({}));
-    edit("a.rs");
-    assert_eq!(answer_as(at("sub-1", 1), "Done."), None);
+fn progress_is_separate_for_each_turn_and_agent() {
+    start_plugin(json!({}));
+    finish_edit("a.rs");
     assert_eq!(
-        answer_as(at("main", 2), "Done."),
+        run_post_reason_as(caller_in_turn("sub-1", 1), "Done."),
+        None
+    );
+    assert_eq!(
+        run_post_reason_as(caller_in_turn("main", 2), "Done."),
         None,
         "edits of another turn"
     );
-    assert!(answer("Done.").is_some());
-    finish_as(
-        at("main", 2),
+    assert!(objection_to_answer("Done.").is_some());
+    run_post_tool_as(
+        caller_in_turn("main", 2),
         "write_file",
         json!({"file_path": "b.py"}),
         false,
         1,
     );
     assert!(
-        answer_as(at("main", 2), "Done.").is_some(),
+        run_post_reason_as(caller_in_turn("main", 2), "Done.").is_some(),
         "once in each turn"
     );
 }
 
 #[test]
-fn tools_are_the_operators_to_name() {
-    start(
+fn the_operator_configures_the_tools() {
+    start_plugin(
         json!({"edit_tools": ["patch"], "check_tools": ["run_tests"], "command_tools": ["shell"]}),
     );
-    edit("a.rs");
-    assert_eq!(answer("Done."), None);
-    finish_as(at("main", 1), "patch", json!({}), false, 1);
-    bash("make");
-    let said = answer("Done.").unwrap();
+    finish_edit("a.rs");
+    assert_eq!(objection_to_answer("Done."), None);
+    run_post_tool_as(caller_in_turn("main", 1), "patch", json!({}), false, 1);
+    finish_bash("make");
+    let said = objection_to_answer("Done.").unwrap();
     assert!(
         said.contains("a file changed") || said.contains("`a file` changed"),
         "{said}"
     );
-    start(
+    start_plugin(
         json!({"edit_tools": ["patch"], "check_tools": ["run_tests"], "command_tools": ["shell"]}),
     );
-    finish_as(at("main", 1), "patch", json!({"path": "a"}), false, 1);
-    finish_as(at("main", 1), "run_tests", json!({}), false, 1);
-    assert_eq!(answer("Done."), None);
-    finish_as(at("main", 1), "patch", json!({"path": "a"}), false, 1);
-    finish_as(at("main", 1), "shell", json!({"command": "make"}), false, 1);
-    assert_eq!(answer("Done."), None);
+    run_post_tool_as(
+        caller_in_turn("main", 1),
+        "patch",
+        json!({"path": "a"}),
+        false,
+        1,
+    );
+    run_post_tool_as(caller_in_turn("main", 1), "run_tests", json!({}), false, 1);
+    assert_eq!(objection_to_answer("Done."), None);
+    run_post_tool_as(
+        caller_in_turn("main", 1),
+        "patch",
+        json!({"path": "a"}),
+        false,
+        1,
+    );
+    run_post_tool_as(
+        caller_in_turn("main", 1),
+        "shell",
+        json!({"command": "make"}),
+        false,
+        1,
+    );
+    assert_eq!(objection_to_answer("Done."), None);
 }
 
 #[test]
-fn many_files_are_counted_and_not_all_named() {
-    start(json!({}));
+fn an_objection_names_some_files_and_counts_the_rest() {
+    start_plugin(json!({}));
     for number in 0..25 {
-        edit(&format!("{number}.rs"));
+        finish_edit(&format!("{number}.rs"));
     }
-    let said = answer("Done.").unwrap();
+    let said = objection_to_answer("Done.").unwrap();
     assert!(
         said.contains("`19.rs` and 5 more changed") && !said.contains("20.rs"),
         "{said}"

@@ -15,7 +15,7 @@ mod project_notes {
     }
 
     #[data]
-    struct Found {
+    struct RecallAnswer {
         memories: Vec<FoundNote>,
     }
 
@@ -27,33 +27,33 @@ mod project_notes {
 
     /// Payload of the gate `remember` of the plugin `memory`.
     #[data]
-    struct Kept {
+    struct RememberPayload {
         phase: String,
         text: String,
         kept_by: Vec<String>,
     }
 
     #[implements("memory.recall")]
-    fn recall(query: Query) -> Result<Found, Error> {
+    fn recall(query: Query) -> Result<RecallAnswer, Error> {
         let file = NoteFile::read_file(&caller::workspace())?;
         let best = notes::find_notes(&file.notes, &query.query).into_iter();
         let best = best.take(query.limit as usize).map(|note| FoundNote {
             text: note.text.clone(),
             since: note.since.clone(),
         });
-        Ok(Found {
+        Ok(RecallAnswer {
             memories: best.collect(),
         })
     }
 
     #[implements("memory.remember")]
-    fn remember(mut memory: Kept) -> Result<PointOutcome, Error> {
+    fn remember(mut memory: RememberPayload) -> Result<PointOutcome, Error> {
         if memory.phase != "keep" {
             return Ok(PointOutcome::pass());
         }
         let note = Note {
             text: memory.text.clone(),
-            since: notes::today(),
+            since: notes::current_date(),
         };
         if let Err(why) = NoteFile::read_file(&caller::workspace())?.add_note(&note)? {
             return Ok(PointOutcome::block(why));

@@ -5,7 +5,7 @@ use rind_sdk::prelude::*;
 use rind_sdk::serde_json;
 use std::collections::BTreeSet;
 
-/// Maximum number of notes of a project. More of them are better kept in a document of the project.
+/// Maximum number of notes of a project. A larger collection belongs in a document of the project.
 const MAX_NOTES: usize = 500;
 
 /// Maximum number of projects whose folders have the same name.
@@ -38,8 +38,8 @@ struct FileHead {
 
 impl NoteFile {
     /// Reads the note file of a project. The file has the name of the project's folder, such as
-    /// `shop.jsonl`, or `shop-2.jsonl` if the first is of another project with that name. A line
-    /// that a crash truncated is skipped.
+    /// `shop.jsonl`, or `shop-2.jsonl` if `shop.jsonl` belongs to another project whose folder has
+    /// the same name. A line that a crash truncated is skipped.
     pub(crate) fn read_file(workspace: &str) -> Result<Self, Error> {
         let name = workspace.rsplit('/').next().unwrap_or_default();
         let is_plain = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
@@ -73,7 +73,7 @@ impl NoteFile {
             }
         }
         Err(Error::Limit(format!(
-            "{MAX_NAMESAKES} projects in folders named `{name}` have notes"
+            "no notes can be kept: {MAX_NAMESAKES} other projects in folders named `{name}` have notes"
         )))
     }
 
@@ -117,7 +117,7 @@ impl NoteFile {
 }
 
 /// Returns today's date in UTC, such as `2026-01-31`.
-pub(crate) fn today() -> String {
+pub(crate) fn current_date() -> String {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seconds = since.map_or(0, |since| since.as_secs());
     let now = i64::try_from(seconds)
@@ -129,9 +129,9 @@ pub(crate) fn today() -> String {
 /// Finds notes that contain words of the query. Those with the most matching words come first, then
 /// the newest. An empty query returns all notes.
 pub(crate) fn find_notes<'a>(all: &'a [Note], query: &str) -> Vec<&'a Note> {
-    let wanted = words_of(query);
+    let wanted = search_words(query);
     let score = |note: &Note| {
-        let own = words_of(&note.text);
+        let own = search_words(&note.text);
         // A prefix of a word matches: `test` finds `tests`.
         let has = |word: &&String| own.iter().any(|own| own.starts_with(&**word));
         wanted.iter().filter(has).count()
@@ -144,8 +144,8 @@ pub(crate) fn find_notes<'a>(all: &'a [Note], query: &str) -> Vec<&'a Note> {
     found.into_iter().map(|(_, note)| note).collect()
 }
 
-/// Returns the words of a text in lower case, without those of one or two letters.
-fn words_of(text: &str) -> BTreeSet<String> {
+/// Returns the words of a text in lower case, except words of one or two letters.
+fn search_words(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let long = words.filter(|word| word.chars().count() > 2);
     long.map(str::to_lowercase).collect()

@@ -1,30 +1,31 @@
-//! Counts which tool follows which, and suggests the next tool from the counts. A *place* is the
+//! Counts which tool follows which, and suggests the next tool from the counts. A *sequence* is the
 //! last one or two tools that were called.
 
 use std::collections::BTreeMap;
 
 use rind_sdk::data;
 
-/// Sum of the counts of a place at which all of them are halved, so that recent habits outweigh old
-/// ones.
+/// Sum of the counts of the tools that followed a sequence, at which all these counts are halved,
+/// so that recent calls count more than old ones.
 const HALVED_AT: u32 = 200;
 
-/// Maximum number of different tools that are counted as followers of the same preceding calls; the
-/// most frequent ones are kept.
+/// Maximum number of different tools that are counted after the same sequence. The most frequent
+/// ones are kept.
 const MAX_FOLLOWERS: usize = 12;
 
 /// The operator's settings.
 #[data]
 pub(crate) struct FollowSettings {
-    /// Minimum share of the cases, from 0 to 1, for a suggestion.
+    /// Minimum share, from 0 to 1, of the cases after a sequence in which the tool came next, for
+    /// suggesting the tool.
     pub(crate) confidence: f64,
-    /// Minimum number of cases for a suggestion.
+    /// Minimum number of cases that were counted after a sequence, for a suggestion.
     pub(crate) observations: u32,
     /// Whether to show suggestions.
     pub(crate) suggest: bool,
 }
 
-/// Number of times that each tool came next after a place.
+/// Number of times that each tool came next after a sequence of tools.
 ///
 /// For example:
 ///
@@ -57,18 +58,18 @@ impl ToolFollowers {
 
     /// Counts that a tool came next.
     pub(crate) fn add_tool(&mut self, tool: &str) {
-        self.add_cases(tool, 1);
+        self.add_counts(tool, 1);
     }
 
     /// Adds the counts of `others`.
     pub(crate) fn merge_followers(&mut self, others: &Self) {
         for (tool, times) in &others.0 {
-            self.add_cases(tool, *times);
+            self.add_counts(tool, *times);
         }
     }
 
     /// Adds `times` to the count of a tool, with the same result as single additions.
-    fn add_cases(&mut self, tool: &str, mut times: u32) {
+    fn add_counts(&mut self, tool: &str, mut times: u32) {
         while times > 0 {
             if !self.0.contains_key(tool) && self.0.len() >= MAX_FOLLOWERS {
                 let rarest = self.0.iter().min_by_key(|(_, count)| **count);
@@ -90,9 +91,8 @@ impl ToolFollowers {
     }
 
     /// Returns the tool that came next most often.
-    pub(crate) fn favourite(&self) -> Option<FavouriteTool> {
-        // Of tools with equal counts the first by name is taken, so that the result is
-        // deterministic.
+    pub(crate) fn most_frequent_tool(&self) -> Option<FavouriteTool> {
+        // Among tools with equal counts, return the first one by name.
         let (tool, times) = self.0.iter().rev().max_by_key(|(_, count)| **count)?;
         Some(FavouriteTool {
             tool: tool.clone(),
@@ -102,8 +102,8 @@ impl ToolFollowers {
     }
 }
 
-/// Returns the places at the end of `before`: the last two tools, then the last one alone.
-pub(crate) fn trail_places(before: &[String]) -> impl Iterator<Item = &[String]> {
+/// Returns the sequences at the end of `before`: the last two tools, then the last tool alone.
+pub(crate) fn last_sequences(before: &[String]) -> impl Iterator<Item = &[String]> {
     let n = before.len();
     [2, 1]
         .into_iter()
@@ -112,19 +112,19 @@ pub(crate) fn trail_places(before: &[String]) -> impl Iterator<Item = &[String]>
 }
 
 /// Returns the suggestion for the model, if the counts support one. It is based on the longest
-/// place that was seen often enough.
+/// sequence of tools that was counted often enough.
 pub(crate) fn suggest_tool(
     before: &[String],
     settings: &FollowSettings,
     followers: impl Fn(&[String]) -> Option<ToolFollowers>,
 ) -> Option<String> {
-    let seen = trail_places(before).find_map(|place| {
-        let favourite = followers(place)?.favourite()?;
+    let seen = last_sequences(before).find_map(|place| {
+        let favourite = followers(place)?.most_frequent_tool()?;
         (favourite.total >= settings.observations).then_some((place, favourite))
     });
     let (place, FavouriteTool { tool, times, total }) = seen?;
     let is_sure = f64::from(times) / f64::from(total) >= settings.confidence;
-    // A model that calls a tool many times in a row needs no suggestion to repeat it.
+    // Do not suggest the last tool again: a model repeats a tool without a suggestion.
     if !is_sure || place.last() == Some(&tool) {
         return None;
     }

@@ -1,5 +1,5 @@
-//! Stores the counts of all places, across sessions. Each tool has one key, with the places that
-//! end with it; a turn uses few tools, so it writes few keys.
+//! Stores the counts of all sequences of tools, across sessions. The sequences that end with the
+//! same tool share one key of the store; a turn uses few tools, so it writes few keys.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,11 +14,11 @@ const PREFIX: &str = "after/";
 /// Maximum number of tools in the store.
 const MAX_TOOLS: usize = 512;
 
-/// Maximum number of places per tool.
+/// Maximum number of tool sequences that end with the same tool.
 const MAX_PLACES: usize = 64;
 
-/// Counts of the places that end with one tool, by the tool before it. The empty name stands for
-/// the place that consists of this tool alone.
+/// Counts of the sequences that end with one tool, by the tool before it. The empty name stands for
+/// the sequence that consists of this tool alone.
 ///
 /// For example:
 ///
@@ -28,18 +28,18 @@ const MAX_PLACES: usize = 64;
 #[data]
 #[derive(Default)]
 #[serde(transparent)]
-struct ToolPlaces(BTreeMap<String, ToolFollowers>);
+struct ToolSequences(BTreeMap<String, ToolFollowers>);
 
-impl ToolPlaces {
-    /// Returns the sum of the counts of all places.
+impl ToolSequences {
+    /// Returns the sum of the counts of all sequences.
     fn total(&self) -> u32 {
         let totals = self.0.values().map(ToolFollowers::total);
         totals.fold(0, u32::saturating_add)
     }
 
-    /// Adds counts to those of one place. If there are too many places, the one with the smallest
-    /// sum is dropped.
-    fn merge_place(&mut self, before: &str, more: &ToolFollowers) {
+    /// Adds `more` to the counts of one sequence. If there are too many sequences, the sequence
+    /// with the smallest sum is dropped.
+    fn merge_sequence(&mut self, before: &str, more: &ToolFollowers) {
         if !self.0.contains_key(before) && self.0.len() >= MAX_PLACES {
             let rarest = self.0.iter().min_by_key(|(_, counts)| counts.total());
             let rarest = rarest.map(|(name, _)| name.clone());
@@ -55,17 +55,17 @@ impl ToolPlaces {
 struct SeenTools {
     session: String,
     turn: u32,
-    tools: BTreeMap<String, ToolPlaces>,
+    tools: BTreeMap<String, ToolSequences>,
 }
 
 thread_local! {
-    /// Avoids a read of the store after every call. Counts that other sessions add meanwhile are
-    /// seen from the next turn on.
+    /// Cache of the store, so that the store is not read after every call. Counts that other
+    /// sessions add during a turn are read in the next turn.
     static SEEN: RefCell<SeenTools> = RefCell::default();
 }
 
 /// Adds the counts of a turn to the store, with one write for each tool.
-pub(crate) fn keep_learnt(learnt: BTreeMap<String, ToolFollowers>) -> Result<(), Error> {
+pub(crate) fn store_new_counts(learnt: BTreeMap<String, ToolFollowers>) -> Result<(), Error> {
     SEEN.take();
     let mut by_tool: BTreeMap<String, Vec<(String, ToolFollowers)>> = BTreeMap::new();
     for (key, more) in learnt {
@@ -75,27 +75,27 @@ pub(crate) fn keep_learnt(learnt: BTreeMap<String, ToolFollowers>) -> Result<(),
     }
     for (tool, learnt) in by_tool {
         let key = tool_key(&tool);
-        let kept = read_places(&key)?;
+        let kept = read_sequences(&key)?;
         if kept.is_none() {
-            make_room()?;
+            remove_least_used_tools()?;
         }
         let mut places = kept.unwrap_or_default();
         for (before, more) in learnt {
-            places.merge_place(&before, &more);
+            places.merge_sequence(&before, &more);
         }
         store::set_json(&key, &places)?;
     }
     Ok(())
 }
 
-/// Returns the counts after a place: those of the store, plus those that the turn has learnt but
-/// not stored yet.
+/// Returns the counts after a sequence of tools: those of the store, plus those that the turn has
+/// learnt but not stored yet.
 pub(crate) fn find_followers(
     place: &[String],
     learnt: &BTreeMap<String, ToolFollowers>,
 ) -> Result<Option<ToolFollowers>, Error> {
-    let key = key_of(place);
-    let kept = read_seen(&key)?;
+    let key = sequence_key(place);
+    let kept = read_cached(&key)?;
     let Some(more) = learnt.get(&key) else {
         return Ok(kept);
     };
@@ -105,7 +105,7 @@ pub(crate) fn find_followers(
 }
 
 /// Empties the cache if the turn is a new one.
-pub(crate) fn enter_turn(turn: u32) {
+pub(crate) fn empty_cache_for_turn(turn: u32) {
     let session = caller::session();
     SEEN.with_borrow_mut(|seen| {
         if (&seen.session, seen.turn) != (&session, turn) {
@@ -118,12 +118,12 @@ pub(crate) fn enter_turn(turn: u32) {
     });
 }
 
-/// Returns the stored counts of a place. The store is read at most once a turn for each tool.
-fn read_seen(key: &str) -> Result<Option<ToolFollowers>, Error> {
+/// Returns the stored counts of a sequence. The store is read at most once a turn for each tool.
+fn read_cached(key: &str) -> Result<Option<ToolFollowers>, Error> {
     let (before, tool) = split_key(key);
     SEEN.with_borrow_mut(|seen| {
         if !seen.tools.contains_key(tool) {
-            let places = read_places(&tool_key(tool))?.unwrap_or_default();
+            let places = read_sequences(&tool_key(tool))?.unwrap_or_default();
             seen.tools.insert(tool.to_owned(), places);
         }
         let places = seen.tools.get(tool);
@@ -131,22 +131,22 @@ fn read_seen(key: &str) -> Result<Option<ToolFollowers>, Error> {
     })
 }
 
-fn read_places(key: &str) -> Result<Option<ToolPlaces>, Error> {
-    // A corrupt value is discarded: old counts are not worth an error in every call.
+fn read_sequences(key: &str) -> Result<Option<ToolSequences>, Error> {
+    // Discard a corrupt value: losing old counts is better than an error in every call.
     let text = store::get(key)?;
     Ok(text.and_then(|text| rind_sdk::serde_json::from_str(&text).ok()))
 }
 
-/// Removes the least used quarter of the tools once there are too many. A quarter, so that this is
-/// rarely necessary.
-fn make_room() -> Result<(), Error> {
+/// If there are too many tools, removes the quarter of them with the smallest counts. Removing so
+/// many at once makes this rare.
+fn remove_least_used_tools() -> Result<(), Error> {
     let keys = store::keys(PREFIX)?;
     if keys.len() < MAX_TOOLS {
         return Ok(());
     }
     let mut seen = Vec::with_capacity(keys.len());
     for key in keys {
-        let places: ToolPlaces = store::get_json(&key)
+        let places: ToolSequences = store::get_json(&key)
             .unwrap_or_default()
             .unwrap_or_default();
         seen.push((places.total(), key));
@@ -157,13 +157,13 @@ fn make_room() -> Result<(), Error> {
         .try_for_each(|(_, key)| store::remove(key))
 }
 
-/// Returns the key of a place. Tool names contain no `/`.
-pub(crate) fn key_of(place: &[String]) -> String {
+/// Returns the key of a sequence of tools. Tool names contain no `/`.
+pub(crate) fn sequence_key(place: &[String]) -> String {
     format!("{PREFIX}{}", place.join("/"))
 }
 
-/// Splits the key of a place into the tool before the last one (empty if there is none) and the
-/// last one.
+/// Splits the key of a sequence into the tool before the last tool (empty if there is none) and the
+/// last tool.
 fn split_key(key: &str) -> (&str, &str) {
     let names = key.strip_prefix(PREFIX).unwrap_or(key);
     names.rsplit_once('/').unwrap_or(("", names))

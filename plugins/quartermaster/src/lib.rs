@@ -30,23 +30,26 @@ mod quartermaster {
         let call = finished.call();
         let (turn, step) = (caller::turn(), caller::step());
         let suggested = AgentTrail::change_trail(turn, |trail| {
-            if !trail.is_at(step, &call.id) {
-                trail.learn_tool(&call.name);
-                trail.go_to(step, &call.id, &call.name);
+            if !trail.is_last_call(step, &call.id) {
+                trail.count_next_tool(&call.name);
+                trail.record_call(step, &call.id, &call.name);
             }
             if is_silent {
                 return None;
             }
-            ledger::enter_turn(turn);
-            let known =
-                |place: &[String]| ledger::find_followers(place, trail.learnt()).ok().flatten();
+            ledger::empty_cache_for_turn(turn);
+            let known = |place: &[String]| {
+                ledger::find_followers(place, trail.unstored_counts())
+                    .ok()
+                    .flatten()
+            };
             let text = follow::suggest_tool(trail.tools(), &settings, known)?;
             // Suggest only after the last call of an answer: before that, the model has already
             // chosen the next call.
-            let is_time =
-                trail.has_room_for(step, &text) && is_last(&session::messages(LOOK_BACK), &call.id);
+            let is_time = trail.may_suggest(step, &text)
+                && is_last_call_of_answer(&session::messages(LOOK_BACK), &call.id);
             is_time.then(|| {
-                trail.suggest_text(step, &text);
+                trail.note_suggestion(step, &text);
                 text
             })
         })?;
@@ -58,18 +61,18 @@ mod quartermaster {
 
     #[hook]
     fn turn_end(_summary: TurnSummary) -> Result<(), Error> {
-        let learnt = AgentTrail::view_trail(|trail| trail.learnt().clone())?;
+        let learnt = AgentTrail::view_trail(|trail| trail.unstored_counts().clone())?;
         if learnt.is_empty() {
             return Ok(());
         }
         // Write the store before the trail is cleared: after a crash between the two, counting
         // twice is better than losing counts.
-        ledger::keep_learnt(learnt)?;
-        AgentTrail::change_trail(caller::turn(), AgentTrail::forget_learnt)
+        ledger::store_new_counts(learnt)?;
+        AgentTrail::change_trail(caller::turn(), AgentTrail::clear_unstored_counts)
     }
 
     /// Whether a call is the last one in the model's last answer.
-    pub(crate) fn is_last(messages: &[Message], call: &str) -> bool {
+    pub(crate) fn is_last_call_of_answer(messages: &[Message], call: &str) -> bool {
         let mut answers = messages
             .iter()
             .rev()

@@ -3,7 +3,7 @@
 use crate::follow::{FavouriteTool, FollowSettings, ToolFollowers, suggest_tool};
 use crate::ledger;
 use crate::quartermaster::{
-    __rind_hook_post_tool as post_tool, __rind_hook_turn_end as turn_end, is_last,
+    __rind_hook_post_tool as post_tool, __rind_hook_turn_end as turn_end, is_last_call_of_answer,
 };
 use crate::trail::AgentTrail;
 use rind_sdk::prelude::*;
@@ -11,7 +11,7 @@ use rind_sdk::serde_json::json;
 use rind_sdk::testing::{self, Caller};
 use std::collections::BTreeMap;
 
-fn settings() -> FollowSettings {
+fn follow_settings() -> FollowSettings {
     FollowSettings {
         confidence: 0.6,
         observations: 5,
@@ -19,7 +19,7 @@ fn settings() -> FollowSettings {
     }
 }
 
-fn counted(counts: &[(&str, u32)]) -> ToolFollowers {
+fn followers_with_counts(counts: &[(&str, u32)]) -> ToolFollowers {
     let mut followers = ToolFollowers::default();
     for (tool, times) in counts {
         (0..*times).for_each(|_| followers.add_tool(tool));
@@ -27,24 +27,24 @@ fn counted(counts: &[(&str, u32)]) -> ToolFollowers {
     followers
 }
 
-fn names(tools: &[&str]) -> Vec<String> {
+fn tool_names(tools: &[&str]) -> Vec<String> {
     tools.iter().map(|tool| (*tool).to_owned()).collect()
 }
 
-/// A place, and the counts of the tools that came next.
+/// A sequence of tools, and the counts of the tools that came next.
 type Known<'a> = (&'a [&'a str], &'a [(&'a str, u32)]);
 
 /// Returns the suggestion after `before` when these counts are known.
-fn said(before: &[&str], known: &[Known<'_>]) -> Option<String> {
-    suggest_tool(&names(before), &settings(), |place| {
-        let (_, counts) = known.iter().find(|(known, _)| names(known) == place)?;
-        Some(counted(counts))
+fn suggestion_after(before: &[&str], known: &[Known<'_>]) -> Option<String> {
+    suggest_tool(&tool_names(before), &follow_settings(), |place| {
+        let (_, counts) = known.iter().find(|(known, _)| tool_names(known) == place)?;
+        Some(followers_with_counts(counts))
     })
 }
 
 #[test]
 fn the_tool_that_mostly_came_next_is_suggested_with_its_share() {
-    let said = said(
+    let said = suggestion_after(
         &["edit_file"],
         &[(&["edit_file"], &[("bash", 11), ("read_file", 4)])],
     )
@@ -54,7 +54,7 @@ fn the_tool_that_mostly_came_next_is_suggested_with_its_share() {
 }
 
 #[test]
-fn it_takes_five_cases_and_sixty_percent() {
+fn a_suggestion_requires_five_cases_and_sixty_percent() {
     for (counts, is_said) in [
         (&[("bash", 4)][..], false),
         (&[("bash", 5)], true),
@@ -63,18 +63,18 @@ fn it_takes_five_cases_and_sixty_percent() {
         (&[("bash", 60), ("grep", 40)], true),
         (&[], false),
     ] {
-        let said = said(&["edit_file"], &[(&["edit_file"], counts)]);
+        let said = suggestion_after(&["edit_file"], &[(&["edit_file"], counts)]);
         assert_eq!(said.is_some(), is_said, "{counts:?}");
     }
-    assert_eq!(said(&[], &[]), None);
-    assert_eq!(said(&["edit_file"], &[]), None);
+    assert_eq!(suggestion_after(&[], &[]), None);
+    assert_eq!(suggestion_after(&["edit_file"], &[]), None);
 }
 
 #[test]
-fn two_tools_before_decide_when_they_were_seen_often_enough() {
+fn the_last_two_tools_decide_if_they_were_counted_often_enough() {
     let one: Known<'_> = (&["edit_file"], &[("bash", 20)]);
     let after = |counts: &'static [(&'static str, u32)]| {
-        said(
+        suggestion_after(
             &["grep", "edit_file"],
             &[(&["grep", "edit_file"], counts), one],
         )
@@ -97,20 +97,20 @@ fn two_tools_before_decide_when_they_were_seen_often_enough() {
 }
 
 #[test]
-fn that_a_tool_follows_itself_is_not_said() {
+fn a_tool_that_follows_itself_is_not_suggested() {
     assert_eq!(
-        said(&["read_file"], &[(&["read_file"], &[("read_file", 50)])]),
+        suggestion_after(&["read_file"], &[(&["read_file"], &[("read_file", 50)])]),
         None
     );
 }
 
 #[test]
-fn old_cases_count_half_and_rare_followers_make_room() {
-    let mut followers = counted(&[("bash", 190), ("grep", 1), ("read_file", 9)]);
+fn old_counts_are_halved_and_rare_followers_are_dropped() {
+    let mut followers = followers_with_counts(&[("bash", 190), ("grep", 1), ("read_file", 9)]);
     assert_eq!(followers.total(), 99);
     (0..96).for_each(|_| followers.add_tool("edit_file"));
     assert_eq!(
-        followers.favourite(),
+        followers.most_frequent_tool(),
         Some(FavouriteTool {
             tool: "edit_file".to_owned(),
             times: 96,
@@ -126,33 +126,39 @@ fn old_cases_count_half_and_rare_followers_make_room() {
 }
 
 #[test]
-fn the_store_is_bounded_and_keeps_what_was_seen_most() {
+fn the_store_is_bounded_and_keeps_the_most_frequent_tools() {
     testing::reset();
     let learn = |place: &[String], n| {
-        let learnt = [(ledger::key_of(place), counted(&[("bash", n)]))];
-        ledger::keep_learnt(learnt.into()).unwrap();
+        let learnt = [(
+            ledger::sequence_key(place),
+            followers_with_counts(&[("bash", n)]),
+        )];
+        ledger::store_new_counts(learnt.into()).unwrap();
     };
-    learn(&names(&["edit_file"]), 4);
-    learn(&names(&["edit_file"]), 5);
+    learn(&tool_names(&["edit_file"]), 4);
+    learn(&tool_names(&["edit_file"]), 5);
     (0..2000).for_each(|number| learn(&[format!("tool-{number}")], 1));
     assert!(store::keys("").unwrap().len() <= 512);
-    let kept = ledger::find_followers(&names(&["edit_file"]), &BTreeMap::new());
+    let kept = ledger::find_followers(&tool_names(&["edit_file"]), &BTreeMap::new());
     assert_eq!(kept.unwrap().unwrap().total(), 9);
 }
 
 #[test]
-fn the_places_of_a_tool_are_bounded_and_those_seen_most_stay() {
+fn the_sequences_of_a_tool_are_bounded_and_the_most_frequent_are_kept() {
     testing::reset();
     let learn = |place: &[String], n| {
-        let learnt = [(ledger::key_of(place), counted(&[("bash", n)]))];
-        ledger::keep_learnt(learnt.into()).unwrap();
+        let learnt = [(
+            ledger::sequence_key(place),
+            followers_with_counts(&[("bash", n)]),
+        )];
+        ledger::store_new_counts(learnt.into()).unwrap();
     };
     let total = |place: &[&str]| {
-        let kept = ledger::find_followers(&names(place), &BTreeMap::new()).unwrap();
+        let kept = ledger::find_followers(&tool_names(place), &BTreeMap::new()).unwrap();
         kept.map(|followers| followers.total())
     };
-    learn(&names(&["edit_file"]), 7);
-    learn(&names(&["grep", "edit_file"]), 5);
+    learn(&tool_names(&["edit_file"]), 7);
+    learn(&tool_names(&["grep", "edit_file"]), 5);
     let others = (0..200).map(|number| [format!("tool-{number}"), "edit_file".to_owned()]);
     others.for_each(|place| learn(&place, 1));
     assert_eq!(store::keys("").unwrap(), ["after/edit_file"]);
@@ -165,7 +171,7 @@ fn the_places_of_a_tool_are_bounded_and_those_seen_most_stay() {
     assert_eq!(total(&["tool-0", "edit_file"]), None);
 }
 
-fn at(agent: &str, turn: u32, step: u32) -> Caller {
+fn caller_at_step(agent: &str, turn: u32, step: u32) -> Caller {
     Caller {
         agent: agent.to_owned(),
         turn,
@@ -174,22 +180,22 @@ fn at(agent: &str, turn: u32, step: u32) -> Caller {
     }
 }
 
-fn start(suggest: bool) {
+fn start_plugin(suggest: bool) {
     testing::reset();
     testing::set_config(json!({"confidence": 0.6, "observations": 1, "suggest": suggest}));
 }
 
 /// Reports a finished call of a tool to the plugin.
-fn ask(caller: Caller, id: &str, tool: &str) {
-    finish(caller, &testing::finished_call(tool, "").with_id(id));
+fn request_call(caller: Caller, id: &str, tool: &str) {
+    finish_call(caller, &testing::finished_call(tool, "").with_id(id));
 }
 
-fn finish(caller: Caller, finished: &FinishedCall) {
+fn finish_call(caller: Caller, finished: &FinishedCall) {
     testing::set_caller(caller);
     assert_eq!(post_tool(finished).unwrap(), ResultOutcome::default());
 }
 
-fn end(caller: Caller) {
+fn run_turn_end(caller: Caller) {
     let summary = TurnSummary {
         stop: StopReason::Done,
         steps: 1,
@@ -204,110 +210,122 @@ fn end(caller: Caller) {
     turn_end(summary).unwrap();
 }
 
-fn load(caller: Caller) -> AgentTrail {
+fn load_trail(caller: Caller) -> AgentTrail {
     testing::set_caller(caller);
     AgentTrail::view_trail(AgentTrail::clone).unwrap()
 }
 
-/// Returns how often a tool came after a place, with the counts that are not stored yet.
-fn times(before: &[&str], next: &str) -> u64 {
+/// Returns how often a tool came after a sequence, including counts that are not stored yet.
+fn stored_count(before: &[&str], next: &str) -> u64 {
     let count = |followers: Option<&ToolFollowers>| {
         let counts = rind_sdk::serde_json::to_value(followers).unwrap();
         counts[next].as_u64().unwrap_or_default()
     };
-    let kept = ledger::find_followers(&names(before), &BTreeMap::new()).unwrap();
-    let trails = ["main", "sub-1"].map(|agent| load(at(agent, 0, 0)));
-    let key = ledger::key_of(&names(before));
-    let waiting = trails.iter().map(|trail| count(trail.learnt().get(&key)));
+    let kept = ledger::find_followers(&tool_names(before), &BTreeMap::new()).unwrap();
+    let trails = ["main", "sub-1"].map(|agent| load_trail(caller_at_step(agent, 0, 0)));
+    let key = ledger::sequence_key(&tool_names(before));
+    let waiting = trails
+        .iter()
+        .map(|trail| count(trail.unstored_counts().get(&key)));
     count(kept.as_ref()) + waiting.sum::<u64>()
 }
 
 #[test]
-fn what_a_turn_has_learnt_is_kept_when_it_ends_and_not_lost_when_it_breaks_off() {
-    start(true);
+fn counts_of_a_turn_are_stored_when_it_ends_and_survive_an_interruption() {
+    start_plugin(true);
     for (step, tool) in ["grep", "bash", "grep", "bash"].iter().enumerate() {
-        ask(at("main", 1, step as u32), tool, tool);
+        request_call(caller_at_step("main", 1, step as u32), tool, tool);
     }
     assert_eq!(store::keys("").unwrap(), Vec::<String>::new());
     // Turn 1 has no end, as after a crash.
-    ask(at("main", 2, 1), "a", "grep");
-    ask(at("main", 2, 2), "b", "bash");
-    end(at("main", 2, 2));
+    request_call(caller_at_step("main", 2, 1), "a", "grep");
+    request_call(caller_at_step("main", 2, 2), "b", "bash");
+    run_turn_end(caller_at_step("main", 2, 2));
     assert_eq!(store::keys("").unwrap().len(), 2);
-    assert_eq!(times(&["grep"], "bash"), 3);
-    assert!(load(at("main", 2, 2)).learnt().is_empty());
+    assert_eq!(stored_count(&["grep"], "bash"), 3);
+    assert!(
+        load_trail(caller_at_step("main", 2, 2))
+            .unstored_counts()
+            .is_empty()
+    );
 }
 
 #[test]
 fn calls_are_learned_as_they_end() {
-    start(true);
-    ask(at("main", 1, 1), "a", "grep");
-    ask(at("main", 1, 1), "b", "edit_file");
-    ask(at("main", 1, 2), "a", "bash");
-    assert_eq!(times(&["grep"], "edit_file"), 1);
-    assert_eq!(times(&["edit_file"], "bash"), 1);
-    assert_eq!(times(&["grep", "edit_file"], "bash"), 1);
+    start_plugin(true);
+    request_call(caller_at_step("main", 1, 1), "a", "grep");
+    request_call(caller_at_step("main", 1, 1), "b", "edit_file");
+    request_call(caller_at_step("main", 1, 2), "a", "bash");
+    assert_eq!(stored_count(&["grep"], "edit_file"), 1);
+    assert_eq!(stored_count(&["edit_file"], "bash"), 1);
+    assert_eq!(stored_count(&["grep", "edit_file"], "bash"), 1);
 }
 
 #[test]
-fn a_call_that_the_hook_is_called_about_again_counts_once() {
-    start(true);
-    ask(at("main", 1, 1), "a", "grep");
-    ask(at("main", 1, 1), "b", "bash");
-    ask(at("main", 1, 1), "b", "bash");
-    assert_eq!(times(&["grep"], "bash"), 1);
-    assert_eq!(times(&["bash"], "bash"), 0);
+fn a_call_reported_twice_to_the_hook_counts_once() {
+    start_plugin(true);
+    request_call(caller_at_step("main", 1, 1), "a", "grep");
+    request_call(caller_at_step("main", 1, 1), "b", "bash");
+    request_call(caller_at_step("main", 1, 1), "b", "bash");
+    assert_eq!(stored_count(&["grep"], "bash"), 1);
+    assert_eq!(stored_count(&["bash"], "bash"), 0);
 }
 
 #[test]
-fn calls_that_were_refused_and_tools_that_are_not_there_are_not_learned() {
-    start(true);
-    ask(at("main", 1, 1), "a", "grep");
+fn refused_calls_and_missing_tools_are_not_counted() {
+    start_plugin(true);
+    request_call(caller_at_step("main", 1, 1), "a", "grep");
     let invented = testing::finished_call("ghost", "").with_id("b");
-    finish(
-        at("main", 1, 2),
+    finish_call(
+        caller_at_step("main", 1, 2),
         &invented.with_error(true).with_refused(true),
     );
-    ask(at("main", 1, 3), "c", "bash");
+    request_call(caller_at_step("main", 1, 3), "c", "bash");
     let failed = testing::finished_call("edit_file", "").with_id("d");
-    finish(at("main", 1, 4), &failed.with_error(true));
+    finish_call(caller_at_step("main", 1, 4), &failed.with_error(true));
     assert_eq!(
-        (times(&["grep"], "ghost"), times(&["ghost"], "bash")),
+        (
+            stored_count(&["grep"], "ghost"),
+            stored_count(&["ghost"], "bash")
+        ),
         (0, 0)
     );
     assert_eq!(
-        (times(&["grep"], "bash"), times(&["bash"], "edit_file")),
+        (
+            stored_count(&["grep"], "bash"),
+            stored_count(&["bash"], "edit_file")
+        ),
         (1, 1)
     );
 }
 
 #[test]
-fn turns_and_agents_have_trails_of_their_own_and_learn_together() {
-    start(true);
-    ask(at("main", 1, 1), "a", "grep");
-    ask(at("sub-1", 1, 1), "a", "edit_file");
-    ask(at("main", 2, 1), "a", "edit_file");
-    assert_eq!(times(&["grep"], "edit_file"), 0);
-    ask(at("sub-1", 1, 2), "b", "bash");
-    ask(at("main", 2, 2), "b", "bash");
-    assert_eq!(times(&["edit_file"], "bash"), 2);
+fn each_turn_and_agent_has_its_own_trail_and_all_share_the_counts() {
+    start_plugin(true);
+    request_call(caller_at_step("main", 1, 1), "a", "grep");
+    request_call(caller_at_step("sub-1", 1, 1), "a", "edit_file");
+    request_call(caller_at_step("main", 2, 1), "a", "edit_file");
+    assert_eq!(stored_count(&["grep"], "edit_file"), 0);
+    request_call(caller_at_step("sub-1", 1, 2), "b", "bash");
+    request_call(caller_at_step("main", 2, 2), "b", "bash");
+    assert_eq!(stored_count(&["edit_file"], "bash"), 2);
 }
 
 #[test]
-fn nothing_is_said_after_a_failure_or_when_it_is_switched_off() {
+fn nothing_is_suggested_after_a_failure_or_when_suggestions_are_off() {
     for (suggest, is_error) in [(true, true), (false, false)] {
-        start(suggest);
+        start_plugin(suggest);
         for turn in 1..=3 {
-            ask(at("main", turn, 1), "a", "grep");
-            ask(at("main", turn, 2), "b", "bash");
+            request_call(caller_at_step("main", turn, 1), "a", "grep");
+            request_call(caller_at_step("main", turn, 2), "b", "bash");
         }
         let finished = testing::finished_call("grep", "").with_error(is_error);
-        finish(at("main", 4, 1), &finished);
+        finish_call(caller_at_step("main", 4, 1), &finished);
     }
 }
 
 #[test]
-fn only_the_last_call_of_the_last_answer_is_spoken_to() {
+fn only_the_last_call_of_the_last_answer_gets_a_suggestion() {
     let answer = |ids: &[&str]| {
         let call = |id: &&str| {
             let call = testing::proposed_call("grep", json!({})).call;
@@ -319,9 +337,9 @@ fn only_the_last_call_of_the_last_answer_is_spoken_to() {
         testing::message("m", Role::Assistant, ids.iter().map(call).collect())
     };
     let messages = [answer(&["a", "b"]), answer(&["c", "d"])];
-    assert!(is_last(&messages, "d"));
+    assert!(is_last_call_of_answer(&messages, "d"));
     for id in ["a", "b", "c", "x"] {
-        assert!(!is_last(&messages, id), "{id}");
+        assert!(!is_last_call_of_answer(&messages, id), "{id}");
     }
-    assert!(!is_last(&[], "a"));
+    assert!(!is_last_call_of_answer(&[], "a"));
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rind_sdk::prelude::{Error, caller, data, state};
 
-use crate::follow::{ToolFollowers, trail_places};
-use crate::ledger::key_of;
+use crate::follow::{ToolFollowers, last_sequences};
+use crate::ledger::sequence_key;
 
 /// Calls and suggestions of an agent in one turn.
 #[data]
@@ -22,7 +22,7 @@ pub(crate) struct AgentTrail {
     suggested_in: u32,
     /// Texts of the suggestions in this turn.
     suggested: Vec<String>,
-    /// Counts that are not in the store yet, by the keys of their places.
+    /// Counts that are not in the store yet, by the keys of their sequences.
     #[serde(default)]
     learnt: BTreeMap<String, ToolFollowers>,
 }
@@ -39,20 +39,20 @@ impl AgentTrail {
         change: impl FnOnce(&mut Self) -> R,
     ) -> Result<R, Error> {
         let change = |trail: &mut Self| {
-            trail.enter_turn(turn);
+            trail.reset_trail_for_turn(turn);
             change(trail)
         };
         TRAIL.with(|cached| cached.change(&trail_key(), change))
     }
 
-    /// Passes the agent's trail to a function. It may be of an earlier turn.
+    /// Passes the agent's trail, which may be from an earlier turn, to a function.
     pub(crate) fn view_trail<R>(view: impl FnOnce(&Self) -> R) -> Result<R, Error> {
         TRAIL.with(|cached| cached.view(&trail_key(), view))
     }
 
-    /// Resets the trail if the turn is a new one. Counts that are not stored yet are kept, as those
-    /// of a turn that was interrupted.
-    fn enter_turn(&mut self, turn: u32) {
+    /// Resets the trail if the turn is a new one. Keeps counts that are not stored yet: the earlier
+    /// turn may have been interrupted.
+    fn reset_trail_for_turn(&mut self, turn: u32) {
         if self.turn != turn {
             *self = Self {
                 turn,
@@ -63,24 +63,27 @@ impl AgentTrail {
     }
 
     /// Whether this call of a step was counted already.
-    pub(crate) fn is_at(&self, step: u32, call: &str) -> bool {
+    pub(crate) fn is_last_call(&self, step: u32, call: &str) -> bool {
         self.last.0 == step && self.last.1 == call
     }
 
-    /// Counts a tool as the next one after the current places.
-    pub(crate) fn learn_tool(&mut self, tool: &str) {
-        for place in trail_places(&self.tools) {
-            self.learnt.entry(key_of(place)).or_default().add_tool(tool);
+    /// Counts that a tool came next after the current sequences.
+    pub(crate) fn count_next_tool(&mut self, tool: &str) {
+        for place in last_sequences(&self.tools) {
+            self.learnt
+                .entry(sequence_key(place))
+                .or_default()
+                .add_tool(tool);
         }
     }
 
     /// Returns the counts that are not in the store yet.
-    pub(crate) fn learnt(&self) -> &BTreeMap<String, ToolFollowers> {
+    pub(crate) fn unstored_counts(&self) -> &BTreeMap<String, ToolFollowers> {
         &self.learnt
     }
 
     /// Forgets the counts, after they were stored.
-    pub(crate) fn forget_learnt(&mut self) {
+    pub(crate) fn clear_unstored_counts(&mut self) {
         self.learnt.clear();
     }
 
@@ -90,7 +93,7 @@ impl AgentTrail {
     }
 
     /// Records a call of a step as the last one.
-    pub(crate) fn go_to(&mut self, step: u32, call: &str, tool: &str) {
+    pub(crate) fn record_call(&mut self, step: u32, call: &str, tool: &str) {
         self.last = (step, call.to_owned());
         self.tools.push(tool.to_owned());
         let old = self.tools.len().saturating_sub(2);
@@ -99,12 +102,12 @@ impl AgentTrail {
 
     /// Whether a suggestion may be made: at most one in a step, and the same text at most once in a
     /// turn.
-    pub(crate) fn has_room_for(&self, step: u32, text: &str) -> bool {
+    pub(crate) fn may_suggest(&self, step: u32, text: &str) -> bool {
         self.suggested_in != step && self.suggested.iter().all(|said| said != text)
     }
 
     /// Records that a suggestion was made in a step.
-    pub(crate) fn suggest_text(&mut self, step: u32, text: &str) {
+    pub(crate) fn note_suggestion(&mut self, step: u32, text: &str) {
         self.suggested_in = step;
         self.suggested.push(text.to_owned());
     }

@@ -1,5 +1,5 @@
-//! Manages the folder of the queue. Jobs and results change place only by renames, so a crash
-//! leaves each job in exactly one place.
+//! Manages the folder of the queue. Jobs and results are moved only by renames, so a crash leaves
+//! each job in exactly one folder.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime};
 use rind_sdk::data;
 use rind_sdk::serde_json::{self, Value};
 
-use crate::job::{RESULT_END, is_job_name, stem};
+use crate::job::{RESULT_END, is_job_name, job_stem};
 
-/// State of a job that succeeded, and subfolder of such jobs.
+/// State of a job that succeeded, and name of the subfolder for such jobs.
 pub(crate) const DONE: &str = "done";
 
 /// Subfolder of claimed jobs.
@@ -25,7 +25,7 @@ pub(crate) struct QueueFolder {
     root: PathBuf,
 }
 
-/// A job that was claimed.
+/// A job that was claimed: its file is in the subfolder for claimed jobs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ClaimedJob {
     /// Id under which the job was claimed.
@@ -61,11 +61,11 @@ impl QueueFolder {
     }
 
     /// Returns the claimed jobs that are not finished, in the order of their ids.
-    pub(crate) fn claimed(&self) -> io::Result<Vec<ClaimedJob>> {
+    pub(crate) fn claimed_jobs(&self) -> io::Result<Vec<ClaimedJob>> {
         let mut jobs = Vec::new();
         for entry in fs::read_dir(self.root.join(CLAIMED))?.take(MAX_LISTED) {
             let name = entry?.file_name();
-            // A result that is still being written has no `~` in its name.
+            // Skip results that are still being written: their names contain no `~`.
             let parts = name.to_str().and_then(|name| name.split_once('~'));
             jobs.extend(parts.map(|(id, name)| ClaimedJob {
                 id: id.to_owned(),
@@ -76,8 +76,9 @@ impl QueueFolder {
         Ok(jobs)
     }
 
-    /// Returns the name of the first job that has not changed for `settle`. If there is none, the
-    /// error is the time until a job is old enough; `None` without jobs.
+    /// Returns the name of the first job whose file has not changed for `settle`. The inner `Err`
+    /// means that there is none: it contains the time until a file is old enough, or `None` if
+    /// there are no jobs.
     pub(crate) fn first_job(
         &self,
         settle: Duration,
@@ -109,33 +110,34 @@ impl QueueFolder {
     }
 
     /// Claims a job under an id. Returns `None` if its file no longer exists.
-    pub(crate) fn claim(&self, name: &str, id: &str) -> io::Result<Option<ClaimedJob>> {
+    pub(crate) fn claim_job(&self, name: &str, id: &str) -> io::Result<Option<ClaimedJob>> {
         let job = ClaimedJob {
             id: id.to_owned(),
             name: name.to_owned(),
         };
-        match fs::rename(self.root.join(name), self.path_of(&job)) {
+        match fs::rename(self.root.join(name), self.claimed_path(&job)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             renamed => renamed.map(|()| Some(job)),
         }
     }
 
     /// Returns the path of a claimed job.
-    pub(crate) fn path_of(&self, job: &ClaimedJob) -> PathBuf {
+    pub(crate) fn claimed_path(&self, job: &ClaimedJob) -> PathBuf {
         let name = format!("{}~{}", job.id, job.name);
         self.root.join(CLAIMED).join(name)
     }
 
-    /// Returns the state in the result of a claimed job, if the result is already in the folder.
+    /// Returns the state in a claimed job's result, if an earlier run has already written the
+    /// result.
     pub(crate) fn result_state(&self, job: &ClaimedJob) -> Option<String> {
-        self.names_of_result(job)
+        self.result_names(job)
             .iter()
-            .find_map(|name| state_in(&self.root.join(name), &job.id))
+            .find_map(|name| read_result_state(&self.root.join(name), &job.id))
     }
 
     /// Writes the result of a claimed job atomically into the folder.
-    pub(crate) fn put_result(&self, job: &ClaimedJob, result: &JobResult) -> io::Result<()> {
-        let [own, other] = self.names_of_result(job);
+    pub(crate) fn write_result(&self, job: &ClaimedJob, result: &JobResult) -> io::Result<()> {
+        let [own, other] = self.result_names(job);
         let is_free = fs::symlink_metadata(self.root.join(&own)).is_err();
         let name = if is_free { own } else { other };
         let text = serde_json::to_vec_pretty(result).map_err(io::Error::other)?;
@@ -148,17 +150,18 @@ impl QueueFolder {
     }
 
     /// Moves a claimed job with a result to `done` or `failed`.
-    pub(crate) fn finish(&self, job: &ClaimedJob, is_done: bool) -> io::Result<()> {
+    pub(crate) fn move_finished_job(&self, job: &ClaimedJob, is_done: bool) -> io::Result<()> {
         let to = self.root.join(if is_done { DONE } else { "failed" });
         fs::rename(
-            self.path_of(job),
+            self.claimed_path(job),
             to.join(format!("{}~{}", job.id, job.name)),
         )
     }
 
-    /// Returns the possible file names of a job's result: the second is used if the first exists.
-    fn names_of_result(&self, job: &ClaimedJob) -> [String; 2] {
-        let stem = stem(&job.name);
+    /// Returns the two possible file names of a job's result. The second is used if a file with the
+    /// first one already exists.
+    fn result_names(&self, job: &ClaimedJob) -> [String; 2] {
+        let stem = job_stem(&job.name);
         [
             format!("{stem}{RESULT_END}"),
             format!("{stem}.{}{RESULT_END}", job.id),
@@ -167,7 +170,7 @@ impl QueueFolder {
 }
 
 /// Returns the state in a file, if the file is the result of the job with this id.
-fn state_in(path: &Path, id: &str) -> Option<String> {
+fn read_result_state(path: &Path, id: &str) -> Option<String> {
     let is_file = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
     let text = is_file.then(|| fs::read(path).ok()).flatten()?;
     let value: Value = serde_json::from_slice(&text).ok()?;

@@ -44,7 +44,7 @@ pub(crate) fn is_job_name(name: &str) -> bool {
 }
 
 /// Returns the name of a job without its extension.
-pub(crate) fn stem(name: &str) -> &str {
+pub(crate) fn job_stem(name: &str) -> &str {
     let stem = name.strip_suffix(".md").or(name.strip_suffix(".json"));
     stem.unwrap_or(name)
 }

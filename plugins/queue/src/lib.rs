@@ -21,8 +21,8 @@ mod queue {
     /// Maximum wait before the folder is read again.
     const LOOK: Duration = Duration::from_secs(60);
 
-    /// Pause before a turn that could not be run is tried again, for example because too many turns
-    /// were started in this minute.
+    /// Pause before trying again to run a turn that was refused, for example because too many turns
+    /// were started in the same minute.
     const RETRY: Duration = Duration::from_secs(5);
 
     /// Number of failed attempts to run a job's turn after which the job fails.
@@ -51,15 +51,15 @@ mod queue {
         let settings: QueueSettings = config::all()?;
         files::create_folder(FOLDER)?;
         let folder = QueueFolder::open(folder_path())?;
-        if let Some(job) = folder.claimed()?.into_iter().next() {
-            return do_job(&folder, &job, &settings, true);
+        if let Some(job) = folder.claimed_jobs()?.into_iter().next() {
+            return run_job(&folder, &job, &settings, true);
         }
         loop {
             let settle = Duration::from_secs(settings.settle_seconds);
             let pause = match folder.first_job(settle)? {
                 Ok(name) => {
-                    if let Some(job) = folder.claim(&name, &new_id())? {
-                        return do_job(&folder, &job, &settings, false);
+                    if let Some(job) = folder.claim_job(&name, &new_id())? {
+                        return run_job(&folder, &job, &settings, false);
                     }
                     Duration::ZERO
                 }
@@ -67,7 +67,7 @@ mod queue {
             };
             let until = WakeConditions::new().timeout(pause).change_of(FOLDER);
             if matches!(waiting::wait(&until)?, Wakeup::Shutdown) {
-                return again("the host ends");
+                return run_again("the host ends");
             }
         }
     }
@@ -82,25 +82,25 @@ mod queue {
     }
 
     /// Runs a claimed job. `is_recovered` means that an earlier run of the loop claimed the job.
-    fn do_job(
+    fn run_job(
         folder: &QueueFolder,
         job: &ClaimedJob,
         settings: &QueueSettings,
         is_recovered: bool,
     ) -> Result<LoopOutcome, Error> {
         if let Some(state) = folder.result_state(job).filter(|_| is_recovered) {
-            folder.finish(job, state == DONE)?;
+            folder.move_finished_job(job, state == DONE)?;
             store::remove(&job.id)?;
-            return again(&format!("{} ended before: {state}", job.name));
+            return run_again(&format!("{} ended before: {state}", job.name));
         }
-        let order = read_job(&folder.path_of(job), &job.name, &job.id, settings);
+        let order = read_job(&folder.claimed_path(job), &job.name, &job.id, settings);
         let end = match order {
             Ok(order) => run_turn(order, job, is_recovered)?,
             Err(why) => JobEnd::Failed(why),
         };
         let result = match end {
-            JobEnd::Later => return again("the host ends"),
-            JobEnd::Report(report) => result_of(job, report),
+            JobEnd::Later => return run_again("the host ends"),
+            JobEnd::Report(report) => job_result(job, report),
             JobEnd::Failed(why) => JobResult {
                 id: job.id.clone(),
                 job: job.name.clone(),
@@ -109,18 +109,18 @@ mod queue {
                 ..JobResult::default()
             },
         };
-        folder.put_result(job, &result)?;
-        folder.finish(job, result.state == DONE)?;
+        folder.write_result(job, &result)?;
+        folder.move_finished_job(job, result.state == DONE)?;
         store::remove(&job.id)?;
         let first = result.answer.trim().lines().next().unwrap_or_default();
-        again(&format!("{} {}: {first}", job.name, result.state))
+        run_again(&format!("{} {}: {first}", job.name, result.state))
     }
 
     /// Runs the turn of a job. The turn's input has an id, which the session accepts only once: an
     /// interrupted turn continues after a crash, and a turn that ended is not repeated.
     fn run_turn(order: TurnOrder, job: &ClaimedJob, is_recovered: bool) -> Result<JobEnd, Error> {
-        // Number of the attempt, which is part of the input's id: a turn that the shutdown of the
-        // host cancelled has ended, so another attempt needs a new id.
+        // Number of the attempt, which is part of the input's id. A turn that was cancelled, for
+        // example by the shutdown of the host, cannot continue, so the next attempt needs a new id.
         let mut n = store::get_json::<u32>(&job.id)?.unwrap_or(1);
         let (mut n_failed, mut is_known) = (0, is_recovered);
         loop {
@@ -130,12 +130,11 @@ mod queue {
                 Ok(report) => {
                     n += 1;
                     store::set_json(&job.id, &n)?;
-                    if is_over(Duration::ZERO)? {
+                    if wait_for_shutdown(Duration::ZERO)? {
                         return Ok(JobEnd::Later);
                     }
-                    // Try again once in a recovered job, because the shutdown of the host may have
-                    // cancelled the turn in the earlier run. Otherwise, a person cancelled the turn
-                    // just now.
+                    // Try again once if the job is recovered: the shutdown of the host may have
+                    // cancelled the turn in the earlier run. Otherwise a person has cancelled it.
                     if !std::mem::take(&mut is_known) {
                         return Ok(JobEnd::Report(report));
                     }
@@ -152,19 +151,19 @@ mod queue {
                     return Ok(JobEnd::Failed(why));
                 }
             }
-            if is_over(RETRY)? {
+            if wait_for_shutdown(RETRY)? {
                 return Ok(JobEnd::Later);
             }
         }
     }
 
     /// Waits for `time`. Returns true if the host shuts down.
-    fn is_over(time: Duration) -> Result<bool, Error> {
+    fn wait_for_shutdown(time: Duration) -> Result<bool, Error> {
         let until = WakeConditions::new().timeout(time);
         Ok(matches!(waiting::wait(&until)?, Wakeup::Shutdown))
     }
 
-    fn result_of(job: &ClaimedJob, report: TurnReport) -> JobResult {
+    fn job_result(job: &ClaimedJob, report: TurnReport) -> JobResult {
         JobResult {
             id: job.id.clone(),
             job: job.name.clone(),
@@ -179,7 +178,7 @@ mod queue {
         }
     }
 
-    fn again(reason: &str) -> Result<LoopOutcome, Error> {
+    fn run_again(reason: &str) -> Result<LoopOutcome, Error> {
         Ok(LoopOutcome::Again {
             after: Duration::from_millis(100),
             reason: reason.to_owned(),

@@ -22,7 +22,7 @@ struct Queue {
     orders: Rc<RefCell<Vec<TurnOrder>>>,
 }
 
-fn report(order: &TurnOrder, state: &str) -> TurnReport {
+fn turn_report(order: &TurnOrder, state: &str) -> TurnReport {
     TurnReport {
         session: "loop.queue.x".to_owned(),
         turn: 1,
@@ -49,12 +49,15 @@ impl Queue {
             folder,
             orders: Rc::default(),
         };
-        queue.answer(|order| Ok(report(order, "done")));
+        queue.answer_turns_with(|order| Ok(turn_report(order, "done")));
         testing::answer_waits(|_| Ok(Wakeup::Shutdown));
         queue
     }
 
-    fn answer(&self, answer: impl Fn(&TurnOrder) -> Result<TurnReport, Error> + 'static) {
+    fn answer_turns_with(
+        &self,
+        answer: impl Fn(&TurnOrder) -> Result<TurnReport, Error> + 'static,
+    ) {
         let orders = self.orders.clone();
         testing::answer_turns(move |order| {
             orders.borrow_mut().push(order.clone());
@@ -66,23 +69,23 @@ impl Queue {
         self.folder.path().join("queue").join(name)
     }
 
-    fn job(&self, name: &str, text: &str) {
+    fn write_job(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).unwrap();
     }
 
-    fn result(&self, name: &str) -> Value {
+    fn read_job_result(&self, name: &str) -> Value {
         from_slice(&fs::read(self.path(name)).unwrap()).unwrap()
     }
 
     /// Returns the names in a subfolder of the queue.
-    fn names(&self, folder: &str) -> Vec<String> {
+    fn file_names_in(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(folder)).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.collect()
     }
 }
 
-fn reason() -> String {
+fn run_reason() -> String {
     match run() {
         Ok(LoopOutcome::Again { reason, .. }) => reason,
         other => format!("{other:?}"),
@@ -92,23 +95,23 @@ fn reason() -> String {
 #[test]
 fn a_job_is_done_once_and_its_result_is_beside_it() {
     let queue = Queue::new();
-    queue.job(
+    queue.write_job(
         "b.json",
         r#"{"input": "second", "session": "mail", "max_cost_usd": 2}"#,
     );
-    queue.job("a.md", "first\n");
-    queue.job("notes.txt", "no job");
-    assert_eq!(reason(), "a.md done: did: first");
-    assert_eq!(reason(), "b.json done: did: second");
-    assert_eq!(reason(), "the host ends");
-    let result = queue.result("a.result.json");
+    queue.write_job("a.md", "first\n");
+    queue.write_job("notes.txt", "no job");
+    assert_eq!(run_reason(), "a.md done: did: first");
+    assert_eq!(run_reason(), "b.json done: did: second");
+    assert_eq!(run_reason(), "the host ends");
+    let result = queue.read_job_result("a.result.json");
     assert_eq!(
         (&result["state"], &result["job"]),
         (&json!("done"), &json!("a.md"))
     );
     let id = result["id"].as_str().unwrap();
-    assert_eq!(queue.names("done").len(), 2);
-    assert!(queue.names("claimed").is_empty());
+    assert_eq!(queue.file_names_in("done").len(), 2);
+    assert!(queue.file_names_in("claimed").is_empty());
     let orders = queue.orders.borrow();
     assert_eq!(orders[0].input_id.as_deref(), Some(&*format!("{id}.1")));
     assert_eq!(orders[0].session, TurnSession::Named(format!("job-{id}")));
@@ -119,68 +122,74 @@ fn a_job_is_done_once_and_its_result_is_beside_it() {
 #[test]
 fn a_second_job_of_the_same_name_does_not_overwrite_the_result_of_the_first() {
     let queue = Queue::new();
-    queue.job("a.md", "first");
-    reason();
-    queue.job("a.md", "second");
-    reason();
-    assert_eq!(queue.result("a.result.json")["answer"], "did: first");
-    let names = queue.names("");
+    queue.write_job("a.md", "first");
+    run_reason();
+    queue.write_job("a.md", "second");
+    run_reason();
+    assert_eq!(
+        queue.read_job_result("a.result.json")["answer"],
+        "did: first"
+    );
+    let names = queue.file_names_in("");
     let other = names
         .iter()
         .find(|name| name.starts_with("a.") && name.len() > 20);
-    assert_eq!(queue.result(other.unwrap())["answer"], "did: second");
+    assert_eq!(
+        queue.read_job_result(other.unwrap())["answer"],
+        "did: second"
+    );
 }
 
 #[test]
-fn a_crash_at_any_place_loses_no_job_and_puts_no_result_twice() {
+fn a_crash_at_any_step_loses_no_job_and_writes_no_result_twice() {
     let root = |queue: &Queue| QueueFolder::open(queue.path("")).unwrap();
     // A crash after the claim.
     let queue = Queue::new();
-    queue.job("a.md", "work");
-    root(&queue).claim("a.md", "1").unwrap().unwrap();
-    assert_eq!(reason(), "a.md done: did: work");
+    queue.write_job("a.md", "work");
+    root(&queue).claim_job("a.md", "1").unwrap().unwrap();
+    assert_eq!(run_reason(), "a.md done: did: work");
     assert_eq!(queue.orders.borrow()[0].input_id.as_deref(), Some("1.1"));
     // A crash while the result was written.
     let queue = Queue::new();
-    queue.job("a.md", "work");
-    root(&queue).claim("a.md", "1").unwrap().unwrap();
+    queue.write_job("a.md", "work");
+    root(&queue).claim_job("a.md", "1").unwrap().unwrap();
     fs::write(queue.path("claimed/1.result"), "{\"id\": ").unwrap();
-    assert_eq!(reason(), "a.md done: did: work");
-    assert_eq!(queue.result("a.result.json")["id"], "1");
-    // A crash after the result was in place: the turn is not repeated.
+    assert_eq!(run_reason(), "a.md done: did: work");
+    assert_eq!(queue.read_job_result("a.result.json")["id"], "1");
+    // A crash after the result was written: the turn is not repeated.
     for state in ["done", "failed"] {
         let queue = Queue::new();
-        queue.job("a.md", "work");
-        root(&queue).claim("a.md", "1").unwrap().unwrap();
+        queue.write_job("a.md", "work");
+        root(&queue).claim_job("a.md", "1").unwrap().unwrap();
         let result = format!(r#"{{"id": "1", "state": "{state}"}}"#);
         fs::write(queue.path("a.result.json"), result).unwrap();
-        assert_eq!(reason(), format!("a.md ended before: {state}"));
+        assert_eq!(run_reason(), format!("a.md ended before: {state}"));
         assert!(queue.orders.borrow().is_empty());
-        assert!(queue.names("claimed").is_empty());
-        assert_eq!(queue.names(state), ["1~a.md"]);
+        assert!(queue.file_names_in("claimed").is_empty());
+        assert_eq!(queue.file_names_in(state), ["1~a.md"]);
     }
     // A result with the same name but another job's id does not count.
     let queue = Queue::new();
-    queue.job("a.md", "work");
-    root(&queue).claim("a.md", "2").unwrap().unwrap();
+    queue.write_job("a.md", "work");
+    root(&queue).claim_job("a.md", "2").unwrap().unwrap();
     fs::write(
         queue.path("a.result.json"),
         r#"{"id": "1", "state": "done"}"#,
     )
     .unwrap();
-    assert_eq!(reason(), "a.md done: did: work");
-    assert_eq!(queue.result("a.2.result.json")["id"], "2");
+    assert_eq!(run_reason(), "a.md done: did: work");
+    assert_eq!(queue.read_job_result("a.2.result.json")["id"], "2");
 }
 
 #[test]
 fn a_job_that_the_end_of_the_host_interrupts_goes_on_at_the_next_start() {
     let queue = Queue::new();
-    queue.job("a.md", "work");
-    queue.answer(|order| Ok(report(order, "cancelled")));
-    assert_eq!(reason(), "the host ends");
-    assert_eq!(queue.names("claimed").len(), 1);
-    queue.answer(|order| Ok(report(order, "done")));
-    assert_eq!(reason(), "a.md done: did: work");
+    queue.write_job("a.md", "work");
+    queue.answer_turns_with(|order| Ok(turn_report(order, "cancelled")));
+    assert_eq!(run_reason(), "the host ends");
+    assert_eq!(queue.file_names_in("claimed").len(), 1);
+    queue.answer_turns_with(|order| Ok(turn_report(order, "done")));
+    assert_eq!(run_reason(), "a.md done: did: work");
     let ids: Vec<_> = queue
         .orders
         .borrow()
@@ -195,43 +204,43 @@ fn a_job_that_the_end_of_the_host_interrupts_goes_on_at_the_next_start() {
 #[test]
 fn a_job_that_a_person_interrupts_has_that_as_its_result() {
     let queue = Queue::new();
-    queue.job("a.md", "work");
-    queue.answer(|order| Ok(report(order, "cancelled")));
+    queue.write_job("a.md", "work");
+    queue.answer_turns_with(|order| Ok(turn_report(order, "cancelled")));
     testing::answer_waits(|_| Ok(Wakeup::Timer));
-    assert_eq!(reason(), "a.md cancelled: did: work");
-    assert_eq!(queue.names("failed").len(), 1);
+    assert_eq!(run_reason(), "a.md cancelled: did: work");
+    assert_eq!(queue.file_names_in("failed").len(), 1);
 }
 
 #[test]
-fn refusals_that_pass_are_waited_for_and_others_are_the_result() {
+fn temporary_refusals_are_retried_and_other_errors_fail_the_job() {
     let queue = Queue::new();
-    queue.job("a.md", "work");
+    queue.write_job("a.md", "work");
     testing::answer_waits(|_| Ok(Wakeup::Timer));
     let n = RefCell::new(0);
-    queue.answer(move |order| {
+    queue.answer_turns_with(move |order| {
         *n.borrow_mut() += 1;
         match *n.borrow() {
             1..=5 => Err(Error::Limit("20 turns of this minute".to_owned())),
-            _ => Ok(report(order, "done")),
+            _ => Ok(turn_report(order, "done")),
         }
     });
-    assert_eq!(reason(), "a.md done: did: work");
-    queue.job("b.md", "work");
-    queue.answer(|_| Err(Error::Failed("the session is open elsewhere".to_owned())));
-    assert_eq!(reason(), "b.md failed: the session is open elsewhere");
-    assert_eq!(queue.result("b.result.json")["state"], "failed");
+    assert_eq!(run_reason(), "a.md done: did: work");
+    queue.write_job("b.md", "work");
+    queue.answer_turns_with(|_| Err(Error::Failed("the session is open elsewhere".to_owned())));
+    assert_eq!(run_reason(), "b.md failed: the session is open elsewhere");
+    assert_eq!(queue.read_job_result("b.result.json")["state"], "failed");
 }
 
 #[test]
-fn what_is_no_job_is_moved_away_unread_with_the_reason() {
+fn files_that_are_not_jobs_are_moved_to_failed_with_the_reason() {
     let queue = Queue::new();
     std::os::unix::fs::symlink("/etc/passwd", queue.path("a.md")).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(queue.path("b.md")).unwrap();
     fs::create_dir(queue.path("c.md")).unwrap();
     let huge = fs::File::create(queue.path("d.md")).unwrap();
     huge.set_len(1 << 30).unwrap();
-    queue.job("e.json", r#"{"input": "x", "inptu": 1}"#);
-    queue.job("f.md", " \n");
+    queue.write_job("e.json", r#"{"input": "x", "inptu": 1}"#);
+    queue.write_job("f.md", " \n");
     fs::write(queue.path("g.md"), [0xff, 0xfe]).unwrap();
     for (name, why) in [
         ("a", "no link, pipe or folder"),
@@ -242,23 +251,23 @@ fn what_is_no_job_is_moved_away_unread_with_the_reason() {
         ("f", "is empty"),
         ("g", "no UTF-8"),
     ] {
-        let reason = reason();
+        let reason = run_reason();
         assert!(reason.starts_with(name) && reason.contains(why), "{reason}");
         assert_eq!(
-            queue.result(&format!("{name}.result.json"))["state"],
+            queue.read_job_result(&format!("{name}.result.json"))["state"],
             "failed"
         );
     }
     assert!(queue.orders.borrow().is_empty());
-    assert_eq!(queue.names("failed").len(), 7);
+    assert_eq!(queue.file_names_in("failed").len(), 7);
     assert!(Path::new("/etc/passwd").exists());
 }
 
 #[test]
-fn a_file_that_is_still_written_is_not_taken() {
+fn a_file_that_is_still_being_written_is_not_claimed() {
     let queue = Queue::new();
     let folder = QueueFolder::open(queue.path("")).unwrap();
-    queue.job("a.md", "half");
+    queue.write_job("a.md", "half");
     let settle = Duration::from_secs(3600);
     let left = folder.first_job(settle).unwrap().unwrap_err().unwrap();
     assert!(left > Duration::from_secs(3500), "{left:?}");
@@ -269,7 +278,7 @@ fn a_file_that_is_still_written_is_not_taken() {
     // Hidden files, results, and names that would be too long with an id are not jobs.
     fs::remove_file(queue.path("a.md")).unwrap();
     for name in [".a.md", "a.result.json", &format!("{}.md", "x".repeat(200))] {
-        queue.job(name, "x");
+        queue.write_job(name, "x");
     }
     assert_eq!(folder.first_job(Duration::ZERO).unwrap(), Err(None));
 }

@@ -1,4 +1,4 @@
-//! Formats a conversation as text, in chunks that fit into a question.
+//! Formats a conversation as text, in chunks that each fit into one question to the model.
 
 use rind_sdk::prelude::*;
 
@@ -11,7 +11,7 @@ pub(crate) fn split_chunks(
 ) -> Vec<String> {
     let mut chunks: Vec<String> = Vec::new();
     for message in messages {
-        let text = shorten_text(&message_text(message, result_bytes), chunk_bytes);
+        let text = shorten_text(&summarized_message_text(message, result_bytes), chunk_bytes);
         match chunks.last_mut() {
             Some(chunk) if chunk.len() + text.len() <= chunk_bytes => chunk.push_str(&text),
             _ => chunks.push(text),
@@ -21,7 +21,7 @@ pub(crate) fn split_chunks(
 }
 
 /// Formats a message as text. Reasoning is omitted: its conclusions are in the text and the calls.
-fn message_text(message: &Message, result_bytes: usize) -> String {
+fn summarized_message_text(message: &Message, result_bytes: usize) -> String {
     let who = match message.role {
         Role::User => "user",
         Role::Assistant => "agent",

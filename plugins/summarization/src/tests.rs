@@ -8,15 +8,15 @@ use rind_sdk::model::Question;
 use rind_sdk::prelude::*;
 use rind_sdk::testing;
 
-fn message(id: &str, role: Role, part: Content) -> Message {
+fn build_message(id: &str, role: Role, part: Content) -> Message {
     testing::message(id, role, vec![part])
 }
 
-fn said(id: &str, text: &str) -> Message {
-    message(id, Role::User, Content::Text(text.to_owned()))
+fn user_message(id: &str, text: &str) -> Message {
+    build_message(id, Role::User, Content::Text(text.to_owned()))
 }
 
-fn settings(chunk_bytes: usize) -> SummarySettings {
+fn summary_settings(chunk_bytes: usize) -> SummarySettings {
     SummarySettings {
         model: Some("small".to_owned()),
         max_tokens: 700,
@@ -26,10 +26,13 @@ fn settings(chunk_bytes: usize) -> SummarySettings {
 }
 
 #[test]
-fn one_question_asks_for_all_when_it_fits() {
-    let messages = [said("m1", "make it fast"), said("m2", "and small")];
+fn a_short_conversation_is_summarized_with_one_question() {
+    let messages = [
+        user_message("m1", "make it fast"),
+        user_message("m2", "and small"),
+    ];
     let mut asked: Vec<Question> = Vec::new();
-    let summary = write_summary(&messages, &settings(1000), |question| {
+    let summary = write_summary(&messages, &summary_settings(1000), |question| {
         asked.push(question.clone());
         Ok("## Goal\n- fast\n".to_owned())
     });
@@ -49,12 +52,12 @@ fn one_question_asks_for_all_when_it_fits() {
 }
 
 #[test]
-fn a_long_conversation_is_read_in_parts_each_with_the_summary_so_far() {
+fn a_long_conversation_is_summarized_in_chunks_with_the_summary_so_far() {
     let messages: Vec<Message> = (0..6)
-        .map(|n| said(&format!("m{n}"), &"word ".repeat(20)))
+        .map(|n| user_message(&format!("m{n}"), &"word ".repeat(20)))
         .collect();
     let mut asked = Vec::new();
-    let summary = write_summary(&messages, &settings(250), |question| {
+    let summary = write_summary(&messages, &summary_settings(250), |question| {
         asked.push(question.prompt.clone());
         Ok(format!("summary {}", asked.len()))
     });
@@ -75,20 +78,24 @@ fn a_long_conversation_is_read_in_parts_each_with_the_summary_so_far() {
 #[test]
 fn too_many_parts_an_empty_answer_and_a_failing_model_are_errors() {
     let messages: Vec<Message> = (0..9)
-        .map(|n| said(&format!("m{n}"), &"x".repeat(200)))
+        .map(|n| user_message(&format!("m{n}"), &"x".repeat(200)))
         .collect();
-    let many = write_summary(&messages, &settings(210), |_| panic!("nobody is asked"));
+    let many = write_summary(&messages, &summary_settings(210), |_| {
+        panic!("nobody is asked")
+    });
     assert!(matches!(many, Err(Error::Limit(_))), "{many:?}");
-    let empty = write_summary(&messages[..1], &settings(1000), |_| Ok(" \n".to_owned()));
+    let empty = write_summary(&messages[..1], &summary_settings(1000), |_| {
+        Ok(" \n".to_owned())
+    });
     assert!(matches!(empty, Err(Error::Failed(_))), "{empty:?}");
-    let failed = write_summary(&messages[..1], &settings(1000), |_| {
+    let failed = write_summary(&messages[..1], &summary_settings(1000), |_| {
         Err(Error::Limit("enough".into()))
     });
     assert!(matches!(failed, Err(Error::Limit(_))), "{failed:?}");
 }
 
 #[test]
-fn calls_and_results_are_told_apart_and_long_ones_keep_both_ends() {
+fn calls_and_results_are_labeled_and_long_ones_keep_both_ends() {
     let call = ToolCall {
         id: "c".to_owned(),
         name: "bash".to_owned(),
@@ -101,9 +108,9 @@ fn calls_and_results_are_told_apart_and_long_ones_keep_both_ends() {
         is_error: true,
     };
     let messages = [
-        message("m1", Role::Assistant, Content::ToolCall(call)),
-        message("m2", Role::Tool, Content::ToolResult(result)),
-        message("m3", Role::Assistant, Content::Thinking("hm".to_owned())),
+        build_message("m1", Role::Assistant, Content::ToolCall(call)),
+        build_message("m2", Role::Tool, Content::ToolResult(result)),
+        build_message("m3", Role::Assistant, Content::Thinking("hm".to_owned())),
     ];
     let all = split_chunks(&messages, 10_000, 100).concat();
     assert!(
@@ -121,7 +128,7 @@ fn calls_and_results_are_told_apart_and_long_ones_keep_both_ends() {
 #[test]
 fn a_summary_of_another_plugin_is_left_as_it_is() {
     testing::reset();
-    let slice = testing::slice(vec![said("m1", "hi")]).with_summary("theirs");
+    let slice = testing::slice(vec![user_message("m1", "hi")]).with_summary("theirs");
     let outcome = before_compact(&slice).unwrap();
     assert!(matches!(outcome.verdict, SliceVerdict::Pass));
 }

@@ -42,7 +42,8 @@ mod titles {
         let Some(first) = first else {
             return Ok(Observed::default());
         };
-        // Set before the request, so that a model that fails is not asked again after every turn.
+        // Set the key before the request, so that a model that fails is not asked again after every
+        // turn.
         state::set(KEY, "1")?;
         let reply = model::ask(&Question {
             system: SYSTEM.to_owned(),

@@ -77,8 +77,8 @@ mod todo {
         let tasks = read_tasks()?;
         show_status(&tasks);
         let is_open = tasks.iter().any(|task| task.status != TaskStatus::Done);
-        // Only for the main agent, since a subagent has its own work, and only with the tool by
-        // which the list is updated.
+        // Add the list only for the main agent, which wrote the tasks, and only if it has the tool
+        // that updates the list.
         let has_tool = about.tools.iter().any(|name| name == "todo_write");
         if caller::depth() > 0 || !is_open || !has_tool {
             return Ok(PromptOutcome::default());
@@ -105,7 +105,7 @@ mod todo {
                 Ok("The list is empty.".to_owned())
             }
             other => Err(format!(
-                "`{other}` is nothing that /todo does: type /todo or /todo clear"
+                "`{other}` is not an argument of /todo: type /todo or /todo clear"
             )
             .into()),
         }

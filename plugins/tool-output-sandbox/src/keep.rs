@@ -9,11 +9,11 @@ const PREFIX: &str = "out/";
 const MAX_BYTES: usize = 16 << 20;
 
 /// Stores a text and returns its handle. The oldest texts are removed if there is no room.
-pub(crate) fn keep_output(text: &str) -> Result<String, Error> {
+pub(crate) fn store_text(text: &str) -> Result<String, Error> {
     if text.len() > MAX_BYTES {
-        // Removing other texts would not help.
+        // Refuse a larger text at once: removing other texts would not make room for it.
         return Err(Error::Limit(format!(
-            "one output may have {MAX_BYTES} bytes"
+            "one output may have at most {MAX_BYTES} bytes"
         )));
     }
     let next: u64 = state::get_json("next")?.unwrap_or(1);
@@ -30,14 +30,14 @@ pub(crate) fn keep_output(text: &str) -> Result<String, Error> {
 }
 
 /// Returns the text of a handle.
-pub(crate) fn get(handle: &str) -> Result<String, Error> {
+pub(crate) fn get_output(handle: &str) -> Result<String, Error> {
     let number = handle
         .strip_prefix("out-")
         .and_then(|number| number.parse().ok());
     if let Some(text) = number.and_then(|number| state::get(&output_key(number))) {
         return Ok(text);
     }
-    let known = handles();
+    let known = stored_handles();
     let known = if known.is_empty() {
         "none".to_owned()
     } else {
@@ -49,7 +49,7 @@ pub(crate) fn get(handle: &str) -> Result<String, Error> {
 }
 
 /// Returns the handles of all stored texts, the oldest first.
-pub(crate) fn handles() -> Vec<String> {
+pub(crate) fn stored_handles() -> Vec<String> {
     let handle = |key: &String| format!("out-{}", key[PREFIX.len()..].trim_start_matches('0'));
     state::keys(PREFIX).iter().map(handle).collect()
 }

@@ -37,7 +37,7 @@ mod tool_output_sandbox {
             return Ok(ResultOutcome::default());
         }
         let content = finished.text();
-        let kept = keep::keep_output(&content);
+        let kept = keep::store_text(&content);
         let notice = format!("{} bytes of {name} kept aside", content.len());
         let mut parts = vec![Part::Text(rows::preview_output(&content, &kept, &settings))];
         // Images cannot be stored as text; the model still gets them.
@@ -58,9 +58,9 @@ mod tool_output_sandbox {
             search: args.search.as_deref().filter(|search| !search.is_empty()),
         };
         let Some(handle) = args.handle else {
-            return read::search_all(keep::handles(), &request, settings.threshold);
+            return read::search_all_outputs(keep::stored_handles(), &request, settings.threshold);
         };
-        let text = keep::get(&handle)?;
+        let text = keep::get_output(&handle)?;
         Ok(read::read_rows(
             &text,
             &handle,

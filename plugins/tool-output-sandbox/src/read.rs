@@ -17,9 +17,9 @@ pub(crate) struct Request<'a> {
     pub(crate) search: Option<&'a str>,
 }
 
-/// Searches all outputs, the newest first, for rows that contain the text, and returns as many as
-/// fit in `bytes`.
-pub(crate) fn search_all(
+/// Searches all outputs, the newest first, for the requested text, and returns as many of the rows
+/// that contain it as fit in `bytes`.
+pub(crate) fn search_all_outputs(
     handles: Vec<String>,
     request: &Request<'_>,
     bytes: usize,
@@ -33,7 +33,7 @@ pub(crate) fn search_all(
     let (mut found, mut n_more) = (String::new(), 0);
     for handle in handles.iter().rev() {
         // The output may have been removed in the meantime to make room for another.
-        let Ok(text) = keep::get(handle) else {
+        let Ok(text) = keep::get_output(handle) else {
             continue;
         };
         if !split_rows(&text).any(|row| contains_text(&row, &needle)) {
@@ -54,7 +54,7 @@ pub(crate) fn search_all(
         ));
     }
     if n_more > 0 {
-        found.push_str(&format!("[{n_more} more outputs contain it]\n"));
+        found.push_str(&format!("[{n_more} more outputs contain this text]\n"));
     }
     Ok(found.trim_end_matches('\n').to_owned())
 }
@@ -111,7 +111,7 @@ pub(crate) fn read_rows(text: &str, handle: &str, request: &Request<'_>, bytes: 
     format!("{head}\n{body}").trim_end_matches('\n').to_owned()
 }
 
-/// Whether the text starts in this row. It may extend into the next row of the same line.
+/// Whether `needle` starts in this row. The match may extend into the next row of the same line.
 fn contains_text(row: &OutputRow<'_>, needle: &str) -> bool {
     let end = (row.text.len() + needle.len()).saturating_sub(1);
     let window = &row.rest[..row.rest.ceil_char_boundary(end)];

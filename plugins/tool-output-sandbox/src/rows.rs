@@ -50,10 +50,10 @@ pub(crate) fn preview_output(
     settings: &SandboxSettings,
 ) -> String {
     let all: Vec<OutputRow<'_>> = split_rows(text).collect();
-    // Line breaks are counted as well. The two shares of the threshold keep the preview far below
-    // it.
-    let head = fitting_rows(all.iter(), settings.head, settings.threshold / 4);
-    let tail = fitting_rows(
+    // `count_fitting_rows` counts line breaks too. Both limits together keep the preview far below
+    // the threshold.
+    let head = count_fitting_rows(all.iter(), settings.head, settings.threshold / 4);
+    let tail = count_fitting_rows(
         all[head..].iter().rev(),
         settings.tail,
         settings.threshold / 8,
@@ -93,7 +93,7 @@ pub(crate) fn preview_output(
 
 /// Returns the number of leading rows that fit in `bytes` with their line breaks, at least 1 and at
 /// most `most`.
-fn fitting_rows<'a>(
+fn count_fitting_rows<'a>(
     rows: impl Iterator<Item = &'a OutputRow<'a>>,
     most: usize,
     bytes: usize,

@@ -6,12 +6,12 @@ use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
 use rind_sdk::testing;
 
-fn start() {
+fn start_plugin() {
     testing::reset();
     testing::set_config(json!({"threshold": 16384, "head": 40, "tail": 20}));
 }
 
-fn finish(tool: &str, content: &str) -> ResultOutcome {
+fn finish_call(tool: &str, content: &str) -> ResultOutcome {
     __rind_hook_post_tool(&testing::finished_call(tool, content)).unwrap()
 }
 
@@ -20,27 +20,30 @@ fn read(arguments: Value) -> Result<String, Error> {
     Ok(answer.words())
 }
 
-fn lines(count: usize) -> String {
+fn numbered_lines(count: usize) -> String {
     (1..=count)
         .map(|number| format!("line {number} of the build\n"))
         .collect()
 }
 
 #[test]
-fn small_results_and_those_of_read_output_are_left_alone() {
-    start();
-    assert_eq!(finish("bash", &"x".repeat(16384)), ResultOutcome::default());
+fn small_results_and_results_of_read_output_are_unchanged() {
+    start_plugin();
     assert_eq!(
-        finish("read_output", &lines(5000)),
+        finish_call("bash", &"x".repeat(16384)),
+        ResultOutcome::default()
+    );
+    assert_eq!(
+        finish_call("read_output", &numbered_lines(5000)),
         ResultOutcome::default()
     );
 }
 
 #[test]
 fn a_large_result_becomes_its_beginning_its_end_and_a_handle() {
-    start();
-    let whole = lines(5000);
-    let outcome = finish("bash", &whole);
+    start_plugin();
+    let whole = numbered_lines(5000);
+    let outcome = finish_call("bash", &whole);
     assert_eq!(outcome.is_error, None);
     let shown = rind_sdk::text_of(&outcome.content.unwrap());
     assert!(
@@ -63,9 +66,14 @@ fn a_large_result_becomes_its_beginning_its_end_and_a_handle() {
 
 #[test]
 fn the_whole_result_can_be_read_row_by_row() {
-    start();
-    let whole = format!("{}{}\n{}", lines(900), "é".repeat(3000), lines(900));
-    finish("bash", &whole);
+    start_plugin();
+    let whole = format!(
+        "{}{}\n{}",
+        numbered_lines(900),
+        "é".repeat(3000),
+        numbered_lines(900)
+    );
+    finish_call("bash", &whole);
     let (mut offset, mut collected, mut answers) = (1, Vec::new(), 0);
     loop {
         let answer = read(json!({"handle": "out-1", "offset": offset, "limit": 2000})).unwrap();
@@ -89,8 +97,8 @@ fn the_whole_result_can_be_read_row_by_row() {
 
 #[test]
 fn offset_and_limit_choose_rows() {
-    start();
-    finish("bash", &lines(2000));
+    start_plugin();
+    finish_call("bash", &numbered_lines(2000));
     let answer = read(json!({"handle": "out-1", "offset": 1999, "limit": 5})).unwrap();
     assert_eq!(
         answer,
@@ -108,10 +116,10 @@ fn offset_and_limit_choose_rows() {
 }
 
 #[test]
-fn search_shows_numbered_rows_whatever_the_case() {
-    start();
-    let whole = lines(1500).replace("line 700 of", "ERROR 700 of");
-    finish("bash", &whole);
+fn search_ignores_case_and_shows_numbered_rows() {
+    start_plugin();
+    let whole = numbered_lines(1500).replace("line 700 of", "ERROR 700 of");
+    finish_call("bash", &whole);
     let answer = read(json!({"handle": "out-1", "search": "error"})).unwrap();
     assert_eq!(
         answer,
@@ -126,10 +134,16 @@ fn search_shows_numbered_rows_whatever_the_case() {
 
 #[test]
 fn search_without_a_handle_looks_through_all_results_the_newest_first() {
-    start();
-    finish("bash", &lines(1500).replace("line 700 of", "ERROR 700 of"));
-    finish("bash", &lines(1200));
-    finish("bash", &lines(1300).replace("line 9 of", "error 9 of"));
+    start_plugin();
+    finish_call(
+        "bash",
+        &numbered_lines(1500).replace("line 700 of", "ERROR 700 of"),
+    );
+    finish_call("bash", &numbered_lines(1200));
+    finish_call(
+        "bash",
+        &numbered_lines(1300).replace("line 9 of", "error 9 of"),
+    );
     assert_eq!(
         read(json!({"search": "Error"})).unwrap(),
         "[out-3: 1 of 1300 rows, from row 1 on, contain \"Error\"]\n9: error 9 of the build\n\
@@ -147,10 +161,10 @@ fn search_without_a_handle_looks_through_all_results_the_newest_first() {
 }
 
 #[test]
-fn long_lines_are_cut_between_characters_and_found_across_cuts() {
-    start();
+fn long_lines_are_split_between_characters_and_matches_may_cross_rows() {
+    start_plugin();
     let whole = format!("{}needle{}", "ü".repeat(ROW / 2 - 1), "x".repeat(30_000));
-    let shown = rind_sdk::text_of(&finish("fetch", &whole).content.unwrap());
+    let shown = rind_sdk::text_of(&finish_call("fetch", &whole).content.unwrap());
     assert!(shown.len() < 16384, "{}", shown.len());
     let answer = read(json!({"handle": "out-1", "search": "NEEDLE"})).unwrap();
     assert!(answer.contains("\n1: üü"), "{answer}");
@@ -162,10 +176,10 @@ fn long_lines_are_cut_between_characters_and_found_across_cuts() {
 }
 
 #[test]
-fn every_result_has_its_own_handle_and_unknown_ones_list_them() {
-    start();
-    finish("bash", &lines(1000));
-    finish("bash", &"y".repeat(20_000));
+fn every_result_has_its_own_handle_and_an_unknown_handle_lists_all() {
+    start_plugin();
+    finish_call("bash", &numbered_lines(1000));
+    finish_call("bash", &"y".repeat(20_000));
     assert!(read(json!({"handle": "out-2"})).unwrap().contains("yyy"));
     let error = read(json!({"handle": "out-3"})).unwrap_err();
     assert!(
@@ -176,14 +190,14 @@ fn every_result_has_its_own_handle_and_unknown_ones_list_them() {
 }
 
 #[test]
-fn the_oldest_results_make_room_and_one_that_cannot_be_kept_is_said_so() {
-    start();
+fn the_oldest_results_are_removed_and_one_that_cannot_be_stored_is_reported() {
+    start_plugin();
     for _ in 0..5 {
-        finish("bash", &"z".repeat(15 << 20));
+        finish_call("bash", &"z".repeat(15 << 20));
     }
     assert!(read(json!({"handle": "out-1"})).is_err());
     assert!(read(json!({"handle": "out-2"})).is_ok());
-    let shown = rind_sdk::text_of(&finish("bash", &"z".repeat(17 << 20)).content.unwrap());
+    let shown = rind_sdk::text_of(&finish_call("bash", &"z".repeat(17 << 20)).content.unwrap());
     assert!(
         read(json!({"handle": "out-5"})).is_ok(),
         "it did not push out the others"

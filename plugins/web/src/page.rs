@@ -11,8 +11,8 @@ const SKIPPED: [&str; 10] = [
 
 /// Returns the text of a page. A status other than 2xx is an error that quotes the beginning of the
 /// answer.
-pub(crate) fn read_page(response: &Response) -> Result<String, Error> {
-    let kind = response_kind(response);
+pub(crate) fn page_text(response: &Response) -> Result<String, Error> {
+    let kind = response_media_type(response);
     let text = decode_text(&kind, &response.body);
     if !(200..300).contains(&response.status) {
         let quoted: String = text
@@ -38,7 +38,7 @@ pub(crate) fn read_page(response: &Response) -> Result<String, Error> {
 
 /// Returns the media type of an answer in lower case, without parameters; `text/html` if the server
 /// does not send one.
-fn response_kind(response: &Response) -> String {
+fn response_media_type(response: &Response) -> String {
     let header = response.headers.iter();
     let header = header.filter(|header| header.name.eq_ignore_ascii_case("content-type"));
     let value = header

@@ -59,10 +59,12 @@ pub(crate) fn read_results(
         SearchEngine::Searxng | SearchEngine::None => (&answer["results"], "content"),
     };
     let results = list.as_array().into_iter().flatten().take(count);
-    Ok(results.map(|result| show_result(result, excerpt)).collect())
+    Ok(results
+        .map(|result| format_result(result, excerpt))
+        .collect())
 }
 
-fn show_result(result: &Value, excerpt: &str) -> String {
+fn format_result(result: &Value, excerpt: &str) -> String {
     let entry = |key: &str| {
         let text = result[key].as_str().unwrap_or_default();
         text.split_whitespace().collect::<Vec<_>>().join(" ")

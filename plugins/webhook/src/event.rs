@@ -3,8 +3,8 @@
 use rind_sdk::data;
 use rind_sdk::serde_json::{self, Value};
 
-/// Maximum length in bytes of the session name of a loop. Longer values are hashed to a name of
-/// exactly this length.
+/// Maximum length, in bytes, of the name of a loop's session. A longer name is replaced by a hash
+/// of exactly this length.
 const NAME_BYTES: usize = 40;
 
 /// Settings of the plugin.
@@ -31,7 +31,10 @@ pub(crate) struct AcceptedEvent {
 }
 
 /// Parses an event. The error is the reason why no turn is run.
-pub(crate) fn accept(text: &str, settings: &WebhookSettings) -> Result<AcceptedEvent, String> {
+pub(crate) fn accept_event(
+    text: &str,
+    settings: &WebhookSettings,
+) -> Result<AcceptedEvent, String> {
     let event: Option<Value> = serde_json::from_str(text).ok();
     let find = |pointer: &str| -> Result<Option<String>, String> {
         if pointer.is_empty() {
@@ -51,7 +54,7 @@ pub(crate) fn accept(text: &str, settings: &WebhookSettings) -> Result<AcceptedE
     }
     let session = find(&settings.session)?.map(|value| session_name(&value));
     Ok(AcceptedEvent {
-        input: input_of(&settings.prompt, text),
+        input: turn_input(&settings.prompt, text),
         session,
         id: find(&settings.id)?,
     })
@@ -84,9 +87,9 @@ fn session_name(value: &str) -> String {
     name
 }
 
-/// Returns the input of a turn: the prompt, and the event in a code fence that is longer than any
-/// in the event.
-fn input_of(prompt: &str, text: &str) -> String {
+/// Returns the input of a turn: the prompt, and the event between code fences, which have more
+/// backticks than any run of them in the event.
+fn turn_input(prompt: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!(

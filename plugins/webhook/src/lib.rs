@@ -8,7 +8,7 @@ mod tests;
 mod webhook {
     use std::time::Duration;
 
-    use crate::event::{AcceptedEvent, WebhookSettings, accept};
+    use crate::event::{AcceptedEvent, WebhookSettings, accept_event};
     use rind_sdk::prelude::*;
     use rind_sdk::turns::{TurnOrder, TurnReport};
     use rind_sdk::waiting::{WakeConditions, Wakeup};
@@ -19,8 +19,8 @@ mod webhook {
     /// Maximum number of ids in the store.
     const MAX_TAKEN: usize = 1000;
 
-    /// Pause before a turn that could not be run is tried again, for example because too many turns
-    /// were started in this minute.
+    /// Pause before trying again to run a turn that was refused, for example because too many turns
+    /// were started in the same minute.
     const RETRY: Duration = Duration::from_secs(5);
 
     /// Maximum number of attempts to run the turn of an event.
@@ -31,19 +31,19 @@ mod webhook {
     pub(crate) fn run() -> Result<LoopOutcome, Error> {
         let settings: WebhookSettings = config::all()?;
         let Wakeup::Message(message) = waiting::wait(&WakeConditions::new().message())? else {
-            return again("the host ends");
+            return run_again("the host ends");
         };
-        let event = match accept(&message.text, &settings) {
+        let event = match accept_event(&message.text, &settings) {
             Ok(event) => event,
-            Err(why) => return again(&format!("no turn: {why}")),
+            Err(why) => return run_again(&format!("no turn: {why}")),
         };
         let mut taken: Vec<String> = store::get_json(TAKEN)?.unwrap_or_default();
         if event.id.as_ref().is_some_and(|id| taken.contains(id)) {
-            return again("no turn: the event was taken before");
+            return run_again("no turn: the event was taken before");
         }
         let report = run_turn(&event, &settings)?;
-        // Stored after the turn, so that the sender may send an event again if its turn could not
-        // be run.
+        // Store the id only after the turn, so that the sender can send the event again if its turn
+        // could not be run.
         if let Some(id) = event.id {
             taken.push(id);
             taken.drain(..taken.len().saturating_sub(MAX_TAKEN));
@@ -56,7 +56,7 @@ mod webhook {
         ));
         let first = answer.lines().next().unwrap_or_default();
         status::set(first);
-        again(&format!("{} {}: {first}", report.session, report.state))
+        run_again(&format!("{} {}: {first}", report.session, report.state))
     }
 
     /// Runs the turn of an event.
@@ -84,7 +84,7 @@ mod webhook {
         }
     }
 
-    fn again(reason: &str) -> Result<LoopOutcome, Error> {
+    fn run_again(reason: &str) -> Result<LoopOutcome, Error> {
         Ok(LoopOutcome::Again {
             after: Duration::from_millis(100),
             reason: reason.to_owned(),

@@ -44,8 +44,8 @@ pub fn is_resumed() -> Result<bool, Error> {
     host::is_resumed()
 }
 
-/// Takes the input of the turn. Later calls return what the user has said since then; `None` if
-/// nothing.
+/// Returns the input of the turn. A later call returns the text that the user has sent since the
+/// previous call; `None` if the user sent no text.
 ///
 /// # Errors
 /// As [`is_resumed`].
@@ -53,7 +53,7 @@ pub fn take_input() -> Result<Option<TakenInput>, Error> {
     host::take_input()
 }
 
-/// Builds the system prompt of the turn. To be called once.
+/// Builds the system prompt of the turn. A loop must call it once.
 ///
 /// # Errors
 /// As [`is_resumed`].
@@ -64,8 +64,8 @@ pub fn build_prompt() -> Result<(), Error> {
 /// Sends a request to the model, which is one step of the turn.
 ///
 /// # Errors
-/// The operator does not allow agent loops to use this model, the preset does not exist, or a model
-/// that was asked with `aside` gave no answer.
+/// The operator does not allow agent loops to use this model, the preset does not exist, or the
+/// model gave no answer to a request with `aside`.
 pub fn request(order: &RequestOrder) -> Result<ModelAnswer, Error> {
     host::request(order)
 }
@@ -73,7 +73,7 @@ pub fn request(order: &RequestOrder) -> Result<ModelAnswer, Error> {
 /// Adds an answer that was requested with `aside` to the conversation.
 ///
 /// # Errors
-/// There is no such answer, or the conversation has continued since.
+/// No answer has this id, or messages were added to the conversation since the request.
 pub fn accept(id: u32) -> Result<(), Error> {
     host::accept(id)
 }
@@ -94,7 +94,8 @@ pub fn inject(text: &str) -> Result<(), Error> {
     host::inject(text)
 }
 
-/// Reflects on the last answer. Returns the reason why another request is needed, or `None`.
+/// Checks the last answer by reflection. Returns the reason why another request is needed; `None`
+/// if the answer is good enough.
 ///
 /// # Errors
 /// As [`is_resumed`].
@@ -102,8 +103,8 @@ pub fn reflect() -> Result<Option<String>, Error> {
     host::reflect()
 }
 
-/// Gives out the last answer after reflection and the hooks on the output, or returns why another
-/// request is needed.
+/// Shows the last answer to the user after reflection and the hooks on the output, or returns the
+/// reason why another request is needed.
 ///
 /// # Errors
 /// As [`is_resumed`].
@@ -111,8 +112,8 @@ pub fn finish() -> Result<TurnFinish, Error> {
     host::finish()
 }
 
-/// Sends requests and runs the calls of their answers until an answer has no calls; returns that
-/// answer. The first request is `order`; later ones omit its note.
+/// Sends requests and runs the tool calls of the answers, until an answer has no tool calls, and
+/// returns this answer. The first request is `order`; the later ones are the same without its note.
 ///
 /// # Errors
 /// As [`request`].

@@ -11,7 +11,7 @@ use crate::testing::agents as host;
 /// Runs a subagent to its end and returns its answer.
 ///
 /// # Errors
-/// When a hook, a policy or a limit refused it, or the subagent failed.
+/// A hook, a policy or a limit refused the subagent, or it failed.
 pub fn run(task: &Task) -> Result<String, Error> {
     host::run(task)
 }
@@ -24,19 +24,21 @@ pub fn presets() -> Result<Vec<Preset>, Error> {
     host::presets()
 }
 
-/// Starts a subagent and returns its id at once. The subagent ends with the turn at the latest.
+/// Starts a subagent and returns its id without waiting for its end. The subagent is stopped at the
+/// end of the turn.
 ///
 /// # Errors
-/// A policy or a limit refused it, or there is no such preset or tool.
+/// A policy or a limit refused the subagent, or the preset or a tool does not exist.
 pub fn start(order: &Order) -> Result<String, Error> {
     host::start(order)
 }
 
-/// Sends a further message to a subagent of this plugin that has ended, which continues it. Returns
-/// at once.
+/// Continues a subagent of this plugin that has ended, with a further message. Returns without
+/// waiting for its end.
 ///
 /// # Errors
-/// The plugin has no such subagent, it still runs, or a limit refused it.
+/// The plugin has no subagent with this id, the subagent still runs, or a limit refused to continue
+/// it.
 pub fn resume(id: &str, message: &str) -> Result<(), Error> {
     host::resume(id, message)
 }

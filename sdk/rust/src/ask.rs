@@ -1,8 +1,8 @@
-//! Asks the user at the terminal: yes or no, one of several options, a line of text. Never ask for
-//! a secret.
+//! Asks the user at the terminal: yes or no, one of several options, or a line of text. Never ask
+//! for a secret.
 //!
-//! The default is the answer if nobody can be asked: pass the one that is right without
-//! supervision.
+//! If no user can be asked, the functions return the argument `default`: pass the answer that is
+//! right without supervision.
 
 use crate::types::Error;
 

@@ -1,5 +1,5 @@
-//! Reads content that is not text, such as images: the blobs that the running hook or tool got, or,
-//! with the side effect `session`, any of the session.
+//! Reads content that is not text, such as images: the blobs that the running hook or tool
+//! received, or, with the side effect `session`, all blobs of the session.
 
 use crate::types::{Blob, Error};
 
@@ -16,7 +16,7 @@ pub fn read(id: &str, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
     host::read(id, offset, length)
 }
 
-/// Reads a complete blob, which one read always can.
+/// Reads a complete blob. One read always suffices.
 ///
 /// # Errors
 /// When the plugin may not read the blob, or its bytes are missing.

@@ -1,8 +1,8 @@
 //! Returns the session, turn and agent of the running hook, tool, command or implementation, and
 //! what the turn has used.
 //!
-//! Each function asks the host, which takes less than a microsecond; a value that is not asked for
-//! costs nothing. In native tests the functions return the values of
+//! Each function calls the host, which takes less than a microsecond; values that the plugin does
+//! not read cost nothing. In native tests the functions return the values of
 //! [`testing::set_caller`](crate::testing::set_caller).
 
 use crate::types::Usage;

@@ -12,7 +12,7 @@ use crate::bindings::rind::plugin::config as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::config as host;
 
-/// Settings as they were last read: as JSON text and parsed.
+/// Settings that were read last, as JSON text and as a parsed value.
 type Read = Option<(String, Rc<dyn Any>)>;
 
 thread_local! {
@@ -35,7 +35,7 @@ pub fn all<T: DeserializeOwned + Clone + 'static>() -> Result<T, Error> {
 pub fn shared<T: DeserializeOwned + 'static>() -> Result<Rc<T>, Error> {
     LAST.with_borrow_mut(|last| {
         if let Some((read, value)) = last
-            && is_current(read)
+            && is_cache_current(read)
             && let Ok(value) = value.clone().downcast::<T>()
         {
             return Ok(value);
@@ -49,9 +49,9 @@ pub fn shared<T: DeserializeOwned + 'static>() -> Result<Rc<T>, Error> {
     })
 }
 
-/// Whether the cached settings are current. Always true in a component, because new settings start
-/// new instances; tests may set others.
-fn is_current(read: &str) -> bool {
+/// Whether the cached settings are current. Always true in a component, because the host starts new
+/// instances when the settings change. A native test may change them at any time.
+fn is_cache_current(read: &str) -> bool {
     cfg!(target_family = "wasm") || host::all() == read
 }
 

@@ -17,7 +17,7 @@ const CHUNK: u32 = 1 << 20;
 /// Reads at most `length` bytes of a file from `offset` on; fewer at the end of the file.
 ///
 /// # Errors
-/// When the host refused it or could not read it.
+/// The host refused the read, or could not read the file.
 pub fn read(path: &str, offset: u64, length: u32) -> Result<Vec<u8>, Error> {
     host::read(path, offset, length)
 }
@@ -25,7 +25,7 @@ pub fn read(path: &str, offset: u64, length: u32) -> Result<Vec<u8>, Error> {
 /// Writes a complete file atomically, and creates it if needed. Its folder must exist.
 ///
 /// # Errors
-/// When the host refused it or could not write it.
+/// The host refused the write, or could not write the file.
 pub fn write(path: &str, content: &[u8]) -> Result<(), Error> {
     host::write(path, content)
 }
@@ -33,15 +33,15 @@ pub fn write(path: &str, content: &[u8]) -> Result<(), Error> {
 /// Appends to a file, and creates it if needed. Its folder must exist.
 ///
 /// # Errors
-/// When the host refused it or could not write it.
+/// The host refused the write, or could not write the file.
 pub fn append(path: &str, content: &[u8]) -> Result<(), Error> {
     host::append(path, content)
 }
 
-/// Lists a folder.
+/// Returns the entries of a folder.
 ///
 /// # Errors
-/// When the host refused it or could not read it.
+/// The host refused the read, or could not read the folder.
 pub fn list(path: &str) -> Result<Vec<Entry>, Error> {
     host::list(path)
 }
@@ -49,7 +49,7 @@ pub fn list(path: &str) -> Result<Vec<Entry>, Error> {
 /// Creates a folder. An existing folder is no error.
 ///
 /// # Errors
-/// When the host refused it or could not make it.
+/// The host refused to create the folder, or could not create it.
 pub fn create_folder(path: &str) -> Result<(), Error> {
     host::create_folder(path)
 }
@@ -57,7 +57,7 @@ pub fn create_folder(path: &str) -> Result<(), Error> {
 /// Removes a file or an empty folder.
 ///
 /// # Errors
-/// When the host refused it or could not remove it.
+/// The host refused the removal, or could not remove the file or folder.
 pub fn remove(path: &str) -> Result<(), Error> {
     host::remove(path)
 }
@@ -65,7 +65,7 @@ pub fn remove(path: &str) -> Result<(), Error> {
 /// Reads a complete file.
 ///
 /// # Errors
-/// When the host refused it or could not read it.
+/// The host refused the read, or could not read the file.
 pub fn read_all(path: &str) -> Result<Vec<u8>, Error> {
     let mut content = Vec::new();
     loop {

@@ -17,7 +17,7 @@ pub use crate::testing::handles::{Conversation, FinishedCall, Slice, WireRequest
 const CHUNK_BYTES: u64 = 1 << 20;
 
 /// Reads a complete text in parts.
-fn whole(size: u64, read: impl Fn(u64, u64) -> String) -> String {
+fn read_whole_text(size: u64, read: impl Fn(u64, u64) -> String) -> String {
     let mut text = String::with_capacity(usize::try_from(size).unwrap_or_default());
     loop {
         let part = read(text.len() as u64, CHUNK_BYTES);
@@ -59,7 +59,7 @@ macro_rules! texts {
             /// Returns the complete text.
             #[must_use]
             pub fn text(&self) -> String {
-                whole(self.size(), |offset, length| self.$part(offset, length))
+                read_whole_text(self.size(), |offset, length| self.$part(offset, length))
             }
         }
     )*};

@@ -14,7 +14,7 @@ use crate::testing::http as host;
 /// Sends a request and waits for the complete answer. Redirects are followed.
 ///
 /// # Errors
-/// When the host refused it, or no answer came.
+/// The host refused the request, or no answer arrived.
 pub fn send(request: &Request) -> Result<Response, Error> {
     host::send(request)
 }

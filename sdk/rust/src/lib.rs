@@ -1,8 +1,8 @@
 //! The library for writing Rind plugins.
 //!
 //! A plugin is a module under [`macro@plugin`] with one function for each hook, tool or command.
-//! The compiled component exports the interfaces of these functions and imports the host functions
-//! that it really calls, nothing else, so that its imports say which capabilities it can use.
+//! The compiled component exports only the interfaces of these functions and imports only the host
+//! functions that it calls, so that its imports show which capabilities it can use.
 //!
 //! ```
 //! //! Greets people.
@@ -66,8 +66,8 @@ pub mod websocket;
 #[doc(hidden)]
 pub mod macros;
 
-/// Host functions exactly as in the contract. Common ones also have a module in this crate, which
-/// works in native tests too.
+/// Host functions with the names and types of the contract. For common functions, this crate also
+/// has a module that works in native tests.
 #[cfg(target_family = "wasm")]
 pub use bindings::rind::plugin as imports;
 pub use bindings::rind::plugin::{outcomes, payloads, types};

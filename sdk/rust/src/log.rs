@@ -1,5 +1,5 @@
-//! Writes to the host's log, which the operator reads. Lines of [`debug`] are for the plugin's
-//! author.
+//! Writes lines to the host's log, which the operator reads. Lines of [`debug`] are for the author
+//! of the plugin.
 
 use crate::types::Level;
 use std::fmt::Display;
@@ -23,12 +23,12 @@ pub fn info(text: impl Display) {
     write(Level::Info, text);
 }
 
-/// Writes that something looks wrong.
+/// Writes a line about something that looks wrong.
 pub fn warn(text: impl Display) {
     write(Level::Warn, text);
 }
 
-/// Writes that something failed.
+/// Writes a line about a failure.
 pub fn error(text: impl Display) {
     write(Level::Error, text);
 }

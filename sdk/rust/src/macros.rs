@@ -78,8 +78,8 @@ fn without_rust_formats(schema: &mut Schema) {
     }
 }
 
-/// Removes `null` from the types of optional properties, to which the derive for `Option` adds it.
-/// Some providers refuse a list of types. The host treats `null` for such a property as absent.
+/// Removes `null` from the types of optional properties: the schema of an `Option` has a list of
+/// two types, which some providers refuse. The host treats `null` for such a property as absent.
 fn without_optional_nulls(schema: &mut Schema) {
     let required = schema.get("required").cloned().unwrap_or_default();
     let properties = schema
@@ -90,12 +90,12 @@ fn without_optional_nulls(schema: &mut Schema) {
             .as_array()
             .is_some_and(|names| names.iter().any(|one| one == name));
         if let Some(property) = property.as_object_mut().filter(|_| !is_required) {
-            without_null(property);
+            remove_null_type(property);
         }
     }
 }
 
-fn without_null(schema: &mut Map<String, Value>) {
+fn remove_null_type(schema: &mut Map<String, Value>) {
     if schema.get("default") == Some(&Value::Null) {
         schema.remove("default");
     }

@@ -11,7 +11,7 @@ use crate::testing::model as host;
 /// Asks a question and waits for the answer.
 ///
 /// # Errors
-/// When a hook, a policy or a limit refused it, or the model failed.
+/// A hook, a policy or a limit refused the question, or the model failed.
 pub fn ask(question: &Question) -> Result<Reply, Error> {
     host::ask(question)
 }

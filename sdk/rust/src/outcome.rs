@@ -12,8 +12,8 @@ use crate::payloads::{Assessment, PromptPart, Tier};
 use crate::types::{Effect, Injection, Level, LogLine, Metric, Part, Stored};
 use std::fmt::Display;
 
-// This file is a symlink to the contract: with a path out of this folder, cargo would record the
-// location of the plugin that is compiled first.
+// `outcomes.in` is a symlink to a file of the contract. With a path that leads out of this folder,
+// cargo would record the location of the plugin that is compiled first.
 include!("outcomes.in");
 
 /// Implements for each outcome a default and builder methods for effects, which every outcome has.
@@ -48,7 +48,7 @@ macro_rules! outcomes {
                 self
             }
 
-            /// Sets a key of the plugin's store once the host has accepted the outcome.
+            /// Sets a key of the plugin's store, when the host has accepted the outcome.
             #[must_use]
             pub fn store(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
                 self.effects.push(Effect::Store(Stored { key: key.into(), value: value.into() }));
@@ -63,7 +63,7 @@ for_each_outcome!(outcomes);
 macro_rules! injecting {
     ($($name:ident),*) => {$(
         impl $name {
-            /// Adds a message to the conversation, where it stays.
+            /// Adds a message to the conversation. The message remains for all later requests.
             #[must_use]
             pub fn inject(mut self, text: impl Into<String>) -> Self {
                 self.inject.push(Injection { text: text.into(), keep: true });
@@ -131,7 +131,8 @@ constructors! {
         replace(text: impl Into<String>) => text: Some(text.into());
     }
     DeltaOutcome {
-        /// Replaces the complete text of the delta, including what was held back before.
+        /// Replaces the complete text of the delta, including text that was held back earlier with
+        /// [`DeltaOutcome::keep`].
         replace(text: impl Into<String>) => text: Some(text.into());
         /// Stops the answer, for this reason.
         stop(reason: impl Into<String>) => stop: Some(reason.into());

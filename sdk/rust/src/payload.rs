@@ -120,7 +120,7 @@ impl Answer {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Appends the parts of another answer. The result counts as failed if one of the two did.
+    /// Appends the parts of another answer. The combined answer is an error if one of the two is.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.parts.extend(other.parts);

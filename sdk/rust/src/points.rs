@@ -9,8 +9,8 @@ use crate::bindings::rind::plugin::points as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::points as host;
 
-/// Calls every implementer of a point: `NAME` for a point of this plugin, `owner.NAME` for one of
-/// another plugin. `payload` is JSON text.
+/// Calls every plugin that implements a point. `point` is `NAME` for a point of this plugin, and
+/// `owner.NAME` for a point of another plugin. `payload` is JSON text.
 ///
 /// # Errors
 /// When the point is not declared, its owner does not let this plugin call it, or the payload does
@@ -19,11 +19,11 @@ pub fn call(point: &str, payload: &str) -> Result<Answer, Error> {
     host::call(point, payload)
 }
 
-/// Calls every implementer of a point, with payload and answer as Rust types. A request to ask the
-/// user counts as a refusal.
+/// Calls every plugin that implements a point, with payload and answer as Rust types.
 ///
 /// # Errors
-/// As [`call`], and when the answer does not fit the type, or an implementer refused or asked.
+/// As [`call`], and when the answer does not fit the type, or an implementer refused the payload or
+/// requested an approval of the user.
 pub fn call_json<P: Serialize + ?Sized, A: DeserializeOwned>(
     point: &str,
     payload: &P,

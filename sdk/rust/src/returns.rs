@@ -1,5 +1,5 @@
-//! Converts the return types of hooks, tools and commands, so that authors can write the shortest
-//! correct type.
+//! Converts the return values of hooks, tools and commands to those of the contract, so that plugin
+//! authors can use shorter return types.
 
 use crate::outcomes::Observed;
 use crate::types::{Answer, Effect, Error};
@@ -106,7 +106,7 @@ impl<E: Into<Error>> IntoOutcome<CommandOutcome> for Result<(), E> {
 /// Outcome of one run of a loop. A loop that returns `()` is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoopOutcome {
-    /// There is nothing left to do.
+    /// The loop has ended and is not run again.
     Done,
     /// Run again.
     Again {

@@ -25,7 +25,7 @@ pub fn messages_after(id: &str) -> Vec<Message> {
 /// text.
 ///
 /// # Errors
-/// When the host refused it: the value is not JSON or too long, or the name holds a secret.
+/// The host refused the entry: the value is not JSON or too long, or the name contains a secret.
 pub fn append(name: &str, value: &str) -> Result<(), Error> {
     host::append(name, value)
 }
@@ -33,7 +33,7 @@ pub fn append(name: &str, value: &str) -> Result<(), Error> {
 /// Appends an entry of the plugin to the session file. The model never sees it.
 ///
 /// # Errors
-/// When the host refused it, or the value cannot be written as JSON.
+/// The host refused the entry, or the value cannot be written as JSON.
 pub fn append_json<T: Serialize + ?Sized>(name: &str, value: &T) -> Result<(), Error> {
     append(name, &serde_json::to_string(value)?)
 }

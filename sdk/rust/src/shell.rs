@@ -1,5 +1,5 @@
-//! Programs that a shell command starts, as the host's own rules read it: for gates on tools that
-//! run commands.
+//! Programs that a shell command starts, found by the parser that the host uses for its own rules:
+//! for hooks that check commands before they run.
 //!
 //! ```
 //! use rind_sdk::shell;
@@ -29,14 +29,15 @@ pub fn read(command: &str) -> Reading {
 
 impl Program {
     /// Returns the base name of the program. `None` for a redirection to a file, and for a name
-    /// that only the shell can expand.
+    /// that is unknown before the shell expands it.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         let path = self.words.first()?.as_deref()?;
         (!self.is_redirection).then(|| path.rsplit('/').next().unwrap_or(path))
     }
 
-    /// Returns the words after the name; `None` for a word that only the shell can expand.
+    /// Returns the words after the name; `None` for a word that is unknown before the shell expands
+    /// it.
     pub fn arguments(&self) -> impl Iterator<Item = Option<&str>> {
         self.words.iter().skip(1).map(Option::as_deref)
     }

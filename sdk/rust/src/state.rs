@@ -61,8 +61,9 @@ pub fn set_json<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<(), Error
     set(key, &serde_json::to_string(value)?)
 }
 
-/// A value that a hook reads and writes at every call: it is not parsed again as long as the host
-/// has the value that this instance read or wrote last. Put one into a `thread_local!`.
+/// A cached value, for a hook that reads and writes it at every call. The value is not parsed again
+/// while the host has the value that this instance read or wrote last. Put it into a
+/// `thread_local!`.
 ///
 /// ```
 /// use rind_sdk::state::Cached;
@@ -80,7 +81,7 @@ pub fn set_json<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<(), Error
 /// ```
 #[derive(Debug)]
 pub struct Cached<T> {
-    /// Last value, as JSON text and parsed.
+    /// Value that was read or written last, as JSON text and as a parsed value.
     last: RefCell<Option<(String, T)>>,
 }
 
@@ -93,8 +94,8 @@ impl<T: Serialize + DeserializeOwned + Clone> Cached<T> {
         Self { last }
     }
 
-    /// Reads like [`get_json`]. Fields that serde skips keep the value that they had when the value
-    /// was set.
+    /// Returns the value of a key as [`get_json`] does. As long as the value is cached, its fields
+    /// that serde skips keep their contents too.
     ///
     /// # Errors
     /// When the value does not fit the type.
@@ -104,7 +105,7 @@ impl<T: Serialize + DeserializeOwned + Clone> Cached<T> {
         Ok(last.as_ref().map(|(_, value)| value.clone()))
     }
 
-    /// Writes like [`set_json`].
+    /// Sets the value of a key as [`set_json`] does.
     ///
     /// # Errors
     /// As [`set`], and when the value cannot be written as JSON.
@@ -115,8 +116,8 @@ impl<T: Serialize + DeserializeOwned + Clone> Cached<T> {
         Ok(())
     }
 
-    /// Passes the value of a key, or the default if the key is not set, to a function without a
-    /// clone.
+    /// Passes the value of a key, or the default if the key is not set, to a function, without
+    /// cloning the value.
     ///
     /// # Errors
     /// When the value does not fit the type.
@@ -125,7 +126,7 @@ impl<T: Serialize + DeserializeOwned + Clone> Cached<T> {
         T: Default,
     {
         self.read(key)?;
-        // Taken out during the call, because `view` may use this cache as well.
+        // Empty the cache during the call, because the function `view` may use the cache too.
         match self.last.take() {
             Some((text, value)) => {
                 let seen = view(&value);
@@ -145,7 +146,7 @@ impl<T: Serialize + DeserializeOwned + Clone> Cached<T> {
         T: Default,
     {
         self.read(key)?;
-        // Taken out, so that after an error the value is read from the host again.
+        // Empty the cache, so that the value is read from the host again after an error.
         let (read, mut value) = self.last.take().unzip();
         let mut value: T = value.take().unwrap_or_default();
         let changed = change(&mut value);
@@ -157,7 +158,7 @@ impl<T: Serialize + DeserializeOwned + Clone> Cached<T> {
         Ok(changed)
     }
 
-    /// Updates the cache from the host, unless it already has the host's value.
+    /// Reads the host's value into the cache, unless the cache already has this value.
     fn read(&self, key: &str) -> Result<(), Error> {
         let Some(text) = get(key) else {
             self.last.take();
@@ -177,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cached_value_is_only_believed_when_the_host_says_the_same() {
+    fn a_cached_value_is_used_only_while_the_host_has_the_same_value() {
         crate::testing::reset();
         let cached = Cached::<u32>::new();
         assert_eq!(cached.get("a").unwrap(), None);

@@ -13,7 +13,7 @@ use crate::testing::store as host;
 /// Returns the value of a key, if it is set.
 ///
 /// # Errors
-/// When the host could not read it.
+/// The host could not read the value.
 pub fn get(key: &str) -> Result<Option<String>, Error> {
     host::get(key)
 }
@@ -22,7 +22,7 @@ pub fn get(key: &str) -> Result<Option<String>, Error> {
 /// together 64 MiB.
 ///
 /// # Errors
-/// When one of these limits is passed, or the host could not write it down.
+/// One of these limits is exceeded, or the host could not store the value.
 pub fn set(key: &str, value: &str) -> Result<(), Error> {
     host::set(key, value)
 }
@@ -38,7 +38,7 @@ pub fn remove(key: &str) -> Result<(), Error> {
 /// Returns the keys that start with `prefix`, sorted.
 ///
 /// # Errors
-/// When the host could not read them.
+/// The host could not read the keys.
 pub fn keys(prefix: &str) -> Result<Vec<String>, Error> {
     host::keys(prefix)
 }
@@ -46,7 +46,7 @@ pub fn keys(prefix: &str) -> Result<Vec<String>, Error> {
 /// Returns the value of a key that was set with [`set_json`], if it is set.
 ///
 /// # Errors
-/// When the host could not read it, or the value does not fit the type.
+/// The host could not read the value, or the value does not fit the type.
 pub fn get_json<T: DeserializeOwned>(key: &str) -> Result<Option<T>, Error> {
     let Some(text) = get(key)? else {
         return Ok(None);

@@ -11,10 +11,10 @@ mod caller;
 mod files;
 mod loops;
 pub(crate) mod blobs {
-    use super::{Error, with};
+    use super::{Error, with_host};
 
     pub(crate) fn read(id: &str, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
-        let bytes = with(|host| host.blobs.get(id).cloned());
+        let bytes = with_host(|host| host.blobs.get(id).cloned());
         let bytes = bytes.ok_or_else(|| Error::Denied("no such blob was put".to_owned()))?;
         let at = |place: u64| {
             usize::try_from(place)
@@ -66,13 +66,13 @@ thread_local! {
     static HOST: RefCell<Host> = RefCell::default();
 }
 
-fn with<T>(f: impl FnOnce(&mut Host) -> T) -> T {
+fn with_host<T>(f: impl FnOnce(&mut Host) -> T) -> T {
     HOST.with(|host| f(&mut host.borrow_mut()))
 }
 
-/// Forgets everything that was set and logged on this thread.
+/// Resets the in-memory host of this thread: removes everything that was set, stored and logged.
 pub fn reset() {
-    with(|host| *host = Host::default());
+    with_host(|host| *host = Host::default());
     agent_turn::reset();
     answers::reset();
     loops::reset();
@@ -93,17 +93,17 @@ pub fn set_config<T: Serialize>(settings: T) {
     let serde_json::Value::Object(map) = value else {
         panic!("settings must be an object, not {value}");
     };
-    with(|host| host.config = map);
+    with_host(|host| host.config = map);
 }
 
 /// Sets the conversation that [`crate::session::messages`] reads on this thread.
 pub fn set_conversation(messages: Vec<Message>) {
-    with(|host| host.conversation = messages);
+    with_host(|host| host.conversation = messages);
 }
 
 /// Adds a blob that [`crate::blobs`] reads on this thread, and returns the reference to it.
 pub fn put_blob(media_type: &str, content: Vec<u8>) -> Blob {
-    with(|host| {
+    with_host(|host| {
         let id = format!("blob-{}", host.blobs.len() + 1);
         let size = content.len() as u64;
         host.blobs.insert(id.clone(), content);
@@ -119,19 +119,19 @@ pub fn put_blob(media_type: &str, content: Vec<u8>) -> Blob {
 /// their names.
 #[must_use]
 pub fn entries() -> Vec<(String, String)> {
-    with(|host| host.entries.clone())
+    with_host(|host| host.entries.clone())
 }
 
 /// Returns the lines that were logged on this thread so far.
 #[must_use]
 pub fn logged() -> Vec<(Level, String)> {
-    with(|host| host.log.clone())
+    with_host(|host| host.log.clone())
 }
 
 /// Returns the plugin's status line on this thread.
 #[must_use]
 pub fn status() -> String {
-    with(|host| host.status.clone())
+    with_host(|host| host.status.clone())
 }
 
 /// Creates a message of the user, the model or the tools.
@@ -253,32 +253,32 @@ fn insert(values: &mut BTreeMap<String, String>, key: &str, value: &str) -> Resu
 }
 
 pub(crate) fn push_log(level: Level, text: String) {
-    with(|host| host.log.push((level, text)));
+    with_host(|host| host.log.push((level, text)));
 }
 
 pub(crate) fn set_status(text: &str) {
-    with(|host| host.status = text.to_owned());
+    with_host(|host| host.status = text.to_owned());
 }
 
 pub(crate) mod config {
-    use super::with;
+    use super::with_host;
 
     pub(crate) fn all() -> String {
-        with(|host| serde_json::Value::Object(host.config.clone()).to_string())
+        with_host(|host| serde_json::Value::Object(host.config.clone()).to_string())
     }
 
     pub(crate) fn get(key: &str) -> Option<String> {
-        with(|host| host.config.get(key).map(ToString::to_string))
+        with_host(|host| host.config.get(key).map(ToString::to_string))
     }
 }
 
 pub(crate) mod session {
-    use super::with;
+    use super::with_host;
     use crate::types::{Error, Message};
 
     pub(crate) fn messages(last: u32) -> Vec<Message> {
         let last = usize::try_from(last).unwrap_or(usize::MAX).min(1000);
-        with(|host| {
+        with_host(|host| {
             let first = host.conversation.len().saturating_sub(last);
             host.conversation[first..].to_vec()
         })
@@ -294,30 +294,30 @@ pub(crate) mod session {
 
     pub(crate) fn append(name: &str, value: &str) -> Result<(), Error> {
         let _: serde_json::Value = serde_json::from_str(value)?;
-        with(|host| host.entries.push((name.to_owned(), value.to_owned())));
+        with_host(|host| host.entries.push((name.to_owned(), value.to_owned())));
         Ok(())
     }
 }
 
 pub(crate) mod state {
-    use super::with;
+    use super::with_host;
     use crate::types::Error;
 
     pub(crate) fn get(key: &str) -> Option<String> {
-        with(|host| host.state.get(key).cloned())
+        with_host(|host| host.state.get(key).cloned())
     }
 
     pub(crate) fn set(key: &str, value: &str) -> Result<(), Error> {
-        with(|host| super::insert(&mut host.state, key, value))
+        with_host(|host| super::insert(&mut host.state, key, value))
     }
 
     pub(crate) fn remove(key: &str) -> Result<(), Error> {
-        with(|host| host.state.remove(key));
+        with_host(|host| host.state.remove(key));
         Ok(())
     }
 
     pub(crate) fn keys(prefix: &str) -> Vec<String> {
-        with(|host| {
+        with_host(|host| {
             host.state
                 .keys()
                 .filter(|key| key.starts_with(prefix))
@@ -328,24 +328,24 @@ pub(crate) mod state {
 }
 
 pub(crate) mod store {
-    use super::with;
+    use super::with_host;
     use crate::types::Error;
 
     pub(crate) fn get(key: &str) -> Result<Option<String>, Error> {
-        Ok(with(|host| host.store.get(key).cloned()))
+        Ok(with_host(|host| host.store.get(key).cloned()))
     }
 
     pub(crate) fn set(key: &str, value: &str) -> Result<(), Error> {
-        with(|host| super::insert(&mut host.store, key, value))
+        with_host(|host| super::insert(&mut host.store, key, value))
     }
 
     pub(crate) fn remove(key: &str) -> Result<(), Error> {
-        with(|host| host.store.remove(key));
+        with_host(|host| host.store.remove(key));
         Ok(())
     }
 
     pub(crate) fn keys(prefix: &str) -> Result<Vec<String>, Error> {
-        Ok(with(|host| {
+        Ok(with_host(|host| {
             host.store
                 .keys()
                 .filter(|key| key.starts_with(prefix))

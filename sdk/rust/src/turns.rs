@@ -18,8 +18,8 @@ pub fn run(order: &TurnOrder) -> Result<TurnReport, Error> {
     host::run(order)
 }
 
-/// Starts a turn and returns the id of its session at once. The turn is interrupted if it still
-/// runs when the run of the loop ends.
+/// Starts a turn and returns the id of its session without waiting for its end. The turn is
+/// interrupted if it still runs when this run of the loop ends.
 ///
 /// # Errors
 /// As [`run`].
@@ -45,7 +45,8 @@ pub fn steer(session: &str, text: &str) -> Result<(), Error> {
     host::steer(session, text)
 }
 
-/// Interrupts the turn that this loop runs in a session. Returns whether there was one.
+/// Interrupts the turn that this loop runs in a session. Returns whether a turn ran
+/// there.
 ///
 /// # Errors
 /// The caller is a hook, a tool or a command.

@@ -10,7 +10,8 @@ use crate::bindings::rind::plugin::waiting as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::waiting as host;
 
-/// Waits for the first of these events. The time does not count toward the deadline of the run.
+/// Waits until the first of these conditions holds. The wait does not count toward the deadline of
+/// the run.
 ///
 /// # Errors
 /// The caller is a hook, a tool or a command, or a path was not granted.
@@ -29,21 +30,21 @@ impl WakeConditions {
         }
     }
 
-    /// Ends the wait after this time as well.
+    /// Adds a condition: the wait ends after this time.
     #[must_use]
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         self
     }
 
-    /// Ends the wait when this file, or an entry of this folder, changes as well.
+    /// Adds a condition: the wait ends when this file, or an entry of this folder, changes.
     #[must_use]
     pub fn change_of(mut self, path: impl Into<String>) -> Self {
         self.paths.push(path.into());
         self
     }
 
-    /// Ends the wait as well when a message arrives, to the loop or on a connection of
+    /// Adds a condition: the wait ends when a message arrives, to the loop or on a connection of
     /// [`websocket`](crate::websocket).
     #[must_use]
     pub fn message(mut self) -> Self {

@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use rind::author::build::{BuildOptions, build_plugins};
 use rind::cases::event::GivenEvent;
-use rind::cases::file::{CannedAnswer, CaseExpect, CaseGiven, GivenCall, GivenCommand};
+use rind::cases::file::{CannedResponse, CaseExpectation, CaseGiven, GivenCommand, GivenToolCall};
 use rind::cases::run::RunError;
 use rind::cases::suite::{CaseSelection, CaseSuite, SuiteError};
 use rind::cases::{CaseRunner, run_case};
@@ -45,9 +45,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-pub use rind::cases::file::CannedAnswer as Answer;
-pub use rind::cases::seen::HookSeen;
-pub use rind::cases::{CaseCost as Cost, CaseOutcome as Outcome, SeenTurn as Seen};
+pub use rind::cases::file::CannedResponse as Answer;
+pub use rind::cases::seen::ObservedHook as HookSeen;
+pub use rind::cases::{CaseCost as Cost, CaseOutcome as Outcome, ObservedTurn as Seen};
 pub use rind::provider::scripted::Reply;
 
 /// Timeout for compiling a plugin. The first build also compiles the SDK's dependencies.
@@ -196,7 +196,7 @@ impl Case<'_> {
 
     /// Makes the scripted model call a tool before it answers.
     pub fn tool(mut self, name: impl Into<String>, arguments: Value) -> Self {
-        self.given.tool = Some(GivenCall {
+        self.given.tool = Some(GivenToolCall {
             name: name.into(),
             arguments,
         });
@@ -268,7 +268,7 @@ impl Case<'_> {
     }
 
     /// Adds a canned answer of an HTTP server. A request that no answer matches is refused.
-    pub fn answer(mut self, answer: CannedAnswer) -> Self {
+    pub fn answer(mut self, answer: CannedResponse) -> Self {
         self.given.http.push(answer);
         self
     }
@@ -299,7 +299,7 @@ impl Case<'_> {
         let case = rind::cases::PluginCase {
             name: String::new(),
             given,
-            expect: CaseExpect::default(),
+            expect: CaseExpectation::default(),
             then: Vec::new(),
             line: 0,
         };

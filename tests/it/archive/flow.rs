@@ -239,7 +239,7 @@ async fn a_plugin_brings_its_own_summary_and_no_model_is_asked() {
 #[tokio::test]
 async fn a_plugin_refuses_and_the_turn_stays() {
     let running = with_archivist(true).await;
-    let why = "plugin archivist held it back: not this one".to_owned();
+    let why = "refused by plugin archivist: not this one".to_owned();
     assert_eq!(ends(&running), [(None, None, Some(why))]);
     assert_eq!(running.lines().len(), 12);
     assert_eq!(running.session.children(), []);

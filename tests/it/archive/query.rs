@@ -128,7 +128,7 @@ async fn a_file_with_an_id_that_leads_elsewhere_leads_nowhere() {
     assert_eq!(resumed.children(), []);
     assert!(
         resumed
-            .place()
+            .session_location()
             .read_child(&resumed.children(), "../../other")
             .unwrap()
             .is_none()

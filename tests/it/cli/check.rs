@@ -106,9 +106,9 @@ fn each_of_twelve_subtly_wrong_plugins_has_its_fault_named_once_at_its_place() {
     wrong/modest/plugin.toml:5: the component exports `rind:plugin/pre-reason@0.1.1`, a mutate point, which needs `side_effects = ["session"]` in plugin.toml [missing-permission]
     wrong/silent/plugin.toml:27: README.md does not explain the setting `block_after` [readme]
     wrong/slow/plugin.toml:9: `timeout` is above the maximum of [T] for a hook of this plugin, which is used instead [limits]
-    wrong/twice/plugin.toml:8: `data` is in `write` as `data` already, which includes reading: remove it here [unused-permission]
+    wrong/twice/plugin.toml:8: `data` is redundant, because `write` has `data`, which includes reading: remove it here [unused-permission]
     wrong/unasked/plugin.toml:11: the component imports `rind:plugin/model@0.1.1`, which needs `model = true` under `[external]` in plugin.toml [missing-permission]
-    wrong/unfit/plugin.toml:18: the default of `edits` does not fit: 0 is less than the minimum of 1 [schema]
+    wrong/unfit/plugin.toml:18: the default of `edits` does not match its schema: 0 is less than the minimum of 1 [schema]
     ---- stderr
     ✗ 12 plugins checked, 13 faults; `--fix` corrects 4
     "#);
@@ -190,7 +190,7 @@ fn what_asks_for_less_is_fixed_and_the_rest_of_the_manifest_stays() {
     fixed wrong/deaf/plugin.toml:9: declares settings, but the component does not import `config`, so they change nothing: remove them [settings]
     fixed wrong/greedy/plugin.toml:5: asks for `network`, but the component imports neither `http` nor `wasi:http`: remove `network` [unused-permission]
     fixed wrong/slow/plugin.toml:9: `timeout` is above the maximum of 5 s for a hook of this plugin, which is used instead [limits]
-    fixed wrong/twice/plugin.toml:8: `data` is in `write` as `data` already, which includes reading: remove it here [unused-permission]
+    fixed wrong/twice/plugin.toml:8: `data` is redundant, because `write` has `data`, which includes reading: remove it here [unused-permission]
     ✗ 12 plugins checked, 9 faults
     "#);
     assert_snapshot!(manifest(&rind, "greedy"), @r#"

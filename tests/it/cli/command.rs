@@ -139,7 +139,7 @@ fn a_projects_templates_count_once_it_is_trusted_and_never_go_before_the_users()
                                       Reviews a folder
 
     The project's prompts:
-      /project:review                 Theirs (shadowed: /review is that of your prompts)
+      /project:review                 Theirs (shadowed by /review of your prompts)
       /ship [text]                    Theirs
     ");
     assert_snapshot!(trusted("/help review"), @r"
@@ -152,7 +152,7 @@ fn a_projects_templates_count_once_it_is_trusted_and_never_go_before_the_users()
     /project:review
     Theirs
     source: the project's prompts ([WORKSPACE]/.rind/prompts/review.md)
-    shadowed: /review is that of your prompts
+    shadowed by /review of your prompts
     ");
 }
 

@@ -136,7 +136,7 @@ fn without_one_plugin_all_others_do_what_they_did() {
       said           `station.toml` edited 5 times
       told the model `station.toml` was edited 5 times now. If that does not bring you nearer, step back: read the whole of it once, say what you expect to happen, and try another way.
     model-quartermaster pre-reason
-      said           takes `demo-small` in place of `demo-large`: short-plain: `demo-small` went well in 30 of 30 turns, so surely in 89 %; 2 of 2 models within 5 % of the best, the cheapest of them at $0.02800 a turn
+      said           takes `demo-small` in place of `demo-large`: short-plain: `demo-small` went well in 30 of 30 turns, with 95 % confidence in at least 89 %; 2 of 2 models within 5 % of the best, the cheapest of them at $0.02800 a turn
       changed        model at pre-reason
     pre-completion-checklist post-reason
       said           answer sent back: nothing has checked `station.toml`

@@ -80,11 +80,11 @@ fn a_plugin_that_traps_is_named_with_its_last_words() {
 
 #[test]
 fn a_plugin_that_takes_memory_without_end_is_stopped_at_its_limit() {
-    is_contained("grow", "memory of 64 MiB");
+    is_contained("grow", "64 MiB of memory");
 }
 
 #[test]
 fn a_plugin_that_returns_a_hundred_megabytes_is_stopped() {
-    is_contained("hundred-megabytes", "memory of 64 MiB");
+    is_contained("hundred-megabytes", "64 MiB of memory");
     is_contained("huge-string", "32 MiB");
 }

@@ -60,7 +60,7 @@ async fn documents_of_npm_that_lie_are_refused() {
             json!("0.2.0"),
             "lists hello@0.2.0",
         ),
-        (dist, json!({}), "is not described as npm does"),
+        (dist, json!({}), "does not have npm's format"),
         (&at_integrity, json!(null), "it has no SHA-512"),
         (
             &at_integrity,
@@ -147,7 +147,7 @@ async fn indexes_of_python_packages_and_crates_that_lie_are_refused() {
     let file = good["files"][0].clone();
     let zeros = "0".repeat(64);
     let table: Vec<(&str, Value, &str)> = vec![
-        ("", json!([]), "is not that of an index"),
+        ("", json!([]), "does not have the format of a package index"),
         (
             "/meta/api-version",
             json!("2.0"),
@@ -178,7 +178,7 @@ async fn indexes_of_python_packages_and_crates_that_lie_are_refused() {
         (
             "/files/0/filename",
             json!("hello-0.2.0-py3-none-any.whl"),
-            "the two versions must be the same",
+            "the package and the plugin must have the same version",
         ),
         (
             "/files/0/hashes",
@@ -544,7 +544,7 @@ async fn references_and_versions_that_are_none_are_refused_before_anything_is_as
         refused(
             &rind,
             &ran,
-            "it contains version 0.1.0 of hello, and the two versions must be the same",
+            "it contains version 0.1.0 of hello, but the package and the plugin must have the same version",
         );
     }
 }

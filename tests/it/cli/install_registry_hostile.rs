@@ -392,7 +392,7 @@ async fn tags_that_lie_or_move_are_refused() {
     refused(
         &rind,
         &ran,
-        "9.9.9 has version 0.1.0 of hello, not that of its tag",
+        "9.9.9 contains version 0.1.0 of hello, but its tag names another version",
     );
     install(&rind, &server, ":latest").exits(0);
     // An update follows only the installed tag, `latest`, which is not a version.

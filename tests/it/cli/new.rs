@@ -58,7 +58,7 @@ fn what_is_there_is_never_written_over() {
         assert_eq!(output.status.code(), Some(2));
         let said = text(&output.stderr);
         assert!(
-            said.contains("is there already and is left as it is"),
+            said.contains("already exists and was not changed"),
             "{said}"
         );
     }

@@ -81,7 +81,9 @@ fn a_call_of_an_idempotent_tool_runs_again_once_and_one_that_says_nothing_never_
         let ran = go_on(&rind);
         assert_eq!(lines(&rind), n_lines, "{options}");
         assert_eq!(n_begun(&rind, "std"), n_lines, "{options}");
-        let is_told = ran.stderr.contains("`std` that was cut off runs again");
+        let is_told = ran
+            .stderr
+            .contains("the interrupted call of `std` runs again");
         assert_eq!(is_told, n_lines == 2, "{}", ran.stderr);
         let result = shown_call(&rind)["result"].as_str().unwrap().to_owned();
         assert_eq!(result == "ok: ", n_lines == 2, "{result}");
@@ -106,7 +108,7 @@ fn a_check_of_the_tool_decides_whether_the_call_runs_again() {
         (
             &|_| {},
             1,
-            "its effect is there",
+            "already had its effect",
             "says that the effect is there",
         ),
         (&emptied, 2, "runs again", "ok: "),

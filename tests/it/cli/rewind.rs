@@ -191,7 +191,7 @@ fn without_words_and_without_a_terminal_files_stay_and_later_turns_are_taken_bac
     };
     assert_snapshot!(said("/undo").exits(0).stdout, @"
     took the last turn out of the conversation (6 messages): two
-    its files stay as they are (1 change); to bring them back: /rewind 2 files
+    the files stay as they are (1 change); to restore them: /rewind 2 files
     ");
     assert_eq!(text(&rind, "a.txt"), "2\n");
     assert_snapshot!(said("/rewind 2 files").exits(0).stdout, @"

@@ -182,7 +182,8 @@ fn hostile_folders_hide_no_session_and_hang_nothing() {
     assert_eq!(ran.stdout.lines().count(), 1, "{}", ran.stdout);
     for name in ["pipe", "link", "folder"] {
         assert!(
-            ran.stderr.contains(&format!("session {name} is left out")),
+            ran.stderr
+                .contains(&format!("session {name} is not listed")),
             "{}",
             ran.stderr
         );

@@ -161,7 +161,7 @@ fn settings_that_do_not_fit_a_plugin_are_named_with_their_line() {
     let mode = "plugins.injection-guard.config.mode=blok";
     let ran = rind.run(&["run", "hello there", "--set", mode]).exits(3);
     for line in [
-        "`edit`: there is no `edit`, only block_after, edits, repeats, scope, tools; see [RIND_HOME]/config/config.toml:3",
+        "`edit`: `edit` is not a known key; the keys are block_after, edits, repeats, scope, tools; see [RIND_HOME]/config/config.toml:3",
         "`budget_usd.turn`: \"1\" is not of type \"number\"; see [RIND_HOME]/config/config.toml:5",
         "the plugin takes no settings; see [RIND_HOME]/config/config.toml:6",
         "`mode`: \"blok\" is not one of \"warn\" or \"block\"; see --set plugins.injection-guard.config.mode=blok",

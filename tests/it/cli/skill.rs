@@ -67,7 +67,7 @@ fn the_list_says_who_may_start_each_skill_and_why_others_cannot_be_used() {
     );
     assert!(
         ran.stderr
-            .contains("the model is told of 1 skill in 17 characters"),
+            .contains("the model gets a list of 1 skill in 17 characters"),
         "{}",
         ran.stderr
     );
@@ -259,7 +259,7 @@ fn patterns_of_files_that_hardly_match_one_are_warned_about() {
         let ran = rind.run(&["skill", "check", "./a"]).exits(0);
         assert!(
             ran.stdout.contains("4:9")
-                && ran.stdout.contains("hardly matches a file")
+                && ran.stdout.contains("probably matches no file")
                 && ran.stdout.contains(why),
             "{pattern}\n{}",
             ran.stdout

@@ -106,7 +106,7 @@ fn a_skill_that_somebody_wrote_keeps_its_name_wherever_it_lies() {
         );
         let ran = rind.run(&["skill", "new", "review"]).exits(2);
         assert!(
-            ran.stderr.contains("has the same name") || ran.stderr.contains("is there already"),
+            ran.stderr.contains("has the same name") || ran.stderr.contains("already exists"),
             "{path}: {}",
             ran.stderr
         );
@@ -140,7 +140,7 @@ fn a_skill_of_another_source_that_would_not_be_used_any_more_is_told_of() {
     );
     let ran = rind.run(&["skill", "new", "review"]).exits(0);
     assert!(
-        ran.stderr.contains("it is used instead of") && ran.stderr.contains(told),
+        ran.stderr.contains("is used instead of") && ran.stderr.contains(told),
         "{}",
         ran.stderr
     );

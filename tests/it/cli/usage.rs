@@ -39,7 +39,7 @@ fn help_names_the_commands_and_the_exit_codes() {
       tools        List the tools that the model may call, where they are from, and what the rules say
                    of them
       schema       Print the JSON Schema of something that Rind writes
-      doctor       Say what really holds on this machine, what is weaker and what is missing
+      doctor       Report which protections work on this machine, which are weaker and which are missing
       completions  Print the completions of commands and flags for a shell
       help         Print this message or the help of the given subcommand(s)
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use rind::cases::{self, CaseFile};
-use rind::plugin::surface::Surface;
+use rind::plugin::surface::ComponentSurface;
 
 use super::{build, has, runner, tree};
 use crate::tidy::reach::{Reach, camel_case, pascal_case, reach};
@@ -50,8 +50,8 @@ fn manifest(folder: &Path, further: &str) {
 /// Compares the component's interfaces with the contract, and runs the component.
 async fn check(folder: &Path, reach: &Reach) {
     let component = fs::read(folder.join("reach.wasm")).unwrap();
-    let surface = Surface::read(folder, &component).unwrap();
-    let exports: Vec<&str> = surface.own_exports().collect();
+    let surface = ComponentSurface::read(folder, &component).unwrap();
+    let exports: Vec<&str> = surface.contract_exports().collect();
     for point in &reach.points {
         assert!(exports.contains(&point.as_str()), "{point}");
     }

@@ -316,7 +316,7 @@ async fn plugins_that_cause_each_other_are_stopped_at_a_depth() {
     let mut running = setup.build();
     let result = acted(&mut running).await;
     assert!(
-        result.contains("limit: plugins calling plugins are nested deeper than 4"),
+        result.contains("limit: calls between plugins are nested deeper than 4 levels"),
         "{result}"
     );
     assert_eq!(

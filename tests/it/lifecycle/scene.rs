@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rind::agent::{ArchivalConfig, CompactConfig, TriggerConfig};
+use rind::agent::{ArchivalConfig, ArchiveTriggerConfig, CompactConfig};
 use rind::event::Event;
 use rind::grant::Trust;
 use rind::message::Message;
@@ -299,9 +299,9 @@ pub(super) fn make_archived(setup: &mut Setup, n_calls: usize) {
     setup.config.subagents.enabled = true;
     setup.config.archival = ArchivalConfig {
         enabled: true,
-        trigger: TriggerConfig {
+        trigger: ArchiveTriggerConfig {
             tool_call_threshold: n_calls,
-            ..TriggerConfig::default()
+            ..ArchiveTriggerConfig::default()
         },
         ..ArchivalConfig::default()
     };

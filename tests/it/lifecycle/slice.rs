@@ -19,7 +19,7 @@ pub(super) fn rows() -> Vec<Row> {
                 See::Entries("replaced", "alpha", 0),
                 See::Told(
                     "compact-end",
-                    "plugin scripted-hook held it back: I need it all",
+                    "refused by plugin scripted-hook: I need it all",
                 ),
             ],
         ),
@@ -39,7 +39,7 @@ pub(super) fn rows() -> Vec<Row> {
                 See::Messages("[archived turn]", 0),
                 See::Told(
                     "archive-end",
-                    "plugin scripted-hook held it back: I need it all",
+                    "refused by plugin scripted-hook: I need it all",
                 ),
             ],
         ),

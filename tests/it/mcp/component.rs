@@ -120,7 +120,7 @@ fn a_component_runs_in_the_sandbox_with_what_the_operator_gives() {
         client.call("catalog_misbehave", &json!({"how": how, "text": text}))
     };
     let mut client = serve(&rind, &file, &["--yes"]);
-    for (how, expected) in [("trap", "broken on purpose"), ("grow", "memory of 64 MiB")] {
+    for (how, expected) in [("trap", "broken on purpose"), ("grow", "64 MiB of memory")] {
         let result = misbehave(&mut client, how, "");
         assert_eq!(result["isError"], true);
         assert!(text_of(&result).contains(expected), "{how}: {result}");

@@ -132,7 +132,7 @@ fn a_person_answers_the_form_of_a_server_or_declines_it() {
     };
     terminal.sees("/help").keys("go\r");
     terminal.sees("? MCP server docs asks: Who are you");
-    terminal.sees("(it wants: Your name, colour, news) Do you want to answer?");
+    terminal.sees("(requested: Your name, colour, news) Do you want to answer?");
     // The person's time to answer does not count towards the timeout of the call.
     terminal.waits(3000).keys("y\r");
     terminal

@@ -295,7 +295,7 @@ fn a_server_that_changes_without_end_is_held_for_the_session() {
     assert!((2..15).contains(&notices), "{notices}");
     assert!(
         ran.stdout
-            .contains("nothing of it is offered until the next one"),
+            .contains("its tools and prompts are withheld until the next session"),
         "{}",
         ran.stdout
     );

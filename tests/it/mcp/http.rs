@@ -104,7 +104,7 @@ async fn redirects_to_other_hosts_and_wrong_answers_are_named() {
     .await;
     for (url, expected) in [
         (server.at("127.0.0.1", "/mcp"), "169.254.169.254"),
-        (other.at("127.0.0.1", "/mcp"), "wants authorization"),
+        (other.at("127.0.0.1", "/mcp"), "requires a login"),
         (page.at("127.0.0.1", "/mcp"), "text/html"),
     ] {
         let rind = machine(&url, "");

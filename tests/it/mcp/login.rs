@@ -561,7 +561,7 @@ async fn a_removed_server_has_its_tokens_revoked_where_they_came_from_and_loses_
                 revoke: Some(503),
                 ..Faults::default()
             },
-            "its tokens could not be revoked: the authorization server answered with 503; end the login at the pages of",
+            "its tokens could not be revoked: the authorization server answered with 503; to end them now, end the login on the website of",
             1,
             basic,
         ),
@@ -597,7 +597,7 @@ async fn a_removed_server_has_its_tokens_revoked_where_they_came_from_and_loses_
                 no_metadata: true,
                 ..Faults::default()
             },
-            "which is not the authorization server that the server names now",
+            "which is no longer the authorization server that the MCP server names",
             0,
             "",
         ),
@@ -628,7 +628,7 @@ async fn a_removed_server_has_its_tokens_revoked_where_they_came_from_and_loses_
 async fn a_document_about_the_client_is_used_where_the_authorization_server_reads_it() {
     for (reads, expected) in [
         (json!(true), None),
-        (json!(false), Some("does not say that it reads")),
+        (json!(false), Some("does not declare that it reads")),
     ] {
         let server = LoginServer::start(Faults {
             issuer: Some(json!({

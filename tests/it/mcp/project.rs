@@ -257,11 +257,11 @@ fn files_of_a_project_that_are_wrong_or_lead_out_of_it_name_no_server() {
         (r#"{"mcpServers": {"docs": {}}}"#, "neither `command`"),
         (
             r#"{"mcpServers": {"docs": {"command": "${X}"}}}"#,
-            "has a variable",
+            "contains a variable",
         ),
         (
             r#"{"mcpServers": {"docs": {"url": "https://a.example", "headers": {"X": "{AWS_SECRET}"}}}}"#,
-            "a brace",
+            "that is not part of a variable",
         ),
         (
             r#"{"mcpServers": {"docs": {"url": "https://a.example", "headers": {"X": "${AWS_SECRET}"}}}}"#,

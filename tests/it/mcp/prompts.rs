@@ -146,7 +146,7 @@ fn a_prompt_that_does_wrong_is_named_and_nothing_is_sent() {
         let (ran, events) = run_line(&rind, &format!("/docs:{name}"));
         assert_eq!(ran.code, Some(2), "{name}: {}{}", ran.stdout, ran.stderr);
         assert!(
-            ran.stderr.contains("MCP server `docs`: it") && ran.stderr.contains(expected),
+            ran.stderr.contains("MCP server `docs` ") && ran.stderr.contains(expected),
             "{name}: {}",
             ran.stderr
         );

@@ -72,15 +72,18 @@ fn a_text_whose_resource_cannot_be_had_is_not_sent() {
     }
     let rind = served_by(MATERIAL, "plain", ANSWERS, "timeout_seconds = 1\n");
     for (word, expected) in [
-        ("docs:docs://absent", "lists no resource `docs://absent`"),
+        (
+            "docs:docs://absent",
+            "lists neither the resource `docs://absent`",
+        ),
         (
             "docs:https://a.example/",
-            "lists no resource `https://a.example/`",
+            "lists neither the resource `https://a.example/`",
         ),
-        ("docs:file:///etc/passwd", "lists no resource"),
+        ("docs:file:///etc/passwd", "lists neither the resource"),
         ("docs:note://a/../b", "has `..` in it"),
         ("docs:note://%2e%2e", "has `..` in it"),
-        ("docs:note://a/b", "lists no resource"),
+        ("docs:note://a/b", "lists neither the resource"),
         ("docs:readme", "does not begin with a scheme"),
         (
             "docs:docs://binary",
@@ -192,7 +195,7 @@ fn a_chat_completes_resources_fetches_them_and_gives_a_text_back() {
     assert!(noted(&rind).contains(&"read docs://guide".to_owned()));
 
     terminal.keys("Open @docs:docs://binary now\r");
-    terminal.sees("not sent: MCP server `docs`: it answered with 6 bytes of application/zip");
+    terminal.sees("not sent: MCP server `docs` answered with 6 bytes of application/zip");
     terminal.until("the text in the editor", |screen| {
         screen.matches("Open @docs:docs://binary now").count() >= 2
     });

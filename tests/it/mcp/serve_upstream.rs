@@ -363,7 +363,10 @@ fn an_address_of_two_servers_is_not_read_and_none_is_while_a_list_is_missing() {
     let mut client = Client::ready(&rind, &both, &json!({}));
     for uri in ["docs://guide", "docs://nul"] {
         let why = why(&read(&mut client, uri));
-        assert!(why.contains("`other`, which does not list"), "{why}");
+        assert!(
+            why.contains("`other`, whose resources are not known"),
+            "{why}"
+        );
     }
     let lines = noted(&rind);
     assert!(

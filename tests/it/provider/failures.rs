@@ -76,7 +76,7 @@ async fn refusals_say_what_to_do() {
             302,
             String::new(),
             "provider.base_url of openai cannot be used: http://HERE/v1 redirects to \"http://elsewhere/\", and \
-             redirects are not followed; set that URL if it is correct",
+             redirects are not followed; set the new URL if it is correct",
         ),
     ] {
         let reply = Reply::plain(status, &["location: http://elsewhere/"], &body);
@@ -481,7 +481,7 @@ async fn garbage_in_a_stream_is_passed_over_and_shown_when_there_is_nothing_else
     assert_eq!(
         error,
         "anthropic sent an answer that cannot be read: not an event of this API, near \"{\"type\":\"; check \
-         that provider.base_url names an API of this kind"
+         that the URL in provider.base_url is that of an API with the configured wire"
     );
 }
 

@@ -65,7 +65,7 @@ fn first_turn(session: &Session) {
     let image = serde_json::to_value(&blob).unwrap();
     let prompt = "You are an agent.";
     session.blobs().put_text(prompt).unwrap();
-    let sent = SessionBlobs::text_id(prompt);
+    let sent = SessionBlobs::text_blob_id(prompt);
     let mut shown = image.clone();
     shown["type"] = "blob".into();
     write(
@@ -113,7 +113,7 @@ fn first_turn(session: &Session) {
     }
     session.state_set("hello", "small", None).unwrap();
     let child = session
-        .place()
+        .session_location()
         .create_child("sub-0000000a", &session_spec(Path::new("/w")))
         .unwrap();
     write(
@@ -153,7 +153,9 @@ fn later_turns(store: &SessionStore, session: Session) -> Session {
     let (entries, _) = store.read(&id).unwrap();
     let is_of_turn = |entry: &&Entry| !matches!(entry.body, Body::Session { .. });
     let held = entries.iter().filter(is_of_turn).cloned().collect();
-    session.create_holder("held-0000000b", &spec, held).unwrap();
+    session
+        .create_holder_session("held-0000000b", &spec, held)
+        .unwrap();
     write(
         &session,
         vec![

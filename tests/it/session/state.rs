@@ -122,7 +122,7 @@ async fn plugins_reach_the_session_through_their_handle() {
     assert_eq!(
         called,
         Err(HandleError::NotFound(
-            "plugin `p` calls the point `extract`, and no points are open yet".into()
+            "plugin `p` called the point `extract` before the points of plugins were set up".into()
         ))
     );
     let metric = rind::point::outcome::Effect::Metric(rind::point::outcome::Metric {

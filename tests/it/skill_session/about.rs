@@ -263,6 +263,6 @@ fn patterns_of_many_braces_are_refused_with_their_place_and_others_are_small() {
     let skill = rind::skill::parse_text("x", &text("{a,b}/{c,d}/*.{e,f}")).unwrap();
     assert_eq!(skill.paths, ["{a,b}/{c,d}/*.{e,f}"]);
     let skills = Skills::new([skill], Vec::new());
-    let about = |path| skills.about(path).count();
+    let about = |path| skills.skills_for_path(path).count();
     assert_eq!((about("b/c/x.f"), about("b/b/x.f")), (1, 0));
 }

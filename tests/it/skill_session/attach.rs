@@ -56,7 +56,8 @@ async fn without_attach_the_tools_are_there_only_while_the_skill_is_active() {
     let results = running.results();
     for (text, is_error, by) in [&results[0], &results[3]] {
         assert!(
-            *is_error && text.contains("is there while one of these skills is active: greeter"),
+            *is_error
+                && text.contains("is available only while one of these skills is active: greeter"),
             "{text}"
         );
         assert_eq!(by.as_deref(), Some("host"));
@@ -132,6 +133,6 @@ async fn a_fork_has_the_tools_of_its_plugin_and_the_agent_that_started_it_has_no
     let results = running.results();
     assert_eq!(results[0].0, "greeted");
     let (text, is_error, by) = results.last().unwrap();
-    assert!(*is_error && text.contains("is there while one of these skills is active"));
+    assert!(*is_error && text.contains("is available only while one of these skills is active"));
     assert_eq!(by.as_deref(), Some("host"));
 }

@@ -2,7 +2,7 @@
 //! bundle.
 
 use rind::grant::SideEffect;
-use rind::grant::held::HeldFolder;
+use rind::grant::held::InMemoryFolder;
 use rind::session::SessionStore;
 use rind::tool::policy::{PolicyRule, Rule};
 use std::sync::Arc;
@@ -65,7 +65,7 @@ async fn files_of_a_trusted_bundle_are_given_as_they_were_when_it_was_trusted() 
     ];
     let mut setup = setup(script, []);
     let mut pdf = bundle(&setup.workspace());
-    let held = HeldFolder::read(&setup.workspace().join(".claude")).unwrap();
+    let held = InMemoryFolder::read(&setup.workspace().join(".claude")).unwrap();
     pdf.held = Some(Arc::new(held));
     setup.skills = Skills::new([pdf], Vec::new());
     let mut running = setup.build();

@@ -53,7 +53,7 @@ async fn the_model_of_a_users_skill_holds_for_the_rest_of_its_turn_and_is_shown(
     assert_eq!(models(&running), ["test-model", "big", "big", "test-model"]);
     assert_eq!(
         notices(&running),
-        ["skill deep: the model is big in this turn, not test-model"]
+        ["skill deep: this turn uses the model big instead of test-model"]
     );
 }
 
@@ -65,7 +65,7 @@ async fn a_model_of_somebody_else_or_that_is_not_there_leaves_the_sessions_with_
         skill
     };
     let plugin = || Source::Plugin("carrier".into());
-    let stays = "skill deep wants the model big, and test-model stays: only the user's own skills can choose a model";
+    let stays = "skill deep requests the model big, but the turn keeps test-model: only the user's own skills can choose a model";
     for (skill, expected) in [
         (of(Trust::Project, Source::Project, "big"), Some(stays)),
         (of(Trust::Local, Source::Local, "big"), Some(stays)),
@@ -75,7 +75,7 @@ async fn a_model_of_somebody_else_or_that_is_not_there_leaves_the_sessions_with_
         (
             of(Trust::User, Source::User, "huge"),
             Some(
-                "skill deep wants the model huge, and test-model stays: scripted does not offer it",
+                "skill deep requests the model huge, but the turn keeps test-model: scripted does not offer it",
             ),
         ),
         (of(Trust::User, Source::User, "inherit"), None),

@@ -12,7 +12,7 @@ pub(super) fn parts() -> [Part; 2] {
         end: "}\n".to_owned(),
         text: lines.concat(),
     };
-    let imports = IMPORTS.iter().filter(|row| row.is_own());
+    let imports = IMPORTS.iter().filter(|row| row.is_contract_interface());
     let imports = imports.map(|row| format!("  import {};\n", row.name));
     let hooks = CATALOG
         .iter()

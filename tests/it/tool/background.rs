@@ -30,7 +30,7 @@ async fn a_command_goes_on_and_its_output_is_read_piece_by_piece_and_it_is_stopp
     let asked = json!({"id": "bg-1", "wait_seconds": 60, "until": "line 15\n"});
     let read = fixture.ok("background", asked).await;
     assert!(
-        read.contains("line 15\n") && read.contains("\n[bg-1 still runs, since "),
+        read.contains("line 15\n") && read.contains("\n[bg-1 still runs, for "),
         "{read}"
     );
     assert!(!read.contains("line 1\n"), "read before: {started} {read}");

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use rind::tool::ToolOutput;
 use rind::tool::builtin::{self, Confining};
 use rind::tool::process::confine::{
-    Confinement, Limits, Mechanism, Obstacle, attempt, detect, program_in, system_folders,
-    tool_folders,
+    Confinement, ConfinementMechanism, ConfinementObstacle, Limits, detect_confinement,
+    find_program_in, system_folders, test_confinement, tool_folders_in_home,
 };
 use rind::tool::registry::ToolRegistry;
 use rind::tool::workspace::Workspace;
@@ -29,10 +29,10 @@ use super::{Fixture, until_lines};
 pub(crate) fn confinement(fixture: &Fixture) -> Confinement {
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
     let mut read = system_folders();
-    read.extend(tool_folders(&home));
+    read.extend(tool_folders_in_home(&home));
     Confinement {
         helper: program().to_owned(),
-        mechanism: Mechanism::Namespaces,
+        mechanism: ConfinementMechanism::Namespaces,
         write: vec![fixture.inside("")],
         read,
         hidden: Vec::new(),
@@ -45,11 +45,14 @@ pub(crate) fn confinement(fixture: &Fixture) -> Confinement {
 
 /// Returns the mechanisms. Namespaces and Landlock must work where these tests run; `bwrap` need
 /// not be installed.
-pub(crate) fn mechanisms() -> Vec<Mechanism> {
+pub(crate) fn mechanisms() -> Vec<ConfinementMechanism> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut mechanisms = vec![Mechanism::Namespaces, Mechanism::Landlock];
-    match program_in("bwrap", std::env::split_paths(&path)) {
-        Some(bwrap) => mechanisms.push(Mechanism::Bwrap(bwrap)),
+    let mut mechanisms = vec![
+        ConfinementMechanism::Namespaces,
+        ConfinementMechanism::Landlock,
+    ];
+    match find_program_in("bwrap", std::env::split_paths(&path)) {
+        Some(bwrap) => mechanisms.push(ConfinementMechanism::Bwrap(bwrap)),
         None => eprintln!("skipped: there is no bwrap"),
     }
     mechanisms
@@ -58,14 +61,14 @@ pub(crate) fn mechanisms() -> Vec<Mechanism> {
 /// Creates a workspace whose commands this mechanism confines, beside a folder that they must not
 /// touch.
 pub(crate) async fn confined_by(
-    mechanism: &Mechanism,
+    mechanism: &ConfinementMechanism,
     change: impl FnOnce(&mut Confinement),
 ) -> Fixture {
     let mut fixture = Fixture::new();
     let mut confinement = confinement(&fixture);
     confinement.mechanism = mechanism.clone();
     change(&mut confinement);
-    if let Err(why) = attempt(&confinement, &fixture.outside("")).await {
+    if let Err(why) = test_confinement(&confinement, &fixture.outside("")).await {
         panic!("{mechanism:?}: {why}");
     }
     fixture.tools = tools(&fixture, Confining::Confined(confinement));
@@ -195,7 +198,8 @@ async fn there_is_no_network_not_even_on_this_machine() {
         ] {
             let output = fixture.bash(&command).await;
             // Sending a datagram succeeds in a network namespace, although nobody receives it.
-            let is_sent = mechanism.is_apart() && command.contains("/dev/udp");
+            let is_sent =
+                mechanism.hides_outside_files_and_processes() && command.contains("/dev/udp");
             assert!(
                 output.is_error || is_sent,
                 "{mechanism:?} {command}: {}",
@@ -313,7 +317,11 @@ async fn a_program_that_is_not_there_and_one_that_may_not_be_read_are_told_apart
         let said = fixture.refused(program.to_str().unwrap()).await;
         // A mechanism with its own view of the file system hides the program; the other refuses to
         // run it.
-        let code = if mechanism.is_apart() { 127 } else { 126 };
+        let code = if mechanism.hides_outside_files_and_processes() {
+            127
+        } else {
+            126
+        };
         assert!(said.ends_with(&format!("[exit code {code}]")), "{said}");
         let said = fixture.bash("no-such-program").await;
         assert!(
@@ -442,26 +450,34 @@ async fn a_helper_that_cannot_confine_is_found_out() {
     let outside = fixture.outside("");
     for (helper, why) in [
         // A helper that ignores its arguments.
-        ("/bin/true", "the helper did not answer"),
+        ("/bin/true", "the helper's report cannot be parsed"),
         ("/bin/false", "the helper failed"),
         ("/no/such/helper", "cannot run `/no/such/helper`"),
     ] {
         let mut confinement = confinement(&fixture);
         confinement.helper = PathBuf::from(helper);
-        let error = detect(confinement, None, true, &outside).await.unwrap_err();
-        assert!(matches!(error, Obstacle::Failed(_)), "{helper}: {error:?}");
+        let error = detect_confinement(confinement, None, true, &outside)
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, ConfinementObstacle::Failed(_)),
+            "{helper}: {error:?}"
+        );
         assert!(error.why().contains(why), "{helper}: {error}");
     }
     // A helper that reports success, but lets commands read the canary file.
     let mut confinement = confinement(&fixture);
     confinement.read.push(outside.clone());
-    if let Err(error) = detect(confinement, None, true, &outside).await {
+    if let Err(error) = detect_confinement(confinement, None, true, &outside).await {
         let known = ["read files outside its folders", "Landlock"];
         assert!(
             known.iter().any(|words| error.why().contains(words)),
             "{error}"
         );
-        assert!(matches!(error, Obstacle::Missing(_)), "{error:?}");
+        assert!(
+            matches!(error, ConfinementObstacle::Missing(_)),
+            "{error:?}"
+        );
     } else {
         panic!("it was not found out");
     }

@@ -188,6 +188,6 @@ async fn the_context_files_of_a_subfolder_come_once_and_the_system_prompt_stays(
     let bodies = running.provider.bodies();
     let systems: Vec<&Value> = bodies.iter().map(|body| &body["system"]).collect();
     assert!(systems.iter().all(|system| *system == systems[0]));
-    let is_told = |event: &Event| matches!(event, Event::Notice { text, .. } if text.contains("is given pkg/AGENTS.md"));
+    let is_told = |event: &Event| matches!(event, Event::Notice { text, .. } if text.contains("added pkg/AGENTS.md to the conversation"));
     assert!(running.events.iter().any(is_told));
 }

@@ -18,7 +18,7 @@ use rind_lib::provider::scripted::{Reply, Script, Scripted, When};
 use rind_lib::session::SessionStore;
 use rind_lib::tool::policy::{Decision, Policy, PolicyCall, ToolVerdict};
 use rind_lib::tool::{FileTracking, Tool, ToolCtx, ToolOutput};
-use rind_nats::worker::{HostTurns, NatsWorker, WorkerConfig};
+use rind_nats::worker::{HostTurnRunner, NatsWorker, WorkerConfig};
 use rind_nats::{NatsConfig, NatsSessions};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -140,7 +140,7 @@ async fn main() {
         terminated.recv().await;
         own.cancel();
     });
-    let worker = NatsWorker::new(sessions, worker, Arc::new(HostTurns::new(host))).unwrap();
+    let worker = NatsWorker::new(sessions, worker, Arc::new(HostTurnRunner::new(host))).unwrap();
     let report = worker.run(stop).await.unwrap();
     println!("{report:?}");
 }

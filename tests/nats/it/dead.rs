@@ -95,10 +95,10 @@ async fn a_turn_that_always_fails_is_a_dead_letter_and_can_be_sent_again() {
     // The class `slow` has no worker.
     inbox.send("other", "slow", "i-1", "hello").await.unwrap();
     wait_for("the dead letter", async || {
-        inbox.dead(10).await.unwrap().len() == 1
+        inbox.list_dead_letters(10).await.unwrap().len() == 1
     })
     .await;
-    let dead = inbox.dead(10).await.unwrap().pop().unwrap();
+    let dead = inbox.list_dead_letters(10).await.unwrap().pop().unwrap();
     assert_eq!((dead.session.as_str(), dead.attempts), ("bad", 2));
     assert!(
         dead.cause.contains("full") && !dead.cause.contains('\u{1b}'),
@@ -121,12 +121,12 @@ async fn a_turn_that_always_fails_is_a_dead_letter_and_can_be_sent_again() {
     assert_eq!((status.waiting, status.dead), (1, 1), "{status:?}");
     assert_eq!(status.workers[0].class, "fast");
     turns.is_mended.store(true, Ordering::SeqCst);
-    assert_eq!(inbox.replay("bad").await.unwrap(), 1);
+    assert_eq!(inbox.resend_dead_letters("bad").await.unwrap(), 1);
     wait_for("the turn that was sent again", async || {
         turns.ended.lock().unwrap().len() == 21
     })
     .await;
-    assert_eq!(inbox.dead(10).await.unwrap(), []);
+    assert_eq!(inbox.list_dead_letters(10).await.unwrap(), []);
     assert_eq!(inbox.drain("slow").await.unwrap(), []);
     assert_eq!(inbox.drain("fast").await.unwrap().len(), 1);
     let report = running.await.unwrap().unwrap();

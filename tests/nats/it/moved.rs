@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use rind_lib::session::{BlobKind, Sessions};
 use rind_lib::session::{
-    BundleForm, Position, SessionAddress, SessionBlobs, SessionSpec, SessionStore, export_session,
-    import_session,
+    Position, SessionAddress, SessionBlobs, SessionExportFormat, SessionSpec, SessionStore,
+    export_session, import_session,
 };
 use rind_nats::NatsSessions;
 use rind_nats_tests::{NatsServers, ServerSetup};
 
-fn exported(store: &SessionStore, id: &str) -> (BundleForm, Vec<u8>) {
+fn exported(store: &SessionStore, id: &str) -> (SessionExportFormat, Vec<u8>) {
     let bundle = export_session(store, id).unwrap();
     let mut bytes = Vec::new();
     bundle.write(&mut bytes).unwrap();
-    (bundle.form(), bytes)
+    (bundle.export_format(), bytes)
 }
 
 fn spec() -> SessionSpec {
@@ -36,7 +36,7 @@ fn a_session_with_lines_alone_goes_both_ways_byte_for_byte() {
     );
     drop(files.create_named("one", &spec()).unwrap());
     let (form, bytes) = exported(&files, "one");
-    assert_eq!(form, BundleForm::Lines);
+    assert_eq!(form, SessionExportFormat::Lines);
     let file = folder.path().join("one.jsonl");
     std::fs::write(&file, &bytes).unwrap();
     assert_eq!(import_session(&remote, &file, None).unwrap().id, "one");
@@ -102,13 +102,13 @@ fn values_subagents_and_a_cut_off_line_go_both_ways_byte_for_byte() {
         store.create_whole(&at, b"{\"id\":\"x\",\"parent\":null,\"time\":1,\"type\":\"session\",\"version\":1,\"workspace\":\"/\",\"provider\":\"p\",\"model\":\"m\"}\n{\"half").unwrap();
     }
     let (form, bytes) = exported(&files, "one");
-    assert_eq!(form, BundleForm::Archive);
+    assert_eq!(form, SessionExportFormat::Archive);
     let file = folder.path().join("one.tar");
     std::fs::write(&file, &bytes).unwrap();
     import_session(&remote, &file, None).unwrap();
     assert!(exported(&remote, "one").1 == bytes, "the archives differ");
     let at = SessionAddress::parse("one").unwrap();
-    let text = SessionBlobs::text_id(&"t".repeat(1_300_000));
+    let text = SessionBlobs::text_blob_id(&"t".repeat(1_300_000));
     assert_eq!(
         nats.blobs(&at, BlobKind::Content).length(&text),
         Some(1_300_000)

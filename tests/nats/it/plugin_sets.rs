@@ -320,7 +320,7 @@ fn old_forged_and_foreign_records_stop_new_turns_until_a_good_one_is_published()
     let forged = text.replace("\\\"number\\\":2", "\\\"number\\\":9");
     assert_ne!(forged, text);
     store(&fleet.machine, "tenant", forged.as_bytes());
-    fleet.wait_for_fault("its signature is not of the key");
+    fleet.wait_for_fault("its signature does not match the key");
     // Signed with the right key, for another tenant.
     let (key, urls) = (fleet.key("key"), fleet.machine.urls().to_owned());
     let of_u = [

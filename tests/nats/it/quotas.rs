@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use rind_lib::session::SessionStore;
 use rind_nats::worker::TurnInbox;
-use rind_nats::{NatsError, NatsSessions, QuotaLimits, QuotaRefusal, TenantQuotas, TurnUse};
+use rind_nats::{
+    NatsError, NatsSessions, QuotaRefusal, TenantQuotaLimits, TenantQuotas, TurnUsage,
+};
 use rind_nats_tests::{Machine, NatsServers, ServerSetup};
 use serde_json::{Value, json};
 
@@ -23,10 +25,10 @@ fn avoid_end_of_minute() {
     }
 }
 
-fn turns(limit: u64) -> QuotaLimits {
-    QuotaLimits {
+fn turns(limit: u64) -> TenantQuotaLimits {
+    TenantQuotaLimits {
         turns_a_minute: Some(limit),
-        ..QuotaLimits::default()
+        ..TenantQuotaLimits::default()
     }
 }
 
@@ -150,7 +152,7 @@ fn many_writers_at_once_never_count_a_turn_too_much_or_too_little() {
     let first = connect(&servers);
     TurnInbox::open(&first).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let quotas = TenantQuotas::of(&first);
+    let quotas = TenantQuotas::from_sessions(&first);
     runtime.block_on(quotas.declare(turns(50))).unwrap();
     let writers: Vec<NatsSessions> = (0..4).map(|_| connect(&servers)).collect();
     let began = runtime.block_on(async {
@@ -158,11 +160,11 @@ fn many_writers_at_once_never_count_a_turn_too_much_or_too_little() {
             .iter()
             .flat_map(|sessions| (0..25).map(move |_| sessions));
         let all = all.map(|sessions| {
-            let quotas = TenantQuotas::of(sessions);
+            let quotas = TenantQuotas::from_sessions(sessions);
             tokio::spawn(async move {
                 match quotas.begin_turn().await {
                     Ok(()) => {
-                        let used = TurnUse {
+                        let used = TurnUsage {
                             tokens: 7,
                             usd: 0.001,
                         };
@@ -195,11 +197,11 @@ fn a_session_over_the_quota_of_sessions_is_not_created_by_any_program() {
     let sessions = connect(&servers);
     TurnInbox::open(&sessions).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let limits = QuotaLimits {
+    let limits = TenantQuotaLimits {
         sessions_a_day: Some(1),
-        ..QuotaLimits::default()
+        ..TenantQuotaLimits::default()
     };
-    let quotas = TenantQuotas::of(&sessions);
+    let quotas = TenantQuotas::from_sessions(&sessions);
     runtime.block_on(quotas.declare(limits)).unwrap();
     let create = |id: &str| {
         let at = rind_lib::session::SessionAddress::parse(id).unwrap();

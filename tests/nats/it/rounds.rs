@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
 use rind_lib::clock::now_ms;
-use rind_nats::{NatsSessions, QuotaLimits, TenantQuotas};
+use rind_nats::{NatsSessions, TenantQuotaLimits, TenantQuotas};
 use rind_nats_tests::{NatsServers, ServerSetup, TimedTenant};
 
 /// Rounds of the quiet tenant in one measurement.
@@ -114,7 +114,7 @@ async fn a_tenant_that_floods_keeps_no_turn_of_another_tenant_waiting() {
     let noisy = tokio::task::spawn_blocking(|| {
         let sessions = NatsSessions::connect(config).unwrap();
         rind_nats::worker::TurnInbox::open(&sessions).unwrap();
-        TenantQuotas::of(&sessions)
+        TenantQuotas::from_sessions(&sessions)
     });
     let noisy = noisy.await.unwrap();
     // Runs one turn in each session of the quiet tenant, so that the measured rounds create none.
@@ -126,11 +126,14 @@ async fn a_tenant_that_floods_keeps_no_turn_of_another_tenant_waiting() {
     }
     let alone = rounds(&mut quiet, "alone").await;
     println!("quiet tenant alone: {}", shown(&alone));
-    let limited = QuotaLimits {
+    let limited = TenantQuotaLimits {
         turns_a_minute: Some(300),
-        ..QuotaLimits::default()
+        ..TenantQuotaLimits::default()
     };
-    for (what, limits) in [("limited", limited), ("unlimited", QuotaLimits::default())] {
+    for (what, limits) in [
+        ("limited", limited),
+        ("unlimited", TenantQuotaLimits::default()),
+    ] {
         noisy.declare(limits).await.unwrap();
         let flood = Flood::start(&servers);
         let beside = rounds(&mut quiet, what).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rind_lib::session::{Journal, SessionAddress, SessionBlobs, SessionStore, Sessions};
 use rind_nats::{
-    LostFiles, NatsError, NatsSessions, SnapshotFailure, SnapshotLimits, WorkspaceSnapshots,
+    LostFilesReport, NatsError, NatsSessions, SnapshotFailure, SnapshotLimits, WorkspaceSnapshots,
 };
 use rind_nats_tests::{Machine, NatsServers, ServerSetup};
 
@@ -222,7 +222,7 @@ impl Fleet {
 
     /// Removes the stored content of a file with these bytes.
     fn lose_value(&self, bytes: &[u8]) {
-        let hash = SessionBlobs::bytes_id(bytes);
+        let hash = SessionBlobs::bytes_blob_id(bytes);
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
             let client = async_nats::connect(self.servers.urls()).await.unwrap();
@@ -406,10 +406,10 @@ fn no_snapshot_hides_what_is_missing_before_a_model_knows_and_none_is_of_another
     assert!(own.has_ended("s", "i").unwrap() && !own.has_ended("s", "j").unwrap());
     let untold = own.store("s").unwrap_err();
     assert!(matches!(untold, SnapshotFailure::Untold), "{untold}");
-    own.leave("s");
-    assert!(own.restore("s").unwrap().is_some() && own.is_untold());
+    own.record_session_closed("s");
+    assert!(own.restore("s").unwrap().is_some() && own.is_loss_unknown_to_model());
     assert!(own.is_current("s").unwrap());
-    own.note_told();
+    own.record_model_told_of_loss();
     let other = own.store("other").unwrap_err().to_string();
     assert!(other.contains("those of another session"), "{other}");
     own.store("s").unwrap();
@@ -513,7 +513,7 @@ fn a_worker_that_lost_its_session_records_no_snapshot_and_the_other_one_knows_wh
     let other = fleet.snapshots("b", limits);
     assert_eq!(
         other.restore("s").unwrap(),
-        Some(LostFiles { interrupted: None })
+        Some(LostFilesReport { interrupted: None })
     );
     assert_eq!(std::fs::read(fleet.path("b").join("f")).unwrap(), b"first");
 }

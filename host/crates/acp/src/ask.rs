@@ -1,5 +1,5 @@
-//! Asks the user questions: with a form of one field that the client shows, or later if the client
-//! has no forms.
+//! Asks the user questions with a form of one field. If the client shows no forms, a question that
+//! arises before the session is open is postponed until the first prompt.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use rind_lib::lock::lock;
 
-use crate::backend::ConfirmPerson;
+use crate::backend::ConfirmationPrompt;
 use crate::client::ClientLink;
 use crate::wire::{
     BooleanPropertySchema, CreateElicitationRequest, CreateElicitationResponse, ElicitationAction,
@@ -16,17 +16,17 @@ use crate::wire::{
     ElicitationScope, EnumOption, RequestId, StringPropertySchema,
 };
 
-/// Name of the only field of a form.
-const FIELD: &str = "answer";
+/// Name of the only field of every form.
+const ANSWER_FIELD: &str = "answer";
 
-/// Value of the field in the client's response.
+/// Value of the form's field in the client's response.
 pub(crate) enum FormAnswer {
     Yes(bool),
     Text(String),
 }
 
-/// Shows a form and waits for the answer. Returns `None` if the user declined, or if the client
-/// responded with an error or with a value of another type.
+/// Shows a form and waits for the answer. Returns `None` if the user declined to answer, or if the
+/// client responded with an error or with a value of another type.
 pub(crate) async fn ask_form(
     link: &ClientLink,
     scope: ElicitationScope,
@@ -39,7 +39,7 @@ pub(crate) async fn ask_form(
             let field = BooleanPropertySchema::new()
                 .title("Yes".to_owned())
                 .default_value(*default);
-            schema.property(FIELD, field, true)
+            schema.property(ANSWER_FIELD, field, true)
         }
         QuestionKind::Choose { options, default } => {
             let all = options.iter();
@@ -51,17 +51,17 @@ pub(crate) async fn ask_form(
             let field = StringPropertySchema::new()
                 .one_of(all)
                 .default_value(default);
-            schema.property(FIELD, field, true)
+            schema.property(ANSWER_FIELD, field, true)
         }
         QuestionKind::Text { default } => {
             let field = StringPropertySchema::new().default_value(default.clone());
-            schema.property(FIELD, field, true)
+            schema.property(ANSWER_FIELD, field, true)
         }
     };
     let mode = ElicitationFormMode::new(scope, schema);
     let request = CreateElicitationRequest::new(mode, message);
     let asked = link
-        .ask::<CreateElicitationResponse>("elicitation/create", &request)
+        .send_request::<CreateElicitationResponse>("elicitation/create", &request)
         .await;
     let response = match asked {
         Ok(response) => response,
@@ -73,21 +73,21 @@ pub(crate) async fn ask_form(
     let ElicitationAction::Accept(accepted) = response.action else {
         return None;
     };
-    match accepted.content?.remove(FIELD)? {
+    match accepted.content?.remove(ANSWER_FIELD)? {
         ElicitationContentValue::Boolean(yes) => Some(FormAnswer::Yes(yes)),
         ElicitationContentValue::String(text) => Some(FormAnswer::Text(text)),
         _ => None,
     }
 }
 
-/// Asks questions while a request that opens a session runs: the forms name the id of that request,
-/// because there is no session yet.
-pub(crate) struct RequestForms {
+/// Asks questions with forms while a session is being opened. The forms name the id of the client's
+/// request, because the session has no id yet.
+pub(crate) struct PreSessionForms {
     pub(crate) link: Arc<ClientLink>,
     pub(crate) request: RequestId,
 }
 
-impl ConfirmPerson for RequestForms {
+impl ConfirmationPrompt for PreSessionForms {
     fn confirm(&self, text: String) -> BoxFuture<'_, bool> {
         async move {
             let scope = ElicitationRequestScope::new(self.request.clone());
@@ -100,20 +100,20 @@ impl ConfirmPerson for RequestForms {
     }
 }
 
-/// Collects the questions of a client without forms, which cannot ask anything before its session
-/// is open. Every question is answered with no and kept for the first prompt, unless `yes` contains
-/// it.
+/// Collects the questions that arise before a session is open, for a client without forms. Answers
+/// each question with no and keeps it, so that it is asked with the first prompt. Questions in
+/// `yes` are answered with yes at once.
 #[derive(Default)]
-pub(crate) struct LaterQuestions {
+pub(crate) struct PostponedQuestions {
     /// Questions that were answered with no and are asked again with the first prompt.
     waiting: Mutex<Vec<String>>,
     /// Questions that the user has already answered with yes.
     yes: Vec<String>,
 }
 
-impl LaterQuestions {
-    /// Creates a list that answers only these questions with yes.
-    pub(crate) fn with_yes(yes: Vec<String>) -> Self {
+impl PostponedQuestions {
+    /// Creates a collection that answers only the questions in `yes` with yes.
+    pub(crate) fn with_approved_questions(yes: Vec<String>) -> Self {
         Self {
             waiting: Mutex::default(),
             yes,
@@ -121,12 +121,12 @@ impl LaterQuestions {
     }
 
     /// Removes the questions that are to be asked with the first prompt, and returns them.
-    pub(crate) fn take_waiting(&self) -> Vec<String> {
+    pub(crate) fn take_questions(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.waiting))
     }
 }
 
-impl ConfirmPerson for LaterQuestions {
+impl ConfirmationPrompt for PostponedQuestions {
     fn confirm(&self, text: String) -> BoxFuture<'_, bool> {
         let is_yes = self.yes.contains(&text);
         if !is_yes {

@@ -1,7 +1,8 @@
-//! Interface to the program behind the protocol, which opens sessions by the operator's rules.
+//! Interface to the program that serves the protocol. The program opens the sessions and applies
+//! the operator's rules.
 //!
-//! This crate knows no settings, no plugins and no slash commands; the program that serves the
-//! protocol implements [`AcpBackend`] and [`SessionCommands`].
+//! This crate knows no settings, no plugins and no slash commands: the program implements
+//! [`AcpBackend`] and [`SessionCommands`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use rind_lib::Session;
 use rind_lib::message::Attachment;
-use rind_lib::provider::Selected;
+use rind_lib::provider::SelectedModel;
 use rind_lib::session::SessionStore;
 use rind_lib::tool::approval::Approver;
 use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
@@ -20,15 +21,18 @@ pub trait AcpBackend: Send + Sync {
     /// Returns the store in which the sessions are saved.
     ///
     /// # Errors
-    /// A sentence for the user: no folder for the sessions can be determined.
+    /// No folder for the sessions can be determined; the error is a sentence for the user.
     fn store(&self) -> Result<SessionStore, String>;
 
     /// Opens a session.
-    fn open<'a>(&'a self, order: OpenOrder) -> BoxFuture<'a, Result<BackendSession, OpenError>>;
+    fn open<'a>(
+        &'a self,
+        order: OpenSessionRequest,
+    ) -> BoxFuture<'a, Result<BackendSession, SessionOpenError>>;
 }
 
 /// Request of a client to open a session.
-pub struct OpenOrder {
+pub struct OpenSessionRequest {
     /// Folder that the agent works in: an absolute path with symlinks resolved.
     pub workspace: PathBuf,
     /// Id of the session to resume; `None` for a new one.
@@ -38,8 +42,8 @@ pub struct OpenOrder {
     /// Asks the person behind the client about tool calls.
     pub approver: Arc<dyn Approver>,
     /// Asks the person yes-or-no questions while the session is being opened.
-    pub confirm: Arc<dyn ConfirmPerson>,
-    /// Mode of approval at the start of the session; `None` for the default mode.
+    pub confirm: Arc<dyn ConfirmationPrompt>,
+    /// Approval mode at the start of the session; `None` for the default mode.
     pub mode: Option<ApprovalMode>,
 }
 
@@ -48,13 +52,13 @@ pub struct OpenOrder {
 pub struct ClientServer {
     /// Name that the client gave.
     pub name: String,
-    /// Command or address of the server.
-    pub reach: ClientServerReach,
+    /// Transport over which the server is reached: a command or a URL.
+    pub reach: ClientServerTransport,
 }
 
 /// Transport of an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClientServerReach {
+pub enum ClientServerTransport {
     /// A program that is started and speaks MCP over standard input and output.
     Program {
         /// Name or path of the program.
@@ -74,20 +78,21 @@ pub enum ClientServerReach {
 }
 
 /// Asks the person behind the client yes-or-no questions.
-pub trait ConfirmPerson: Send + Sync {
-    /// Asks a question. Returns `true` only for a yes: a missing answer counts as no, also when the
-    /// client cannot ask before the session is open.
+pub trait ConfirmationPrompt: Send + Sync {
+    /// Asks a question. Returns `true` only if the person answered yes. Returns `false` without an
+    /// answer, and also if the client cannot ask before the session is open.
     fn confirm(&self, text: String) -> BoxFuture<'_, bool>;
 
-    /// Whether a no may mean that the question was postponed until the first prompt.
+    /// Whether [`confirm`](Self::confirm) postpones questions until the first prompt and returns
+    /// `false` for them until then.
     fn is_deferred(&self) -> bool {
         false
     }
 }
 
-/// Error of a session that cannot be opened.
+/// Reason why a session cannot be opened, with a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
+pub enum SessionOpenError {
     /// No model is set up.
     #[error("{0}")]
     NoModel(String),
@@ -102,28 +107,28 @@ pub enum OpenError {
     Failed(String),
 }
 
-/// An open session with the parts that a client can use.
+/// An open session with its approval mode, slash commands and notices.
 pub struct BackendSession {
     /// The session, before its first turn.
     pub session: Session,
-    /// Switch for the session's mode of approval.
+    /// Switches the session's approval mode.
     pub switch: ModeSwitch,
     /// Slash commands of the session.
     pub commands: Arc<dyn SessionCommands>,
-    /// Notices to show to the person, about parts such as plugins that were skipped.
+    /// Notices to show to the person, for example about plugins that were skipped.
     pub notes: Vec<String>,
 }
 
-/// Slash commands of a session, and its models.
+/// Slash commands and model selection of one session.
 pub trait SessionCommands: Send + Sync {
     /// Lists the commands that a client can offer.
-    fn offered(&self) -> Vec<OfferedCommand>;
+    fn list_commands(&self) -> Vec<OfferedCommand>;
 
     /// Whether a line has the form of a slash command, even if no such command exists.
     fn is_command(&self, line: &str) -> bool;
 
     /// Runs a line for which `is_command` is true. Must not be called during a turn.
-    fn run<'a>(
+    fn run_line<'a>(
         &'a self,
         line: &'a str,
         session: &'a mut Session,
@@ -134,12 +139,12 @@ pub trait SessionCommands: Send + Sync {
     /// a person typed its name.
     ///
     /// # Errors
-    /// A sentence for the user: there is no such model or provider, or the provider's key is
-    /// missing.
-    fn select_model(&self, name: &str, is_listed: bool) -> Result<Selected, String>;
+    /// There is no such model or provider, or the provider's key is missing; the error is a
+    /// sentence for the user.
+    fn select_model(&self, name: &str, is_listed: bool) -> Result<SelectedModel, String>;
 
-    /// Frees what the commands hold for the session after it was closed, so that it can be opened
-    /// again.
+    /// Frees the resources that the commands keep for the session. Called after the session was
+    /// closed, so that it can be opened again.
     fn release_session(&self);
 }
 
@@ -148,7 +153,7 @@ pub trait SessionCommands: Send + Sync {
 pub struct OfferedCommand {
     /// Name without the slash.
     pub name: String,
-    /// Purpose in one line.
+    /// Description in one line.
     pub description: String,
     /// Arguments for the help text; empty if there are none.
     pub arguments: String,
@@ -163,7 +168,7 @@ pub enum CommandOutcome {
     Prompt {
         /// Text for the model.
         text: String,
-        /// The command and its source, for the log of the turn.
+        /// The command and its source, to be logged with the turn.
         command: String,
         /// Images that belong to the text.
         images: Vec<Attachment>,

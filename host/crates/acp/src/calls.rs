@@ -16,17 +16,17 @@ const MAX_TITLE_BYTES: usize = 200;
 
 /// Tool call in the form that the client displays.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct CallShape {
+pub(crate) struct DisplayedCall {
     pub(crate) title: String,
     pub(crate) kind: ToolKind,
     pub(crate) locations: Vec<ToolCallLocation>,
     pub(crate) content: Vec<ToolCallContent>,
 }
 
-impl CallShape {
+impl DisplayedCall {
     /// Converts a call. `class` is the effect class of the tool, if known; `plugin` is `None` for
     /// built-in tools.
-    pub(crate) fn of(
+    pub(crate) fn from_call(
         call: &ToolCall,
         class: Option<EffectClass>,
         plugin: Option<&str>,
@@ -39,16 +39,16 @@ impl CallShape {
             title: call_title(&call.name, built_in, &call.arguments),
             kind: call_kind(built_in, class),
             locations: path
-                .map(|path| location(workspace, path, call.arguments.get("offset")))
+                .map(|path| call_location(workspace, path, call.arguments.get("offset")))
                 .into_iter()
                 .collect(),
             content: match (built_in, path) {
                 ("edit_file", Some(path)) => {
                     let (old, new) = (text("old_text"), text("new_text"));
-                    change(workspace, path, old, new.unwrap_or_default())
+                    file_diff(workspace, path, old, new.unwrap_or_default())
                 }
                 ("write_file", Some(path)) => {
-                    change(workspace, path, None, text("content").unwrap_or_default())
+                    file_diff(workspace, path, None, text("content").unwrap_or_default())
                 }
                 _ => Vec::new(),
             },
@@ -70,7 +70,8 @@ fn call_kind(built_in: &str, class: Option<EffectClass>) -> ToolKind {
     }
 }
 
-/// Returns a title of one line: the command, or a verb with the file or pattern.
+/// Returns the title of a call in one line: the shell command, or a verb with the file or the
+/// search pattern.
 fn call_title(name: &str, built_in: &str, arguments: &Value) -> String {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);
     let title = match built_in {
@@ -85,38 +86,38 @@ fn call_title(name: &str, built_in: &str, arguments: &Value) -> String {
     clean_line(title.as_deref().unwrap_or(name), MAX_TITLE_BYTES)
 }
 
-fn location(workspace: &Path, path: &str, line: Option<&Value>) -> ToolCallLocation {
+fn call_location(workspace: &Path, path: &str, line: Option<&Value>) -> ToolCallLocation {
     let line = line.and_then(Value::as_u64);
     let line = line.and_then(|line| u32::try_from(line).ok());
-    ToolCallLocation::new(absolute(workspace, path)).line(line)
+    ToolCallLocation::new(absolute_display_path(workspace, path)).line(line)
 }
 
 /// Returns the absolute path of a file in the workspace, with deceptive characters escaped.
-fn absolute(workspace: &Path, path: &str) -> String {
+fn absolute_display_path(workspace: &Path, path: &str) -> String {
     let path = workspace.join(path);
     printable_text(&path.to_string_lossy())
 }
 
-/// Returns the diff of a file that a call changes. Invisible characters are escaped, so that they
-/// cannot hide a change.
-pub(crate) fn change(
+/// Returns the diff of a file that a call changes. Invisible characters are escaped, because they
+/// could hide a change.
+pub(crate) fn file_diff(
     workspace: &Path,
     path: &str,
     old: Option<&str>,
     new: &str,
 ) -> Vec<ToolCallContent> {
-    let diff = Diff::new(absolute(workspace, path), printable_text(new));
+    let diff = Diff::new(absolute_display_path(workspace, path), printable_text(new));
     vec![ToolCallContent::Diff(
         diff.old_text(old.map(printable_text)),
     )]
 }
 
-/// Converts the result of a call. The output of a command is fenced.
+/// Converts the result of a call. The output of a shell command is put in a Markdown code block.
 pub(crate) fn result_content(parts: &Parts, is_command: bool) -> Vec<ToolCallContent> {
     let shown = parts.iter().map(|part| match part {
-        Part::Text { text } if is_command => fenced(text),
+        Part::Text { text } if is_command => fence_text(text),
         Part::Text { text } => printable_prose(text),
-        Part::Json { value } => fenced(&value.to_string()),
+        Part::Json { value } => fence_text(&value.to_string()),
         Part::Blob(blob) => blob.to_string(),
     });
     let shown = shown.filter(|text| !text.trim().is_empty());
@@ -130,13 +131,13 @@ pub(crate) fn text_content(text: &str) -> ToolCallContent {
 
 /// Wraps a text in a Markdown code block, whose fence is longer than any run of backticks in the
 /// text.
-pub(crate) fn fenced(text: &str) -> String {
-    let fence = fence_for(text);
+pub(crate) fn fence_text(text: &str) -> String {
+    let fence = code_fence(text);
     format!("{fence}\n{}\n{fence}", printable_text(text.trim_end()))
 }
 
-/// Returns a code fence that is longer than any run of backticks in the text.
-pub(crate) fn fence_for(text: &str) -> String {
+/// Returns a code fence that is longer than any run of backticks in `text`.
+pub(crate) fn code_fence(text: &str) -> String {
     let runs = text.split(|letter| letter != '`').map(str::len);
     "`".repeat((runs.max().unwrap_or_default() + 1).max(3))
 }
@@ -146,9 +147,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn shape(name: &str, arguments: Value, plugin: Option<&str>) -> CallShape {
+    fn shape(name: &str, arguments: Value, plugin: Option<&str>) -> DisplayedCall {
         let call = ToolCall::new("1", name, arguments);
-        CallShape::of(&call, Some(EffectClass::External), plugin, Path::new("/w"))
+        DisplayedCall::from_call(&call, Some(EffectClass::External), plugin, Path::new("/w"))
     }
 
     #[test]
@@ -179,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_fence_is_longer_than_those_in_the_text() {
-        assert_eq!(fenced("a"), "```\na\n```");
-        assert!(fenced("x ```` y").starts_with("`````\n"));
+        assert_eq!(fence_text("a"), "```\na\n```");
+        assert!(fence_text("x ```` y").starts_with("`````\n"));
     }
 }

@@ -10,11 +10,12 @@ use crate::wire::{
     ToolKind,
 };
 
-/// Id of the option to continue planning.
-const NO: &str = "keep-planning";
+/// Id of the answer that continues planning instead of carrying out the plan.
+const KEEP_PLANNING: &str = "keep-planning";
 
-/// Asks whether to carry out the plan. Returns the mode for that, or `None` to continue planning.
-pub(crate) async fn ask_carry_out(
+/// Asks the user whether to carry out the plan. Returns the mode of approval in which to carry it
+/// out, or `None` to continue planning.
+pub(crate) async fn ask_to_run_plan(
     link: &ClientLink,
     session: &str,
     id: String,
@@ -38,12 +39,17 @@ pub(crate) async fn ask_carry_out(
             "Yes, and edit files without a question",
             PermissionOptionKind::AllowAlways,
         ),
-        option(NO, "No, go on planning", PermissionOptionKind::RejectOnce),
+        option(
+            KEEP_PLANNING,
+            "No, go on planning",
+            PermissionOptionKind::RejectOnce,
+        ),
     ];
     let call = ToolCallUpdate::new(id.clone(), fields);
     let request = RequestPermissionRequest::new(session.to_owned(), call, options);
-    let asked: Result<RequestPermissionResponse, String> =
-        link.ask("session/request_permission", &request).await;
+    let asked: Result<RequestPermissionResponse, String> = link
+        .send_request("session/request_permission", &request)
+        .await;
     let chosen = match asked.map(|response| response.outcome) {
         Ok(RequestPermissionOutcome::Selected(chosen)) => Some(chosen.option_id.0),
         _ => None,

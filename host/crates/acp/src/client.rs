@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::lines::Outbox;
+use crate::lines::ClientOutbox;
 use crate::rpc::{notification_line, request_line, response_line};
 use crate::wire::{
     CancelRequestNotification, ClientCapabilities, Notice, NoticeSeverity, RequestId,
@@ -30,7 +30,7 @@ pub(crate) struct ClientAbilities {
 }
 
 impl ClientAbilities {
-    pub(crate) fn of(capabilities: &ClientCapabilities) -> Self {
+    pub(crate) fn from_capabilities(capabilities: &ClientCapabilities) -> Self {
         let elicitation = capabilities.elicitation.as_ref();
         let session = capabilities.session.as_ref();
         Self {
@@ -40,18 +40,18 @@ impl ClientAbilities {
     }
 }
 
-type Waiting = oneshot::Sender<Result<Value, Value>>;
+type ResponseSender = oneshot::Sender<Result<Value, Value>>;
 
 /// Link to the client: the output stream, and the requests that wait for the client's responses.
 pub(crate) struct ClientLink {
-    outbox: Outbox,
-    pending: Mutex<HashMap<i64, Waiting>>,
+    outbox: ClientOutbox,
+    pending: Mutex<HashMap<i64, ResponseSender>>,
     last_id: AtomicI64,
     abilities: OnceLock<ClientAbilities>,
 }
 
 impl ClientLink {
-    pub(crate) fn new(outbox: Outbox) -> Self {
+    pub(crate) fn new(outbox: ClientOutbox) -> Self {
         Self {
             outbox,
             pending: Mutex::default(),
@@ -60,13 +60,13 @@ impl ClientLink {
         }
     }
 
-    /// Stores the capabilities that the client declared. Returns `false`, and keeps the earlier
-    /// ones, if the client has already declared some.
-    pub(crate) fn note_abilities(&self, abilities: ClientAbilities) -> bool {
+    /// Stores the capabilities that the client declared. If the client has declared capabilities
+    /// before, keeps the earlier ones and returns `false`.
+    pub(crate) fn set_abilities(&self, abilities: ClientAbilities) -> bool {
         self.abilities.set(abilities).is_ok()
     }
 
-    /// Returns the capabilities, once the client has declared them.
+    /// Returns the client's capabilities, or `None` before the client has declared them.
     pub(crate) fn abilities(&self) -> Option<ClientAbilities> {
         self.abilities.get().copied()
     }
@@ -75,10 +75,10 @@ impl ClientLink {
     pub(crate) fn send_update(&self, session: &str, update: SessionUpdate) {
         let told = SessionNotification::new(session.to_owned(), update);
         self.outbox
-            .put_line(notification_line("session/update", &told));
+            .queue_line(notification_line("session/update", &told));
     }
 
-    /// Sends a notice, if the client shows notices. Returns whether it does.
+    /// Sends a notice. Returns `false`, and sends nothing, if the client shows no notices.
     pub(crate) fn send_notice(
         &self,
         session: &str,
@@ -95,15 +95,15 @@ impl ClientLink {
 
     /// Sends the response to a request of the client.
     pub(crate) fn respond(&self, id: &RequestId, outcome: &Result<Value, WireError>) {
-        self.outbox.put_line(response_line(id, outcome));
+        self.outbox.queue_line(response_line(id, outcome));
     }
 
     /// Sends a request and waits for its response, without a timeout. If the future is dropped
-    /// before that, the client is notified that the request is cancelled.
+    /// before the response arrives, the client is notified that the request is cancelled.
     ///
     /// # Errors
-    /// A sentence: the client returned an error or an invalid response, or the connection ended.
-    pub(crate) async fn ask<T: DeserializeOwned>(
+    /// The client returned an error or an invalid response, or the connection ended.
+    pub(crate) async fn send_request<T: DeserializeOwned>(
         &self,
         method: &str,
         params: &impl Serialize,
@@ -111,23 +111,26 @@ impl ClientLink {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, response) = oneshot::channel();
         lock(&self.pending).insert(id, sender);
-        let _open = OpenRequest { link: self, id };
-        self.outbox.put_line(request_line(id, method, params));
+        let _open = PendingRequestGuard { link: self, id };
+        self.outbox.queue_line(request_line(id, method, params));
         match response.await {
-            Ok(Ok(result)) => serde_json::from_value(result)
-                .map_err(|error| format!("its response to `{method}` is wrong: {error}")),
+            Ok(Ok(result)) => serde_json::from_value(result).map_err(|error| {
+                format!("the client's response to `{method}` is invalid: {error}")
+            }),
             Ok(Err(error)) => {
                 let said = error.get("message").and_then(Value::as_str);
                 let said = rind_lib::text::clean_line(said.unwrap_or("no reason"), 200);
-                Err(format!("it refused `{method}`: {said}"))
+                Err(format!(
+                    "the client answered `{method}` with an error: {said}"
+                ))
             }
             Err(_) => Err("the connection ended".to_owned()),
         }
     }
 
-    /// Completes the request that a response answers. A response to a request that is not open,
-    /// such as a second response, is dropped.
-    pub(crate) fn take_response(&self, id: &RequestId, outcome: Result<Value, Value>) {
+    /// Passes the client's response to the request that waits for it. A response to a request that
+    /// is not waiting, such as a second response, is dropped.
+    pub(crate) fn complete_request(&self, id: &RequestId, outcome: Result<Value, Value>) {
         let waiting = match id {
             RequestId::Number(id) => lock(&self.pending).remove(id),
             _ => None,
@@ -139,19 +142,19 @@ impl ClientLink {
     }
 }
 
-/// Guard of a request that waits for its response. Dropping the guard cancels the request at the
-/// client, unless the response has arrived.
-struct OpenRequest<'a> {
+/// Guard of a request that waits for the client's response. If the guard is dropped before the
+/// response has arrived, the client is notified that the request is cancelled.
+struct PendingRequestGuard<'a> {
     link: &'a ClientLink,
     id: i64,
 }
 
-impl Drop for OpenRequest<'_> {
+impl Drop for PendingRequestGuard<'_> {
     fn drop(&mut self) {
         if lock(&self.link.pending).remove(&self.id).is_some() {
             let told = CancelRequestNotification::new(self.id);
             let line = notification_line("$/cancel_request", &told);
-            self.link.outbox.put_line(line);
+            self.link.outbox.queue_line(line);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Postpones questions that arise before a session is open, for a client without forms: they are
-//! asked as permission requests with the first prompt. If the user answers any with yes, the
-//! session is closed and opened again.
+//! Postpones questions that arise before a session is open, for a client without forms. They are
+//! asked as permission requests with the first prompt. If the user answers one of them with yes,
+//! the session is closed and opened again.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use std::sync::Arc;
 use rind_lib::tool::approval::Approver;
 use rind_lib::tool::policy::ApprovalMode;
 
-use crate::ask::LaterQuestions;
-use crate::backend::{AcpBackend, BackendSession, ClientServer, OpenOrder};
-use crate::calls::{fenced, text_content};
+use crate::ask::PostponedQuestions;
+use crate::backend::{AcpBackend, BackendSession, ClientServer, OpenSessionRequest};
+use crate::calls::{fence_text, text_content};
 use crate::client::ClientLink;
 use crate::sessions::wire_error;
 use crate::wire::{
@@ -19,14 +19,14 @@ use crate::wire::{
     ToolKind, WireError,
 };
 
-/// Id of the approving option.
-const YES: &str = "use";
+/// Id of the answer yes in a permission request.
+const YES_OPTION: &str = "use";
 
-/// Id of the rejecting option.
-const NO: &str = "leave-out";
+/// Id of the answer no in a permission request.
+const NO_OPTION: &str = "leave-out";
 
 /// Postponed questions of a session, and the parameters for opening the session again.
-pub(crate) struct LaterOpening {
+pub(crate) struct SessionReopening {
     pub(crate) backend: Arc<dyn AcpBackend>,
     pub(crate) workspace: PathBuf,
     pub(crate) servers: Vec<ClientServer>,
@@ -34,8 +34,9 @@ pub(crate) struct LaterOpening {
     pub(crate) questions: Vec<String>,
 }
 
-impl LaterOpening {
-    /// Asks the questions one after another, and returns the ones that were answered with yes.
+impl SessionReopening {
+    /// Asks the postponed questions one after another. Returns those that the user answered with
+    /// yes.
     pub(crate) async fn ask_questions(
         &self,
         link: &ClientLink,
@@ -51,22 +52,23 @@ impl LaterOpening {
         yes
     }
 
-    /// Opens the session again. `yes` holds the questions that the user has answered with yes.
+    /// Opens the closed session again. `yes` holds the questions that the user has answered with
+    /// yes.
     ///
     /// # Errors
     /// The session cannot be opened.
-    pub(crate) async fn open_again(
+    pub(crate) async fn reopen_session(
         &self,
         session: &str,
         yes: Vec<String>,
         mode: ApprovalMode,
     ) -> Result<BackendSession, WireError> {
-        let order = OpenOrder {
+        let order = OpenSessionRequest {
             workspace: self.workspace.clone(),
             resume: Some(session.to_owned()),
             servers: self.servers.clone(),
             approver: self.approver.clone(),
-            confirm: Arc::new(LaterQuestions::with_yes(yes)),
+            confirm: Arc::new(PostponedQuestions::with_approved_questions(yes)),
             mode: Some(mode),
         };
         self.backend.open(order).await.map_err(wire_error)
@@ -79,17 +81,22 @@ async fn ask_question(link: &ClientLink, session: &str, id: String, text: &str) 
         .title(title.to_owned())
         .kind(ToolKind::Other)
         .status(ToolCallStatus::Pending)
-        .content(vec![text_content(&fenced(text))]);
+        .content(vec![text_content(&fence_text(text))]);
     let options = vec![
-        PermissionOption::new(YES, "Use its tools", PermissionOptionKind::AllowAlways),
-        PermissionOption::new(NO, "Leave it out", PermissionOptionKind::RejectOnce),
+        PermissionOption::new(
+            YES_OPTION,
+            "Use its tools",
+            PermissionOptionKind::AllowAlways,
+        ),
+        PermissionOption::new(NO_OPTION, "Leave it out", PermissionOptionKind::RejectOnce),
     ];
     let call = ToolCallUpdate::new(id.clone(), fields);
     let request = RequestPermissionRequest::new(session.to_owned(), call, options);
-    let asked: Result<RequestPermissionResponse, String> =
-        link.ask("session/request_permission", &request).await;
+    let asked: Result<RequestPermissionResponse, String> = link
+        .send_request("session/request_permission", &request)
+        .await;
     let is_yes = match asked.map(|response| response.outcome) {
-        Ok(RequestPermissionOutcome::Selected(chosen)) => &*chosen.option_id.0 == YES,
+        Ok(RequestPermissionOutcome::Selected(chosen)) => &*chosen.option_id.0 == YES_OPTION,
         _ => false,
     };
     let status = match is_yes {

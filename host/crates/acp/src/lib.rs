@@ -1,11 +1,11 @@
 //! Serves the Agent Client Protocol, version 1: sessions of Rind in an editor, over standard input
 //! and output.
 //!
-//! Owns the connection: messages, requests, updates, questions, and the sessions that are open in
-//! it. It runs turns only through [`rind_lib::Host`], so the operator's rules, hooks and limits
-//! apply as they do on the command line. Only the module `wire` imports the crate with the
-//! protocol's types. This crate knows no command line, no settings and no plugin code: the program
-//! implements [`backend::AcpBackend`].
+//! Owns the connection to the client: messages, requests, updates, questions, and the sessions that
+//! the client has open. Turns run only through [`rind_lib::Host`], so the operator's rules, hooks
+//! and limits apply as they do on the command line. Only the module `wire` imports the crate with
+//! the protocol's types. This crate knows no command line, no settings and no plugin code: the
+//! program implements [`backend::AcpBackend`].
 //!
 //! The protocol's own SDK is not used: it reads lines of any length into memory, and a line that is
 //! not UTF-8 ends its connection.
@@ -40,13 +40,13 @@ use tokio_util::sync::CancellationToken;
 use backend::AcpBackend;
 use server::Connection;
 
-/// Time limit for writing the last messages when the connection ends, so that a client that does
-/// not read cannot block the exit.
-const LAST_WRITES: Duration = Duration::from_secs(1);
+/// Time limit for writing the queued messages when the connection ends. Without it, a client that
+/// does not read would block the exit.
+const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves one client until its input ends, its output cannot be written any more, or `cancel` is
-/// set. Then running prompts are interrupted and all sessions are closed; the client can load them
-/// again later.
+/// set. At the end, running prompts are interrupted and all sessions are closed; the client can
+/// load them again later.
 ///
 /// # Errors
 /// A thread for reading or writing cannot be started.
@@ -56,8 +56,8 @@ pub async fn serve_client(
     output: impl Write + Send + 'static,
     cancel: &CancellationToken,
 ) -> io::Result<()> {
-    let mut lines = lines::read_lines(input)?;
-    let (outbox, written) = lines::write_lines(output)?;
+    let mut lines = lines::start_line_reader(input)?;
+    let (outbox, written) = lines::start_line_writer(output)?;
     let connection = Arc::new(Connection::new(backend, outbox.clone()));
     loop {
         let line = tokio::select! {
@@ -67,13 +67,16 @@ pub async fn serve_client(
             line = lines.recv() => line,
         };
         match line {
-            Some(line) => connection.take_line(line),
+            Some(line) => connection.handle_line(line),
             None => break,
         }
     }
     connection.end().await;
-    outbox.end_lines();
-    if tokio::time::timeout(LAST_WRITES, written).await.is_err() {
+    outbox.finish_writing();
+    if tokio::time::timeout(FINAL_WRITE_TIMEOUT, written)
+        .await
+        .is_err()
+    {
         tracing::debug!(
             "the last messages were not written, because the client has stopped reading"
         );

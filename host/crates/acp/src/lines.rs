@@ -1,4 +1,5 @@
-//! Reads and writes lines on one thread each, because the process's standard streams block.
+//! Reads lines on one thread and writes lines on another, because the process's standard streams
+//! block.
 //!
 //! Owns the limits: the length of an input line, and the number of bytes queued for a client that
 //! does not read.
@@ -14,12 +15,12 @@ use tokio_util::sync::CancellationToken;
 /// longer and is answered with an error.
 pub(crate) const MAX_LINE_BYTES: usize = 32 << 20;
 
-/// Maximum number of bytes in the output queue. Beyond it, the client is considered stuck and its
-/// connection is closed.
-const MAX_WAITING_BYTES: usize = 64 << 20;
+/// Maximum number of bytes in the output queue. If more are queued, the client is considered stuck
+/// and its connection is closed.
+const MAX_QUEUED_BYTES: usize = 64 << 20;
 
-/// Maximum number of input lines in the queue; when it is full, reading pauses.
-const MAX_READ_AHEAD: usize = 16;
+/// Maximum number of input lines in the queue; while the queue is full, no more input is read.
+const MAX_QUEUED_LINES: usize = 16;
 
 /// A line of input from the client.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,10 +36,10 @@ pub(crate) enum InputLine {
 ///
 /// # Errors
 /// The thread cannot be started.
-pub(crate) fn read_lines(
+pub(crate) fn start_line_reader(
     input: impl Read + Send + 'static,
 ) -> io::Result<mpsc::Receiver<InputLine>> {
-    let (lines, receiver) = mpsc::channel(MAX_READ_AHEAD);
+    let (lines, receiver) = mpsc::channel(MAX_QUEUED_LINES);
     let read = move || {
         let mut reader = BufReader::with_capacity(64 << 10, input);
         loop {
@@ -102,22 +103,22 @@ fn next_line(reader: &mut impl BufRead, limit: usize) -> io::Result<Option<Input
 
 /// Queue of lines to write to the client. Clones share one queue.
 #[derive(Clone)]
-pub(crate) struct Outbox {
+pub(crate) struct ClientOutbox {
     lines: mpsc::UnboundedSender<String>,
     waiting_bytes: Arc<AtomicUsize>,
-    /// Set when the client can no longer be written to, or when its queue is too long.
+    /// Cancelled when a write to the client has failed, or when the queue is too long.
     pub(crate) broken: CancellationToken,
 }
 
-impl Outbox {
+impl ClientOutbox {
     /// Appends a line to the queue without blocking. If the queue is too long, because the client
     /// does not read, the connection is closed instead.
-    pub(crate) fn put_line(&self, line: String) {
+    pub(crate) fn queue_line(&self, line: String) {
         if self.broken.is_cancelled() {
             return;
         }
         let n_before = self.waiting_bytes.fetch_add(line.len(), Ordering::Relaxed);
-        if n_before > MAX_WAITING_BYTES {
+        if n_before > MAX_QUEUED_BYTES {
             tracing::warn!("the client has stopped reading; the connection is closed");
             self.broken.cancel();
             return;
@@ -126,24 +127,24 @@ impl Outbox {
         let _ = self.lines.send(line);
     }
 
-    /// Ends the writer thread after it has written the lines that are queued.
-    pub(crate) fn end_lines(&self) {
+    /// Tells the writer thread to end after it has written the queued lines.
+    pub(crate) fn finish_writing(&self) {
         // Real messages are never empty, so an empty line can mark the end.
         let _ = self.lines.send(String::new());
     }
 }
 
-/// Starts the writer thread. The receiver is notified when the thread ends, which happens after
-/// [`Outbox::end_lines`] or after a failed write.
+/// Starts the thread that writes queued lines. The returned receiver is notified when the thread
+/// ends: after [`ClientOutbox::finish_writing`], or after a failed write.
 ///
 /// # Errors
 /// The thread cannot be started.
-pub(crate) fn write_lines(
+pub(crate) fn start_line_writer(
     mut output: impl Write + Send + 'static,
-) -> io::Result<(Outbox, oneshot::Receiver<()>)> {
+) -> io::Result<(ClientOutbox, oneshot::Receiver<()>)> {
     let (lines, mut waiting) = mpsc::unbounded_channel::<String>();
     let (done, written) = oneshot::channel();
-    let outbox = Outbox {
+    let outbox = ClientOutbox {
         lines,
         waiting_bytes: Arc::default(),
         broken: CancellationToken::new(),
@@ -209,9 +210,9 @@ mod tests {
 
     #[test]
     fn a_client_that_does_not_read_is_given_up() {
-        let (outbox, _) = write_lines(Stuck).unwrap();
+        let (outbox, _) = start_line_writer(Stuck).unwrap();
         for _ in 0..80 {
-            outbox.put_line("x".repeat(1 << 20));
+            outbox.queue_line("x".repeat(1 << 20));
         }
         assert!(outbox.broken.is_cancelled());
     }

@@ -14,39 +14,39 @@ use rind_lib::host::Turn;
 use rind_lib::lock::lock;
 use rind_lib::message::Finish;
 use rind_lib::point::payload::StopReason as TurnStop;
-use rind_lib::provider::{Provider, Selected};
+use rind_lib::provider::{Provider, SelectedModel};
 use rind_lib::text::{clean_line, error_chain};
 use rind_lib::tool::policy::{ApprovalMode, CARRY_OUT_PLAN, ModeSwitch};
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::{CommandOutcome, SessionCommands};
-use crate::calls::fenced;
-use crate::carry_out::ask_carry_out;
+use crate::calls::fence_text;
+use crate::carry_out::ask_to_run_plan;
 use crate::client::ClientLink;
-use crate::later::LaterOpening;
+use crate::later::SessionReopening;
 use crate::options::ModelChoice;
 use crate::prompt::PromptInput;
-use crate::replay::title_of;
-use crate::view::{EventView, Shown, chunk};
+use crate::replay::title_from_input;
+use crate::view::{ClientOutput, EventView, text_chunk};
 use crate::wire::{SessionInfoUpdate, SessionUpdate, StopReason, WireError};
 
 /// Maximum length of the error message of a failed turn, in bytes.
 const MAX_FAILURE_BYTES: usize = 2000;
 
-/// Parts from which a [`LiveSession`] is built.
-pub(crate) struct LiveParts {
+/// Constructor arguments of [`LiveSession`].
+pub(crate) struct LiveSessionParts {
     pub(crate) session: Session,
     pub(crate) view: Arc<Mutex<EventView>>,
     pub(crate) commands: Arc<dyn SessionCommands>,
     pub(crate) switch: ModeSwitch,
     pub(crate) notes: Vec<String>,
     /// Questions that could not be asked before the session was open.
-    pub(crate) later: Option<LaterOpening>,
+    pub(crate) later: Option<SessionReopening>,
 }
 
-/// Parts of a session that are rebuilt when it is reopened.
+/// Commands and mode switch of a session, which are created anew when the session is reopened.
 #[derive(Clone)]
-struct LiveOffers {
+struct SessionControls {
     commands: Arc<dyn SessionCommands>,
     switch: ModeSwitch,
 }
@@ -58,16 +58,16 @@ pub(crate) struct LiveSession {
     /// The session; `None` once it is closed. Locked while a prompt runs.
     session: tokio::sync::Mutex<Option<Session>>,
     view: Arc<Mutex<EventView>>,
-    /// Commands and mode switch of the session.
-    offers: Mutex<LiveOffers>,
+    /// Slash commands and mode switch of the session.
+    offers: Mutex<SessionControls>,
     told_mode: Mutex<ApprovalMode>,
     /// Questions that could not be asked before the session was open; `None` once they are asked.
-    later: Mutex<Option<LaterOpening>>,
+    later: Mutex<Option<SessionReopening>>,
     models: Mutex<ModelChoice>,
-    /// Provider of the model at the start, which lists the models.
+    /// Provider of the session's first model. Its list of models is offered to the client.
     provider: Arc<dyn Provider>,
-    /// Model to switch to at the next prompt.
-    wanted: Mutex<Option<Selected>>,
+    /// Model to which the next prompt switches; `None` for no change.
+    wanted: Mutex<Option<SelectedModel>>,
     /// Cancels the running prompt; `None` while no prompt runs.
     running: Mutex<Option<CancellationToken>>,
     is_ending: AtomicBool,
@@ -75,8 +75,8 @@ pub(crate) struct LiveSession {
 }
 
 impl LiveSession {
-    pub(crate) fn new(link: Arc<ClientLink>, parts: LiveParts) -> Self {
-        let LiveParts {
+    pub(crate) fn new(link: Arc<ClientLink>, parts: LiveSessionParts) -> Self {
+        let LiveSessionParts {
             session,
             view,
             commands,
@@ -84,7 +84,7 @@ impl LiveSession {
             notes,
             later,
         } = parts;
-        observe_session(&session, &link, &view);
+        observe_session_events(&session, &link, &view);
         let model = session.model().1.to_owned();
         lock(&view).window = session.provider().profile(&model).window_tokens;
         Self {
@@ -92,7 +92,7 @@ impl LiveSession {
             link,
             view,
             told_mode: Mutex::new(switch.mode()),
-            offers: Mutex::new(LiveOffers { commands, switch }),
+            offers: Mutex::new(SessionControls { commands, switch }),
             later: Mutex::new(later),
             models: Mutex::new(ModelChoice::new(&model)),
             provider: session.provider().clone(),
@@ -104,7 +104,7 @@ impl LiveSession {
         }
     }
 
-    fn switch(&self) -> ModeSwitch {
+    fn mode_switch(&self) -> ModeSwitch {
         lock(&self.offers).switch.clone()
     }
 
@@ -120,8 +120,8 @@ impl LiveSession {
         self.link.send_update(&self.id, update);
     }
 
-    fn say(&self, text: &str) {
-        self.send(SessionUpdate::AgentMessageChunk(chunk(text)));
+    fn send_text(&self, text: &str) {
+        self.send(SessionUpdate::AgentMessageChunk(text_chunk(text)));
     }
 
     /// Cancels the running prompt, if any.
@@ -153,10 +153,11 @@ impl LiveSession {
         };
         let _running = RunningPrompt::begin(self, cancel.clone());
         let later = lock(&self.later).take();
-        if let Some(later) = later.filter(|_| !self.ends()) {
-            self.open_later(&mut guard, later, cancel).await?;
+        if let Some(later) = later.filter(|_| !self.is_closing()) {
+            self.ask_postponed_questions(&mut guard, later, cancel)
+                .await?;
         }
-        let Some(session) = guard.as_mut().filter(|_| !self.ends()) else {
+        let Some(session) = guard.as_mut().filter(|_| !self.is_closing()) else {
             return Err(WireError::new(
                 -32600,
                 "the session is closed; load it again",
@@ -169,7 +170,7 @@ impl LiveSession {
             session.switch_model(selected.provider, selected.model);
         }
         for note in std::mem::take(&mut *lock(&self.notes)) {
-            let shown = chunk(&format!("{note}\n"));
+            let shown = text_chunk(&format!("{note}\n"));
             self.send(SessionUpdate::AgentThoughtChunk(shown));
         }
         if !input.images.is_empty() {
@@ -181,11 +182,11 @@ impl LiveSession {
             }
         }
         let n_before = session.turn_number();
-        let title = (n_before == 0).then(|| title_of(&input.text));
+        let title = (n_before == 0).then(|| title_from_input(&input.text));
         let is_compaction = input.text.starts_with("/compact");
         let mut stop = self.run_input(session, input, cancel).await;
         self.send_mode();
-        let is_plan = self.switch().mode() == ApprovalMode::Plan
+        let is_plan = self.mode_switch().mode() == ApprovalMode::Plan
             && session.turn_number() > n_before
             && !is_compaction;
         if is_plan && matches!(stop, Ok(StopReason::EndTurn)) {
@@ -202,16 +203,17 @@ impl LiveSession {
     }
 
     /// Asks the questions that could not be asked before the session was open. If the user answers
-    /// any with yes, the session is closed and opened again, because its tools are selected while
-    /// it is opened.
-    async fn open_later(
+    /// one of them with yes, the session is closed and opened again, because a session's tools are
+    /// selected while it is opened.
+    async fn ask_postponed_questions(
         &self,
         session: &mut Option<Session>,
-        later: LaterOpening,
+        later: SessionReopening,
         cancel: &CancellationToken,
     ) -> Result<(), WireError> {
-        let asked =
-            later.ask_questions(&self.link, &self.id, || lock(&self.view).next_id("server"));
+        let asked = later.ask_questions(&self.link, &self.id, || {
+            lock(&self.view).next_call_id("server")
+        });
         let yes = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(()),
@@ -227,11 +229,11 @@ impl LiveSession {
         }
         self.commands().release_session();
         let opened = later
-            .open_again(&self.id, yes, self.switch().mode())
+            .reopen_session(&self.id, yes, self.mode_switch().mode())
             .await?;
         lock(&self.view).set_tools(opened.session.tools());
-        observe_session(&opened.session, &self.link, &self.view);
-        *lock(&self.offers) = LiveOffers {
+        observe_session_events(&opened.session, &self.link, &self.view);
+        *lock(&self.offers) = SessionControls {
             commands: opened.commands,
             switch: opened.switch,
         };
@@ -239,25 +241,25 @@ impl LiveSession {
         Ok(())
     }
 
-    /// Asks whether to carry out the plan of the last turn, and runs the turn for it if the user
-    /// agrees.
+    /// Asks the user whether to carry out the plan of the last turn. If the user agrees, runs a
+    /// turn that carries it out.
     async fn ask_about_plan(
         &self,
         session: &mut Session,
         cancel: &CancellationToken,
     ) -> Result<StopReason, WireError> {
-        let id = lock(&self.view).next_id("plan");
+        let id = lock(&self.view).next_call_id("plan");
         let mode = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(StopReason::Cancelled),
-            mode = ask_carry_out(&self.link, &self.id, id) => mode,
+            mode = ask_to_run_plan(&self.link, &self.id, id) => mode,
         };
         let Some(mode) = mode else {
             return Ok(StopReason::EndTurn);
         };
-        self.switch().set(mode);
+        self.mode_switch().set(mode);
         self.send_mode();
-        self.send(SessionUpdate::UserMessageChunk(chunk(CARRY_OUT_PLAN)));
+        self.send(SessionUpdate::UserMessageChunk(text_chunk(CARRY_OUT_PLAN)));
         self.run_turn(session.turn(CARRY_OUT_PLAN), cancel).await
     }
 
@@ -275,7 +277,7 @@ impl LiveSession {
                 .await;
         };
         let line = line.to_owned();
-        match self.commands().run(&line, session, cancel).await {
+        match self.commands().run_line(&line, session, cancel).await {
             Ok(CommandOutcome::Prompt {
                 text,
                 command,
@@ -290,16 +292,16 @@ impl LiveSession {
                     return self.run_turn(turn, cancel).await;
                 }
             }
-            Ok(CommandOutcome::Text(text)) => self.say(&command_text(&text)),
+            Ok(CommandOutcome::Text(text)) => self.send_text(&format_command_output(&text)),
             Ok(CommandOutcome::Model(name)) => match self.choose_model(&name, false) {
                 Ok(name) => {
-                    self.send_options();
-                    self.say(&format!("model from the next turn on: {name}"));
+                    self.send_config_options();
+                    self.send_text(&format!("model from the next turn on: {name}"));
                 }
-                Err(why) => self.say(&why),
+                Err(why) => self.send_text(&why),
             },
             Ok(CommandOutcome::Nothing) => {}
-            Err(why) => self.say(&why),
+            Err(why) => self.send_text(&why),
         }
         Ok(StopReason::EndTurn)
     }
@@ -317,7 +319,7 @@ impl LiveSession {
     fn stop_reason(&self, outcome: &TurnOutcome) -> Result<StopReason, WireError> {
         let (finish, failure) = {
             let mut view = lock(&self.view);
-            (view.last_finish(), view.take_failure())
+            (view.last_finish_reason(), view.take_error())
         };
         Ok(match (outcome.summary.stop, finish) {
             (TurnStop::Cancelled, _) => StopReason::Cancelled,
@@ -334,7 +336,7 @@ impl LiveSession {
         })
     }
 
-    fn ends(&self) -> bool {
+    fn is_closing(&self) -> bool {
         self.is_ending.load(Ordering::Acquire)
     }
 
@@ -373,27 +375,28 @@ impl Drop for RunningPrompt<'_> {
     }
 }
 
-/// Forwards the events of a session to the client from now on.
-fn observe_session(session: &Session, link: &Arc<ClientLink>, view: &Arc<Mutex<EventView>>) {
+/// Registers an observer that forwards all later events of a session to the client.
+fn observe_session_events(session: &Session, link: &Arc<ClientLink>, view: &Arc<Mutex<EventView>>) {
     let (link, view, id) = (link.clone(), view.clone(), session.id().clone());
     session.observe(move |stamped| {
         // Send while the view is locked, so that the client receives the updates in the order of
         // the events.
         let mut view = lock(&view);
-        let shown = view.take_event(stamped);
-        send_shown(&link, &id, shown);
+        let shown = view.convert_event(stamped);
+        send_output(&link, &id, shown);
     });
 }
 
-/// Sends what a view made from an event. A notice is sent as a thought if the client does not show
-/// notices.
-fn send_shown(link: &ClientLink, session: &str, shown: Vec<Shown>) {
+/// Sends updates and notices to the client. A notice is sent as a thought if the client does not
+/// show notices.
+fn send_output(link: &ClientLink, session: &str, shown: Vec<ClientOutput>) {
     for shown in shown {
         match shown {
-            Shown::Update(update) => link.send_update(session, *update),
-            Shown::Notice(severity, text) => {
+            ClientOutput::Update(update) => link.send_update(session, *update),
+            ClientOutput::Notice(severity, text) => {
                 if !link.send_notice(session, severity, text.clone()) {
-                    let thought = SessionUpdate::AgentThoughtChunk(chunk(&format!("{text}\n")));
+                    let thought =
+                        SessionUpdate::AgentThoughtChunk(text_chunk(&format!("{text}\n")));
                     link.send_update(session, thought);
                 }
             }
@@ -401,10 +404,11 @@ fn send_shown(link: &ClientLink, session: &str, shown: Vec<Shown>) {
     }
 }
 
-/// Returns a command's output as Markdown: several lines are fenced to preserve their line breaks.
-fn command_text(text: &str) -> String {
+/// Returns a command's output as Markdown: several lines become a code block, to preserve their
+/// line breaks.
+fn format_command_output(text: &str) -> String {
     match text.trim_end().contains('\n') {
-        true => fenced(text),
+        true => fence_text(text),
         false => text.trim_end().to_owned(),
     }
 }

@@ -13,7 +13,7 @@ use crate::wire::{
 pub(crate) const MODE: &str = "mode";
 pub(crate) const MODEL: &str = "model";
 
-/// Maximum number of models that are offered.
+/// Maximum number of models that are offered to the client.
 const MAX_MODELS: usize = 500;
 
 /// Maximum length of a model's name, in bytes. Longer names are not offered.
@@ -39,9 +39,9 @@ impl ModelChoice {
         name.clone_into(&mut self.current);
     }
 
-    /// Stores the models that the provider listed, without names that are too long or hold
-    /// unprintable characters.
-    pub(crate) fn set_listed(&mut self, mut names: Vec<String>) {
+    /// Stores the models that the provider listed. Names that are too long or contain unprintable
+    /// characters are left out.
+    pub(crate) fn set_listed_models(&mut self, mut names: Vec<String>) {
         names.retain(|name| !name.is_empty() && clean_line(name, MAX_NAME_BYTES) == *name);
         names.truncate(MAX_MODELS);
         self.listed = names;
@@ -64,7 +64,7 @@ impl ModelChoice {
     }
 }
 
-/// Returns the name of a mode as shown to the user.
+/// Returns the label of an approval mode for the user.
 fn mode_label(mode: ApprovalMode) -> &'static str {
     match mode {
         ApprovalMode::Ask => "Ask",
@@ -74,7 +74,7 @@ fn mode_label(mode: ApprovalMode) -> &'static str {
     }
 }
 
-/// Lists the modes of approval with the current one, as ACP modes.
+/// Returns the ACP modes, one for each approval mode, and which of them is current.
 pub(crate) fn mode_state(current: ApprovalMode) -> SessionModeState {
     let modes = ApprovalMode::ALL.map(|mode| {
         SessionMode::new(mode.name(), mode_label(mode)).description(mode.about().to_owned())

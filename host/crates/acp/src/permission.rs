@@ -1,7 +1,7 @@
-//! Asks the user during a turn: for approval of tool calls, and questions of plugins.
+//! Asks the user during a turn: to approve tool calls, and to answer questions of plugins.
 //!
-//! The user is never asked about calls that the policy denies, and the host decides which calls an
-//! approval covers: the client can only answer. A response with an unknown option counts as a no.
+//! The user is never asked about calls that the policy denies, and the host, not the client,
+//! decides which calls an approval covers. A response with an unknown option counts as a no.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -14,7 +14,7 @@ use rind_lib::text::{clean_line, one_line, printable_text};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 
 use crate::ask::{FormAnswer, ask_form};
-use crate::calls::{change, fenced, text_content};
+use crate::calls::{fence_text, file_diff, text_content};
 use crate::client::ClientLink;
 use crate::view::EventView;
 use crate::wire::{
@@ -23,24 +23,24 @@ use crate::wire::{
     ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 
-/// Ids of the options of an approval.
-const ALLOW: &str = "allow";
-const ALWAYS: &str = "allow-always";
-const REJECT: &str = "reject";
+/// Ids of the answers in a permission request.
+const ALLOW_OPTION: &str = "allow";
+const ALLOW_ALWAYS_OPTION: &str = "allow-always";
+const REJECT_OPTION: &str = "reject";
 
 /// Maximum length of a question's title, in bytes.
 const MAX_TITLE_BYTES: usize = 200;
 
-/// Asks the person behind the client, for one session.
+/// Asks the client's user about the tool calls and the plugins of one session.
 pub(crate) struct AcpApprover {
     pub(crate) link: Arc<ClientLink>,
-    /// Id and view of the session; unset until the session is open.
-    pub(crate) session: Arc<OnceLock<AskedSession>>,
+    /// Id and event view of the session; unset until the session is open.
+    pub(crate) session: Arc<OnceLock<PermissionSession>>,
     pub(crate) workspace: PathBuf,
 }
 
-/// Session on whose behalf questions are asked.
-pub(crate) struct AskedSession {
+/// Session to which the questions belong.
+pub(crate) struct PermissionSession {
     pub(crate) id: Arc<str>,
     pub(crate) view: Arc<Mutex<EventView>>,
 }
@@ -55,8 +55,8 @@ impl Approver for AcpApprover {
             let session = self.session.get().filter(|_| !question.is_muted)?;
             let has_forms = self.link.abilities().is_some_and(|own| own.has_forms);
             match has_forms {
-                true => self.answer_form(session, question).await,
-                false => self.answer_option(session, question).await,
+                true => self.ask_with_form(session, question).await,
+                false => self.ask_with_options(session, question).await,
             }
         }
         .boxed()
@@ -71,8 +71,8 @@ impl AcpApprover {
         let id = {
             let mut view = lock(&session.view);
             let call = question.call.as_deref();
-            let known = call.and_then(|call| view.shown_id(call));
-            known.unwrap_or_else(|| view.next_id("question"))
+            let known = call.and_then(|call| view.client_call_id(call));
+            known.unwrap_or_else(|| view.next_call_id("question"))
         };
         let fields = ToolCallUpdateFields::new()
             .title(question_title(question))
@@ -80,26 +80,26 @@ impl AcpApprover {
             .status(ToolCallStatus::Pending)
             .content(question_content(question, &self.workspace));
         let mut options = vec![PermissionOption::new(
-            ALLOW,
+            ALLOW_OPTION,
             "Allow once",
             PermissionOptionKind::AllowOnce,
         )];
         if let Ok(covers) = &question.covers {
             let name = format!("Always allow in this session: {}", one_line(covers));
             let kind = PermissionOptionKind::AllowAlways;
-            options.push(PermissionOption::new(ALWAYS, name, kind));
+            options.push(PermissionOption::new(ALLOW_ALWAYS_OPTION, name, kind));
         }
         let kind = PermissionOptionKind::RejectOnce;
-        options.push(PermissionOption::new(REJECT, "Reject", kind));
-        match self.choose(session, id, fields, options).await {
+        options.push(PermissionOption::new(REJECT_OPTION, "Reject", kind));
+        match self.request_choice(session, id, fields, options).await {
             Err(why) => ApprovalAnswer::No(format!("the client did not ask the person: {why}")),
             Ok(None) => ApprovalAnswer::No("the person closed the question".to_owned()),
             Ok(Some(chosen)) => match chosen.as_str() {
-                ALLOW => ApprovalAnswer::Yes,
-                ALWAYS if question.covers.is_ok() => ApprovalAnswer::Always,
-                REJECT => ApprovalAnswer::No("the person said no".to_owned()),
+                ALLOW_OPTION => ApprovalAnswer::Yes,
+                ALLOW_ALWAYS_OPTION if question.covers.is_ok() => ApprovalAnswer::Always,
+                REJECT_OPTION => ApprovalAnswer::No("the person said no".to_owned()),
                 other => ApprovalAnswer::No(format!(
-                    "the client answered `{}`, which was none of the options",
+                    "the client answered `{}`, which is not one of the offered options",
                     clean_line(other, 60)
                 )),
             },
@@ -108,9 +108,9 @@ impl AcpApprover {
 
     /// Sends a permission request. Returns the id of the chosen option, or `None` if the user chose
     /// none.
-    async fn choose(
+    async fn request_choice(
         &self,
-        session: &AskedSession,
+        session: &PermissionSession,
         id: String,
         fields: ToolCallUpdateFields,
         options: Vec<PermissionOption>,
@@ -119,7 +119,7 @@ impl AcpApprover {
         let request = RequestPermissionRequest::new(session.id.to_string(), call, options);
         let response: RequestPermissionResponse = self
             .link
-            .ask("session/request_permission", &request)
+            .send_request("session/request_permission", &request)
             .await?;
         Ok(match response.outcome {
             RequestPermissionOutcome::Selected(chosen) => Some(chosen.option_id.0.to_string()),
@@ -127,14 +127,20 @@ impl AcpApprover {
         })
     }
 
-    async fn answer_form(
+    async fn ask_with_form(
         &self,
-        session: &AskedSession,
+        session: &PermissionSession,
         question: &PersonQuestion,
     ) -> Option<PersonAnswer> {
         let scope = ElicitationSessionScope::new(session.id.to_string());
         let scope = ElicitationScope::Session(scope);
-        let answer = ask_form(&self.link, scope, question_text(question), &question.kind).await?;
+        let answer = ask_form(
+            &self.link,
+            scope,
+            plugin_question_text(question),
+            &question.kind,
+        )
+        .await?;
         match (&question.kind, answer) {
             (QuestionKind::Confirm { .. }, FormAnswer::Yes(yes)) => Some(PersonAnswer::Yes(yes)),
             (QuestionKind::Choose { options, .. }, FormAnswer::Text(chosen)) => {
@@ -149,10 +155,10 @@ impl AcpApprover {
     }
 
     /// Asks a question of a plugin as a permission request, for a client without forms. Returns
-    /// `None` for a question that needs a text as its answer.
-    async fn answer_option(
+    /// `None` for a question that needs typed text as its answer.
+    async fn ask_with_options(
         &self,
-        session: &AskedSession,
+        session: &PermissionSession,
         question: &PersonQuestion,
     ) -> Option<PersonAnswer> {
         let option = |id: String, name: &str, kind| PermissionOption::new(id, one_line(name), kind);
@@ -169,14 +175,16 @@ impl AcpApprover {
             }
             QuestionKind::Text { .. } => return None,
         };
-        let id = lock(&session.view).next_id("question");
-        let text = question_text(question);
+        let id = lock(&session.view).next_call_id("question");
+        let text = plugin_question_text(question);
         let fields = ToolCallUpdateFields::new()
             .title(clean_line(&text, MAX_TITLE_BYTES))
             .kind(ToolKind::Other)
             .status(ToolCallStatus::Pending)
             .content(vec![text_content(&text)]);
-        let asked = self.choose(session, id.clone(), fields, options).await;
+        let asked = self
+            .request_choice(session, id.clone(), fields, options)
+            .await;
         // The client shows the question as a tool call, and no tool result will complete that call:
         // complete it here.
         let status = match &asked {
@@ -200,7 +208,7 @@ impl AcpApprover {
     }
 }
 
-fn question_text(question: &PersonQuestion) -> String {
+fn plugin_question_text(question: &PersonQuestion) -> String {
     let text = printable_text(&question.text);
     // An MCP server is named `mcp:NAME` where a plugin would be named.
     match question.plugin.split_once(':') {
@@ -220,7 +228,8 @@ fn question_kind(question: &Question) -> ToolKind {
     }
 }
 
-/// Returns a title of one line: the tool, with the command or the file of the call.
+/// Returns the title of an approval question in one line: the tool, with the command or the file of
+/// the call.
 fn question_title(question: &Question) -> String {
     let name = question.skill.as_ref().unwrap_or(&question.tool);
     let of_mark = |mark: &str| {
@@ -243,7 +252,7 @@ fn question_content(question: &Question, workspace: &std::path::Path) -> Vec<Too
     let lines: Vec<String> = lines
         .map(|line| format!("{}{}", line.mark, printable_text(&line.text)))
         .collect();
-    let mut text = fenced(&lines.join("\n"));
+    let mut text = fence_text(&lines.join("\n"));
     let mut add = |line: String| {
         text.push_str("\n\n");
         text.push_str(&printable_text(&line));
@@ -273,7 +282,7 @@ fn question_content(question: &Question, workspace: &std::path::Path) -> Vec<Too
 fn question_diff(question: &Question, workspace: &std::path::Path) -> Vec<ToolCallContent> {
     match &question.written {
         Some(own) if question.skill.is_none() => {
-            change(workspace, &own.path, own.old.as_deref(), &own.new)
+            file_diff(workspace, &own.path, own.old.as_deref(), &own.new)
         }
         _ => Vec::new(),
     }

@@ -8,27 +8,29 @@ use serde_json::Value;
 
 use crate::wire::{Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus};
 
-/// Names of tools that store a plan.
-const TOOLS: [&str; 5] = ["plan", "todo", "todo_write", "update_plan", "write_todos"];
+/// Names of tools whose calls are shown as a plan.
+const PLAN_TOOLS: [&str; 5] = ["plan", "todo", "todo_write", "update_plan", "write_todos"];
 
-/// Names of the argument that holds the list of entries.
-const LISTS: [&str; 5] = ["entries", "items", "plan", "steps", "todos"];
+/// Possible names of the argument that holds the list of entries.
+const LIST_ARGUMENTS: [&str; 5] = ["entries", "items", "plan", "steps", "todos"];
 
-/// Names of the field that holds the text of an entry.
-const TEXTS: [&str; 5] = ["content", "step", "task", "text", "title"];
+/// Possible names of the field that holds the text of an entry.
+const TEXT_FIELDS: [&str; 5] = ["content", "step", "task", "text", "title"];
 
 /// Maximum number of entries that are shown.
 const MAX_ENTRIES: usize = 200;
 
-/// Returns the plan in the arguments of a call, or `None` if the tool stores no plan or an entry is
-/// malformed.
-pub(crate) fn plan_of(call: &ToolCall) -> Option<Plan> {
+/// Returns the plan in the arguments of a call, or `None` if the tool's name is not in
+/// [`PLAN_TOOLS`] or an entry is malformed.
+pub(crate) fn parse_plan(call: &ToolCall) -> Option<Plan> {
     // The tools of MCP servers are named `mcp__SERVER__TOOL`.
     let name = call.name.rsplit("__").next().unwrap_or_default();
-    if !TOOLS.contains(&name) {
+    if !PLAN_TOOLS.contains(&name) {
         return None;
     }
-    let list = LISTS.iter().find_map(|name| call.arguments.get(name));
+    let list = LIST_ARGUMENTS
+        .iter()
+        .find_map(|name| call.arguments.get(name));
     let entries = list?.as_array()?.iter().take(MAX_ENTRIES);
     let entries: Option<Vec<PlanEntry>> = entries.map(entry).collect();
     entries.map(Plan::new)
@@ -36,7 +38,7 @@ pub(crate) fn plan_of(call: &ToolCall) -> Option<Plan> {
 
 fn entry(value: &Value) -> Option<PlanEntry> {
     let of = |name: &&str| value.get(name).and_then(Value::as_str);
-    let text = value.as_str().or_else(|| TEXTS.iter().find_map(of))?;
+    let text = value.as_str().or_else(|| TEXT_FIELDS.iter().find_map(of))?;
     let status = match value.get("done").and_then(Value::as_bool) {
         Some(true) => PlanEntryStatus::Completed,
         _ => match of(&"status").or(of(&"state")) {
@@ -65,7 +67,7 @@ mod tests {
             {"title": "two", "status": "in_progress"},
             "three",
         ]});
-        let plan = plan_of(&ToolCall::new("1", "mcp__x__todo_write", todos.clone()));
+        let plan = parse_plan(&ToolCall::new("1", "mcp__x__todo_write", todos.clone()));
         let plan = serde_json::to_value(plan.unwrap()).unwrap();
         let told = |at: usize, name: &str| plan["entries"][at][name].as_str().unwrap().to_owned();
         assert_eq!(
@@ -86,7 +88,7 @@ mod tests {
             ("todo", json!({"todos": "x"})),
             ("todo", json!(null)),
         ] {
-            assert_eq!(plan_of(&ToolCall::new("1", name, arguments)), None);
+            assert_eq!(parse_plan(&ToolCall::new("1", name, arguments)), None);
         }
     }
 }

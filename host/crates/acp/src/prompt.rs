@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use rind_lib::message::Attachment;
 use rind_lib::text::one_line;
 
-use crate::calls::fence_for;
+use crate::calls::code_fence;
 use crate::wire::{ContentBlock, EmbeddedResourceResource, WireError};
 
 /// Maximum number of images in a prompt.
@@ -30,7 +30,7 @@ impl PromptInput {
     ///
     /// # Errors
     /// A part has an unsupported type or an invalid image, or the prompt has no text.
-    pub(crate) fn read(blocks: Vec<ContentBlock>) -> Result<Self, WireError> {
+    pub(crate) fn from_blocks(blocks: Vec<ContentBlock>) -> Result<Self, WireError> {
         let mut input = Self::default();
         for (at, block) in blocks.into_iter().enumerate() {
             let added = input.add_block(block);
@@ -80,7 +80,7 @@ impl PromptInput {
             EmbeddedResourceResource::TextResourceContents(own) => {
                 let name = own.uri.rsplit('/').next().unwrap_or_default().to_owned();
                 self.add_link(&name, &own.uri);
-                let fence = fence_for(&own.text);
+                let fence = code_fence(&own.text);
                 let (uri, text) = (one_line(&own.uri), own.text.trim_end());
                 self.resources
                     .push_str(&format!("\n\nContent of {uri}:\n{fence}\n{text}\n{fence}"));
@@ -109,7 +109,7 @@ impl PromptInput {
         Ok(())
     }
 
-    /// Returns the text as a line that may be a slash command: it starts with `/` and is one line.
+    /// Returns the text if it may be a slash command: if it starts with `/` and is one line.
     pub(crate) fn command_line(&self) -> Option<&str> {
         let line = self.text.trim_end();
         (line.starts_with('/') && !line.contains('\n')).then_some(line)
@@ -123,7 +123,7 @@ mod tests {
 
     fn read(blocks: serde_json::Value) -> Result<PromptInput, String> {
         let blocks: Vec<ContentBlock> = serde_json::from_value(blocks).unwrap();
-        PromptInput::read(blocks).map_err(|error| error.message)
+        PromptInput::from_blocks(blocks).map_err(|error| error.message)
     }
 
     #[test]

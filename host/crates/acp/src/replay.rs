@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use rind_lib::message::{Content, Message, Origin, Role};
 use rind_lib::text::printable_prose;
 
-use crate::calls::{CallShape, result_content};
+use crate::calls::{DisplayedCall, result_content};
 use crate::rpc::to_json;
-use crate::view::{EventView, chunk};
+use crate::view::{EventView, text_chunk};
 use crate::wire::{
     SessionUpdate, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind, WireCall,
 };
 
-/// Converts messages into updates. The call ids come from the view, so that later turns do not
-/// reuse them.
+/// Converts messages into updates. The ids of tool calls are created by `view`, so that later turns
+/// do not reuse them.
 pub(crate) fn replay_messages(messages: &[Message], view: &mut EventView) -> Vec<SessionUpdate> {
     let mut updates = Vec::new();
     let mut open: HashMap<String, (String, bool)> = HashMap::new();
@@ -24,29 +24,29 @@ pub(crate) fn replay_messages(messages: &[Message], view: &mut EventView) -> Vec
                     "Summary of the earlier conversation: {}",
                     message.joined_text()
                 );
-                updates.push(SessionUpdate::AgentThoughtChunk(chunk(&text)));
+                updates.push(SessionUpdate::AgentThoughtChunk(text_chunk(&text)));
                 continue;
             }
             // Skip texts of plugins and notes of the host: the client never showed them as the
             // user's messages.
-            (Role::User, _) if !message.is_users() => continue,
+            (Role::User, _) if !message.is_written_by_user() => continue,
             _ => {}
         }
         for content in &message.content {
             match content {
                 Content::Text { text } if text.trim().is_empty() => {}
                 Content::Text { text } if message.role == Role::User => {
-                    updates.push(SessionUpdate::UserMessageChunk(chunk(text)));
+                    updates.push(SessionUpdate::UserMessageChunk(text_chunk(text)));
                 }
                 Content::Text { text } => {
-                    updates.push(SessionUpdate::AgentMessageChunk(chunk(text)));
+                    updates.push(SessionUpdate::AgentMessageChunk(text_chunk(text)));
                 }
                 Content::Thinking { text, .. } if text.trim().is_empty() => {}
                 Content::Thinking { text, .. } => {
-                    updates.push(SessionUpdate::AgentThoughtChunk(chunk(text)));
+                    updates.push(SessionUpdate::AgentThoughtChunk(text_chunk(text)));
                 }
                 Content::Blob(blob) => {
-                    let shown = chunk(&blob.to_string());
+                    let shown = text_chunk(&blob.to_string());
                     updates.push(match message.role {
                         Role::User => SessionUpdate::UserMessageChunk(shown),
                         _ => SessionUpdate::AgentMessageChunk(shown),
@@ -54,8 +54,9 @@ pub(crate) fn replay_messages(messages: &[Message], view: &mut EventView) -> Vec
                 }
                 Content::ToolCall(call) => {
                     let (class, plugin) = view.tool_origin(&call.name);
-                    let shape = CallShape::of(call, class, plugin.as_deref(), view.workspace());
-                    let id = view.next_id(&call.id);
+                    let shape =
+                        DisplayedCall::from_call(call, class, plugin.as_deref(), view.workspace());
+                    let id = view.next_call_id(&call.id);
                     let is_command = shape.kind == ToolKind::Execute;
                     open.insert(call.id.clone(), (id.clone(), is_command));
                     let told = WireCall::new(id, shape.title)
@@ -96,7 +97,7 @@ pub(crate) fn replay_messages(messages: &[Message], view: &mut EventView) -> Vec
 }
 
 /// Derives the title of a session from its first input.
-pub(crate) fn title_of(text: &str) -> String {
+pub(crate) fn title_from_input(text: &str) -> String {
     const MAX_TITLE_BYTES: usize = 100;
     rind_lib::text::clean_line(&printable_prose(text), MAX_TITLE_BYTES)
 }

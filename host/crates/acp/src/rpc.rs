@@ -9,7 +9,7 @@ use crate::wire::{RequestId, WireError};
 
 /// A message from the client.
 #[derive(Debug)]
-pub(crate) enum Incoming {
+pub(crate) enum ClientMessage {
     /// A request, which has exactly one response.
     Request {
         id: RequestId,
@@ -25,17 +25,17 @@ pub(crate) enum Incoming {
     },
 }
 
-/// A line that is not a valid message: the error to send back, and the id in the line, or null if
-/// it has none.
+/// Error response to a line that is not a valid message: the error, and the id that the line
+/// contains, or null if it contains none.
 #[derive(Debug)]
-pub(crate) struct BadLine {
+pub(crate) struct InvalidLine {
     pub(crate) id: RequestId,
-    /// Boxed to keep the `Result` small, because most lines are valid.
+    /// Error to send to the client. Boxed to keep the `Result` small, because most lines are valid.
     pub(crate) error: Box<WireError>,
 }
 
-impl BadLine {
-    fn invalid(id: RequestId, why: &str) -> Self {
+impl InvalidLine {
+    fn with_reason(id: RequestId, why: &str) -> Self {
         let error = WireError::new(
             -32600,
             format!("the line is not a message of JSON-RPC 2.0: {why}"),
@@ -48,9 +48,9 @@ impl BadLine {
 /// Parses a line.
 ///
 /// # Errors
-/// The error to send back to the client.
-pub(crate) fn parse_message(line: &[u8]) -> Result<Incoming, BadLine> {
-    let value: Value = serde_json::from_slice(line).map_err(|error| BadLine {
+/// The line is not JSON or not a valid message; the value holds the error response for the client.
+pub(crate) fn parse_message(line: &[u8]) -> Result<ClientMessage, InvalidLine> {
+    let value: Value = serde_json::from_slice(line).map_err(|error| InvalidLine {
         id: RequestId::Null,
         error: Box::new(WireError::new(
             -32700,
@@ -62,7 +62,7 @@ pub(crate) fn parse_message(line: &[u8]) -> Result<Incoming, BadLine> {
             Value::Array(_) => "batches are not supported; send one message per line",
             _ => "it is not an object",
         };
-        return Err(BadLine::invalid(RequestId::Null, why));
+        return Err(InvalidLine::with_reason(RequestId::Null, why));
     };
     let id = match fields.remove("id") {
         None => None,
@@ -70,19 +70,21 @@ pub(crate) fn parse_message(line: &[u8]) -> Result<Incoming, BadLine> {
             Ok(id) => Some(id),
             Err(_) => {
                 let why = "`id` is neither an integer nor a text";
-                return Err(BadLine::invalid(RequestId::Null, why));
+                return Err(InvalidLine::with_reason(RequestId::Null, why));
             }
         },
     };
-    let invalid = |why| BadLine::invalid(id.clone().unwrap_or(RequestId::Null), why);
+    let invalid_line = |why| InvalidLine::with_reason(id.clone().unwrap_or(RequestId::Null), why);
     if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return Err(invalid("`jsonrpc` is not \"2.0\""));
+        return Err(invalid_line("`jsonrpc` is not \"2.0\""));
     }
     let params = fields.remove("params").unwrap_or_else(|| json!({}));
     match (fields.remove("method"), id) {
-        (Some(Value::String(method)), Some(id)) => Ok(Incoming::Request { id, method, params }),
-        (Some(Value::String(method)), None) => Ok(Incoming::Notification { method, params }),
-        (Some(_), id) => Err(BadLine::invalid(
+        (Some(Value::String(method)), Some(id)) => {
+            Ok(ClientMessage::Request { id, method, params })
+        }
+        (Some(Value::String(method)), None) => Ok(ClientMessage::Notification { method, params }),
+        (Some(_), id) => Err(InvalidLine::with_reason(
             id.unwrap_or(RequestId::Null),
             "`method` is not a text",
         )),
@@ -93,8 +95,8 @@ pub(crate) fn parse_message(line: &[u8]) -> Result<Incoming, BadLine> {
                 _ => None,
             };
             match (outcome, id) {
-                (Some(outcome), Some(id)) => Ok(Incoming::Response { id, outcome }),
-                (_, id) => Err(BadLine::invalid(
+                (Some(outcome), Some(id)) => Ok(ClientMessage::Response { id, outcome }),
+                (_, id) => Err(InvalidLine::with_reason(
                     id.unwrap_or(RequestId::Null),
                     "it has neither `method` nor `result` or `error` with an `id`",
                 )),
@@ -122,8 +124,8 @@ pub(crate) fn response_line(id: &RequestId, outcome: &Result<Value, WireError>) 
     line.to_string()
 }
 
-/// Converts a protocol type to JSON. This fails only for paths that are not UTF-8, which are never
-/// sent.
+/// Converts a protocol type to JSON. Returns null for a path that is not UTF-8; such paths are
+/// never sent.
 pub(crate) fn to_json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_else(|error| {
         tracing::warn!(%error, "a value cannot be written as JSON");
@@ -139,14 +141,17 @@ mod tests {
     fn a_line_is_a_request_a_notification_or_a_response() {
         let parsed = |text: &str| parse_message(text.as_bytes()).unwrap();
         let request = parsed(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}"#);
-        assert!(matches!(request, Incoming::Request { method, .. } if method == "m"));
+        assert!(matches!(request, ClientMessage::Request { method, .. } if method == "m"));
         let told = parsed(r#"{"jsonrpc":"2.0","method":"m"}"#);
-        assert!(matches!(told, Incoming::Notification { params, .. } if params == json!({})));
+        assert!(matches!(told, ClientMessage::Notification { params, .. } if params == json!({})));
         for text in [
             r#"{"jsonrpc":"2.0","id":"x","result":null}"#,
             r#"{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"no"}}"#,
         ] {
-            assert!(matches!(parsed(text), Incoming::Response { .. }), "{text}");
+            assert!(
+                matches!(parsed(text), ClientMessage::Response { .. }),
+                "{text}"
+            );
         }
     }
 

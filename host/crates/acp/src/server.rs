@@ -12,13 +12,13 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::ask::RequestForms;
-use crate::backend::{AcpBackend, ConfirmPerson};
+use crate::ask::PreSessionForms;
+use crate::backend::{AcpBackend, ConfirmationPrompt};
 use crate::client::{ClientAbilities, ClientLink};
-use crate::lines::{InputLine, MAX_LINE_BYTES, Outbox};
+use crate::lines::{ClientOutbox, InputLine, MAX_LINE_BYTES};
 use crate::live::LiveSession;
 use crate::prompt::PromptInput;
-use crate::rpc::{Incoming, parse_message, to_json};
+use crate::rpc::{ClientMessage, parse_message, to_json};
 use crate::sessions::{AcpSessions, SessionRequest};
 use crate::wire::{
     AgentCapabilities, AuthenticateRequest, CancelNotification, CancelRequestNotification,
@@ -32,13 +32,13 @@ use crate::wire::{
 };
 
 /// Name of the request that runs a prompt.
-const PROMPT: &str = "session/prompt";
+const PROMPT_METHOD: &str = "session/prompt";
 
 /// Maximum number of requests that run at the same time.
 const MAX_REQUESTS: usize = 256;
 
 /// Time limit for requests and sessions to end when the connection ends.
-const GRACE: Duration = Duration::from_secs(2);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
 /// A connection to a client.
 pub(crate) struct Connection {
@@ -58,14 +58,14 @@ struct RunningRequest {
     session: Option<String>,
 }
 
-/// Result of a request, and the session if the request opened one.
-struct Answered {
+/// Result of a request, and the session that the request opened, if any.
+struct RequestResult {
     result: Value,
     opened: Option<Arc<LiveSession>>,
 }
 
-impl Answered {
-    fn of(result: &impl serde::Serialize) -> Self {
+impl RequestResult {
+    fn without_session(result: &impl serde::Serialize) -> Self {
         Self {
             result: to_json(result),
             opened: None,
@@ -74,7 +74,7 @@ impl Answered {
 }
 
 impl Connection {
-    pub(crate) fn new(backend: Arc<dyn AcpBackend>, outbox: Outbox) -> Self {
+    pub(crate) fn new(backend: Arc<dyn AcpBackend>, outbox: ClientOutbox) -> Self {
         let link = Arc::new(ClientLink::new(outbox));
         Self {
             sessions: AcpSessions::new(backend, link.clone()),
@@ -86,7 +86,7 @@ impl Connection {
     }
 
     /// Handles a line from the client. An invalid line is answered with an error.
-    pub(crate) fn take_line(self: &Arc<Self>, line: InputLine) {
+    pub(crate) fn handle_line(self: &Arc<Self>, line: InputLine) {
         let line = match line {
             InputLine::Line(line) => line,
             InputLine::TooLong => {
@@ -97,21 +97,25 @@ impl Connection {
         };
         match parse_message(&line) {
             Err(bad) => self.link.respond(&bad.id, &Err(*bad.error)),
-            Ok(Incoming::Response { id, outcome }) => self.link.take_response(&id, outcome),
-            Ok(Incoming::Notification { method, params }) => self.take_note(&method, params),
-            Ok(Incoming::Request { id, method, params }) => self.begin_request(id, method, params),
+            Ok(ClientMessage::Response { id, outcome }) => self.link.complete_request(&id, outcome),
+            Ok(ClientMessage::Notification { method, params }) => {
+                self.handle_notification(&method, params)
+            }
+            Ok(ClientMessage::Request { id, method, params }) => {
+                self.begin_request(id, method, params)
+            }
         }
     }
 
-    fn take_note(self: &Arc<Self>, method: &str, params: Value) {
+    fn handle_notification(self: &Arc<Self>, method: &str, params: Value) {
         match method {
             "session/cancel" => {
                 let Ok(told) = serde_json::from_value::<CancelNotification>(params) else {
                     tracing::debug!("session/cancel names no session");
                     return;
                 };
-                // Handle this message here and not in a task, so that a prompt that was sent right
-                // before it is already in `running`.
+                // Cancel prompts here and not in a task, so that a prompt whose request came in the
+                // line before is already in `running`.
                 let running = lock(&self.running);
                 let prompts = running.values();
                 prompts
@@ -131,8 +135,8 @@ impl Connection {
 
     fn begin_request(self: &Arc<Self>, id: RequestId, method: String, params: Value) {
         if method == "initialize" {
-            // Answer here and not in a task: the request in the next line needs the client's
-            // capabilities.
+            // Answer `initialize` here and not in a task: the request in the next line needs the
+            // client's capabilities.
             let request = read_params(&method, params);
             let outcome = request.and_then(|request| self.initialize(&request));
             return self.link.respond(&id, &outcome);
@@ -160,7 +164,9 @@ impl Connection {
             let session = params.get("sessionId").and_then(Value::as_str);
             let request = RunningRequest {
                 cancel: cancel.clone(),
-                session: session.filter(|_| method == PROMPT).map(str::to_owned),
+                session: session
+                    .filter(|_| method == PROMPT_METHOD)
+                    .map(str::to_owned),
             };
             running.insert(id.clone(), request);
         }
@@ -174,11 +180,11 @@ impl Connection {
             };
             own.link.respond(&id, &outcome);
             if let Some(live) = opened {
-                // Announce after the response, because only the response gives the session's id to
-                // the client.
+                // Announce the session after the response, because the client learns the session's
+                // id from the response.
                 tokio::select! {
                     () = own.ending.cancelled() => {}
-                    () = live.announce() => {}
+                    () = live.announce_session() => {}
                 }
             }
         });
@@ -190,35 +196,35 @@ impl Connection {
         method: &str,
         params: Value,
         cancel: &CancellationToken,
-    ) -> Result<Answered, WireError> {
-        if method == PROMPT {
+    ) -> Result<RequestResult, WireError> {
+        if method == PROMPT_METHOD {
             return self.prompt(read_params(method, params)?, cancel).await;
         }
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(WireError::request_cancelled()),
-            answered = self.answer(id, method, params) => answered,
+            answered = self.answer_request(id, method, params) => answered,
         }
     }
 
-    async fn answer(
+    async fn answer_request(
         &self,
         id: &RequestId,
         method: &str,
         params: Value,
-    ) -> Result<Answered, WireError> {
+    ) -> Result<RequestResult, WireError> {
         let Some(abilities) = self.link.abilities() else {
             let why = "the first request must be `initialize`";
             return Err(WireError::new(-32600, why));
         };
         let forms = || {
-            let forms = RequestForms {
+            let forms = PreSessionForms {
                 link: self.link.clone(),
                 request: id.clone(),
             };
             abilities
                 .has_forms
-                .then(|| Arc::new(forms) as Arc<dyn ConfirmPerson>)
+                .then(|| Arc::new(forms) as Arc<dyn ConfirmationPrompt>)
         };
         match method {
             "authenticate" => {
@@ -245,22 +251,32 @@ impl Connection {
             }
             "session/list" => {
                 let request: ListSessionsRequest = read_params(method, params)?;
-                Ok(Answered::of(&self.sessions.list(request).await?))
+                Ok(RequestResult::without_session(
+                    &self.sessions.list(request).await?,
+                ))
             }
             "session/close" => {
                 let request: CloseSessionRequest = read_params(method, params)?;
                 self.sessions.close(&request.session_id.0).await?;
-                Ok(Answered::of(&CloseSessionResponse::new()))
+                Ok(RequestResult::without_session(&CloseSessionResponse::new()))
             }
             "session/set_mode" => {
                 let request: SetSessionModeRequest = read_params(method, params)?;
-                let live = self.sessions.opened(&request.session_id.0).await?;
+                let live = self
+                    .sessions
+                    .find_live_session(&request.session_id.0)
+                    .await?;
                 live.set_mode(&request.mode_id.0)?;
-                Ok(Answered::of(&SetSessionModeResponse::new()))
+                Ok(RequestResult::without_session(
+                    &SetSessionModeResponse::new(),
+                ))
             }
             "session/set_config_option" => {
                 let request: SetSessionConfigOptionRequest = read_params(method, params)?;
-                let live = self.sessions.opened(&request.session_id.0).await?;
+                let live = self
+                    .sessions
+                    .find_live_session(&request.session_id.0)
+                    .await?;
                 let SessionConfigOptionValue::ValueId { value } = request.value else {
                     return Err(WireError::new(
                         -32602,
@@ -269,7 +285,7 @@ impl Connection {
                 };
                 live.set_option(&request.config_id.0, &value.0)?;
                 let options = SetSessionConfigOptionResponse::new(live.config_options());
-                Ok(Answered::of(&options))
+                Ok(RequestResult::without_session(&options))
             }
             _ => {
                 let name = clean_line(method, 100);
@@ -282,8 +298,8 @@ impl Connection {
     }
 
     fn initialize(&self, request: &InitializeRequest) -> Result<Value, WireError> {
-        let abilities = ClientAbilities::of(&request.client_capabilities);
-        if !self.link.note_abilities(abilities) {
+        let abilities = ClientAbilities::from_capabilities(&request.client_capabilities);
+        if !self.link.set_abilities(abilities) {
             return Err(WireError::new(-32600, "`initialize` was sent already"));
         }
         let sessions = SessionCapabilities::new()
@@ -304,14 +320,14 @@ impl Connection {
         Ok(to_json(&response))
     }
 
-    /// Opens a session and builds the response with `respond`.
+    /// Opens a session. `respond` builds the response to the client from the open session.
     async fn open_session<R: serde::Serialize>(
         &self,
         request: SessionRequest,
         respond: impl FnOnce(&LiveSession) -> R,
-    ) -> Result<Answered, WireError> {
+    ) -> Result<RequestResult, WireError> {
         let live = self.sessions.open(request).await?;
-        Ok(Answered {
+        Ok(RequestResult {
             result: to_json(&respond(&live)),
             opened: Some(live),
         })
@@ -320,8 +336,8 @@ impl Connection {
     async fn new_session(
         &self,
         request: NewSessionRequest,
-        confirm: Option<Arc<dyn ConfirmPerson>>,
-    ) -> Result<Answered, WireError> {
+        confirm: Option<Arc<dyn ConfirmationPrompt>>,
+    ) -> Result<RequestResult, WireError> {
         let wanted = SessionRequest {
             cwd: request.cwd,
             servers: request.mcp_servers,
@@ -342,8 +358,8 @@ impl Connection {
     async fn load_session(
         &self,
         request: LoadSessionRequest,
-        confirm: Option<Arc<dyn ConfirmPerson>>,
-    ) -> Result<Answered, WireError> {
+        confirm: Option<Arc<dyn ConfirmationPrompt>>,
+    ) -> Result<RequestResult, WireError> {
         let wanted = SessionRequest {
             cwd: request.cwd,
             servers: request.mcp_servers,
@@ -364,8 +380,8 @@ impl Connection {
     async fn resume_session(
         &self,
         request: ResumeSessionRequest,
-        confirm: Option<Arc<dyn ConfirmPerson>>,
-    ) -> Result<Answered, WireError> {
+        confirm: Option<Arc<dyn ConfirmationPrompt>>,
+    ) -> Result<RequestResult, WireError> {
         let wanted = SessionRequest {
             cwd: request.cwd,
             servers: request.mcp_servers,
@@ -387,27 +403,30 @@ impl Connection {
         &self,
         request: PromptRequest,
         cancel: &CancellationToken,
-    ) -> Result<Answered, WireError> {
-        let live = self.sessions.opened(&request.session_id.0).await?;
+    ) -> Result<RequestResult, WireError> {
+        let live = self
+            .sessions
+            .find_live_session(&request.session_id.0)
+            .await?;
         let blocks = request.prompt;
-        let read = tokio::task::spawn_blocking(move || PromptInput::read(blocks)).await;
+        let read = tokio::task::spawn_blocking(move || PromptInput::from_blocks(blocks)).await;
         let input = read.map_err(|error| WireError::new(-32603, error.to_string()))??;
         let stop = live.run_prompt(input, cancel).await?;
-        Ok(Answered::of(&PromptResponse::new(stop)))
+        Ok(RequestResult::without_session(&PromptResponse::new(stop)))
     }
 
-    /// Cancels all requests and closes all sessions. Sessions that do not end within [`GRACE`] are
-    /// dropped and can be resumed later.
+    /// Cancels all requests and closes all sessions. Sessions that do not end within
+    /// [`SHUTDOWN_GRACE`] are dropped and can be resumed later.
     pub(crate) async fn end(&self) {
         self.ending.cancel();
         let ended = async {
             self.sessions.close_all().await;
             self.tasks.close();
             self.tasks.wait().await;
-            // Close sessions that finished opening after the first `close_all`.
+            // Close the sessions that were still being opened during the first `close_all`.
             self.sessions.close_all().await;
         };
-        if tokio::time::timeout(GRACE, ended).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_GRACE, ended).await.is_err() {
             tracing::warn!("sessions did not end within two seconds; they can be resumed");
         }
     }

@@ -9,14 +9,15 @@ use rind_lib::session::SessionHead;
 use rind_lib::text::clean_line;
 use rind_lib::tool::approval::Approver;
 
-use crate::ask::LaterQuestions;
+use crate::ask::PostponedQuestions;
 use crate::backend::{
-    AcpBackend, ClientServer, ClientServerReach, ConfirmPerson, OpenError, OpenOrder,
+    AcpBackend, ClientServer, ClientServerTransport, ConfirmationPrompt, OpenSessionRequest,
+    SessionOpenError,
 };
 use crate::client::ClientLink;
-use crate::later::LaterOpening;
-use crate::live::{LiveParts, LiveSession};
-use crate::permission::{AcpApprover, AskedSession};
+use crate::later::SessionReopening;
+use crate::live::{LiveSession, LiveSessionParts};
+use crate::permission::{AcpApprover, PermissionSession};
 use crate::replay::replay_messages;
 use crate::view::EventView;
 use crate::wire::{
@@ -28,7 +29,7 @@ use crate::wire::{
 const MAX_OPEN: usize = 128;
 
 /// Number of sessions per page of the list.
-const MAX_LISTED: usize = 100;
+const PAGE_SIZE: usize = 100;
 
 /// Maximum number of MCP servers that a client can name for a session.
 const MAX_SERVERS: usize = 64;
@@ -38,8 +39,8 @@ pub(crate) struct AcpSessions {
     backend: Arc<dyn AcpBackend>,
     link: Arc<ClientLink>,
     open: tokio::sync::Mutex<BTreeMap<String, Arc<LiveSession>>>,
-    /// Locked while the sessions are read from the store: many reads at once would take much
-    /// memory.
+    /// Locked while the sessions are read from the store, because many reads at once would take
+    /// much memory.
     reading: tokio::sync::Mutex<()>,
 }
 
@@ -51,9 +52,9 @@ pub(crate) struct SessionRequest {
     pub(crate) n_more_folders: usize,
     /// Id of the session to resume; `None` for a new session.
     pub(crate) resume: Option<String>,
-    /// Whether the history of the session is sent to the client.
+    /// Whether to send the history of the session to the client.
     pub(crate) is_replayed: bool,
-    pub(crate) confirm: Option<Arc<dyn ConfirmPerson>>,
+    pub(crate) confirm: Option<Arc<dyn ConfirmationPrompt>>,
 }
 
 impl AcpSessions {
@@ -86,11 +87,11 @@ impl AcpSessions {
                     .to_owned(),
             ));
         }
-        let workspace = read_folder(request.cwd).await.map_err(invalid)?;
-        let servers = read_servers(request.servers).map_err(invalid)?;
+        let workspace = resolve_folder(request.cwd).await.map_err(invalid)?;
+        let servers = convert_servers(request.servers).map_err(invalid)?;
         if let Some(id) = &request.resume {
-            self.check_known(id).await?;
-            self.end_open(id).await?;
+            self.check_session_exists(id).await?;
+            self.close_session_if_open(id).await?;
         }
         if self.open.lock().await.len() >= MAX_OPEN {
             let why = format!("{MAX_OPEN} sessions are open, which is the maximum; close one");
@@ -102,8 +103,8 @@ impl AcpSessions {
             session: asked.clone(),
             workspace: workspace.clone(),
         });
-        let waiting = Arc::new(LaterQuestions::default());
-        let order = OpenOrder {
+        let waiting = Arc::new(PostponedQuestions::default());
+        let order = OpenSessionRequest {
             workspace: workspace.clone(),
             resume: request.resume,
             servers: servers.clone(),
@@ -112,8 +113,8 @@ impl AcpSessions {
             mode: None,
         };
         let opened = self.backend.open(order).await.map_err(wire_error)?;
-        let questions = waiting.take_waiting();
-        let later = (!questions.is_empty()).then(|| LaterOpening {
+        let questions = waiting.take_questions();
+        let later = (!questions.is_empty()).then(|| SessionReopening {
             backend: self.backend.clone(),
             workspace: workspace.clone(),
             servers,
@@ -123,7 +124,7 @@ impl AcpSessions {
         let session = opened.session;
         let view = Arc::new(Mutex::new(EventView::new(&workspace, session.tools())));
         let id = session.id().clone();
-        let _ = asked.set(AskedSession {
+        let _ = asked.set(PermissionSession {
             id: id.clone(),
             view: view.clone(),
         });
@@ -133,7 +134,7 @@ impl AcpSessions {
                 .into_iter()
                 .for_each(|update: SessionUpdate| self.link.send_update(&id, update));
         }
-        let parts = LiveParts {
+        let parts = LiveSessionParts {
             session,
             view,
             commands: opened.commands,
@@ -148,15 +149,15 @@ impl AcpSessions {
 
     /// Checks that the id is the full id of an existing session. A prefix of an id is rejected: it
     /// could match another session later.
-    async fn check_known(&self, id: &str) -> Result<(), WireError> {
-        let heads = self.heads().await?;
+    async fn check_session_exists(&self, id: &str) -> Result<(), WireError> {
+        let heads = self.read_session_heads().await?;
         match heads.iter().any(|head| head.id == id) {
             true => Ok(()),
-            false => Err(unknown_session(id)),
+            false => Err(unknown_session_error(id)),
         }
     }
 
-    async fn heads(&self) -> Result<Vec<SessionHead>, WireError> {
+    async fn read_session_heads(&self) -> Result<Vec<SessionHead>, WireError> {
         let store = self.backend.store();
         let store = store.map_err(|why| WireError::new(-32603, why))?;
         let _one_at_a_time = self.reading.lock().await;
@@ -166,8 +167,8 @@ impl AcpSessions {
         Ok(heads.map_err(|error| failed(error.to_string()))?.rows)
     }
 
-    /// Closes a session if it is open, so that it can be opened again.
-    async fn end_open(&self, id: &str) -> Result<(), WireError> {
+    /// Closes a session if this client has it open, so that it can be opened again.
+    async fn close_session_if_open(&self, id: &str) -> Result<(), WireError> {
         let live = self.open.lock().await.get(id).cloned();
         let Some(live) = live else {
             return Ok(());
@@ -181,21 +182,23 @@ impl AcpSessions {
         Ok(())
     }
 
-    /// Returns an open session.
+    /// Returns a session that this client has open.
     ///
     /// # Errors
-    /// The session is not open here.
-    pub(crate) async fn opened(&self, id: &str) -> Result<Arc<LiveSession>, WireError> {
+    /// The client does not have the session open.
+    pub(crate) async fn find_live_session(&self, id: &str) -> Result<Arc<LiveSession>, WireError> {
         let open = self.open.lock().await;
-        open.get(id).cloned().ok_or_else(|| unknown_session(id))
+        open.get(id)
+            .cloned()
+            .ok_or_else(|| unknown_session_error(id))
     }
 
     /// Closes a session.
     ///
     /// # Errors
-    /// The session is not open here.
+    /// The client does not have the session open.
     pub(crate) async fn close(&self, id: &str) -> Result<(), WireError> {
-        let live = self.opened(id).await?;
+        let live = self.find_live_session(id).await?;
         live.end_session().await;
         self.open.lock().await.remove(id);
         Ok(())
@@ -208,7 +211,7 @@ impl AcpSessions {
         futures_util::future::join_all(ending).await;
     }
 
-    /// Lists a page of sessions, the most recently used first.
+    /// Returns one page of the list of sessions, the most recently used first.
     ///
     /// # Errors
     /// The sessions cannot be read, or the cursor does not name a listed session.
@@ -217,7 +220,7 @@ impl AcpSessions {
         request: ListSessionsRequest,
     ) -> Result<ListSessionsResponse, WireError> {
         let folder = request.cwd.map(|cwd| cwd.canonicalize().unwrap_or(cwd));
-        let mut heads = self.heads().await?;
+        let mut heads = self.read_session_heads().await?;
         heads.retain(|head| {
             let workspace = Path::new(&head.workspace);
             let is_here = folder.as_ref().is_none_or(|folder| folder == workspace);
@@ -229,18 +232,18 @@ impl AcpSessions {
                 Some(at) => at + 1,
                 None => {
                     let why = format!(
-                        "there is no session `{}` to continue after",
+                        "the cursor `{}` does not name a session; list without a cursor to begin again",
                         clean_line(cursor, 100)
                     );
                     return Err(WireError::new(-32602, why));
                 }
             },
         };
-        let has_more = heads.len() > from + MAX_LISTED;
+        let has_more = heads.len() > from + PAGE_SIZE;
         let listed: Vec<SessionInfo> = heads
             .into_iter()
             .skip(from)
-            .take(MAX_LISTED)
+            .take(PAGE_SIZE)
             .map(session_info)
             .collect();
         let last = listed.last().map(|info| info.session_id.0.to_string());
@@ -255,7 +258,7 @@ fn session_info(head: SessionHead) -> SessionInfo {
         .updated_at(updated.map(|time| time.to_string()))
 }
 
-fn unknown_session(id: &str) -> WireError {
+fn unknown_session_error(id: &str) -> WireError {
     let id = clean_line(id, 100);
     WireError::new(
         -32002,
@@ -265,18 +268,18 @@ fn unknown_session(id: &str) -> WireError {
     )
 }
 
-pub(crate) fn wire_error(error: OpenError) -> WireError {
+pub(crate) fn wire_error(error: SessionOpenError) -> WireError {
     let code = match &error {
-        OpenError::NoModel(_) => -32000,
-        OpenError::Unknown(_) => -32002,
-        OpenError::Wrong(_) => -32602,
-        OpenError::Failed(_) => -32603,
+        SessionOpenError::NoModel(_) => -32000,
+        SessionOpenError::Unknown(_) => -32002,
+        SessionOpenError::Wrong(_) => -32602,
+        SessionOpenError::Failed(_) => -32603,
     };
     WireError::new(code, error.to_string())
 }
 
 /// Checks the folder of a session and resolves its symlinks.
-async fn read_folder(cwd: PathBuf) -> Result<PathBuf, String> {
+async fn resolve_folder(cwd: PathBuf) -> Result<PathBuf, String> {
     let shown = clean_line(&cwd.to_string_lossy(), 200);
     if !cwd.is_absolute() {
         return Err(format!("`cwd` is `{shown}`, which is not an absolute path"));
@@ -301,14 +304,14 @@ async fn read_folder(cwd: PathBuf) -> Result<PathBuf, String> {
 }
 
 /// Converts the MCP servers that the client named.
-fn read_servers(servers: Vec<McpServer>) -> Result<Vec<ClientServer>, String> {
+fn convert_servers(servers: Vec<McpServer>) -> Result<Vec<ClientServer>, String> {
     if servers.len() > MAX_SERVERS {
         return Err(format!("`mcpServers` has more than {MAX_SERVERS} servers"));
     }
     let one = |server| match server {
         McpServer::Stdio(own) => Ok(ClientServer {
             name: own.name,
-            reach: ClientServerReach::Program {
+            reach: ClientServerTransport::Program {
                 command: own.command.to_string_lossy().into_owned(),
                 args: own.args,
                 env: own
@@ -320,7 +323,7 @@ fn read_servers(servers: Vec<McpServer>) -> Result<Vec<ClientServer>, String> {
         }),
         McpServer::Http(own) => Ok(ClientServer {
             name: own.name,
-            reach: ClientServerReach::Http {
+            reach: ClientServerTransport::Http {
                 url: own.url,
                 headers: own
                     .headers

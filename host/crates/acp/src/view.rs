@@ -1,22 +1,22 @@
 //! Converts the events of a session into updates for the client.
 //!
-//! Owns the text of the current answer that the client has received, and the ids of the open calls.
-//! Only events of the main agent are shown; the work of a subagent appears only as the tool call
-//! that runs the subagent. Start from [`EventView::take_event`].
+//! Owns the part of the current answer that was already sent to the client, and the ids of the open
+//! tool calls. Only events of the main agent are shown; the work of a subagent appears only as the
+//! tool call that runs the subagent. Start from [`EventView::convert_event`].
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rind_lib::agent::{partial_answer, unshown_rest};
+use rind_lib::agent::{partial_answer, remaining_output};
 use rind_lib::event::{Event, Stamped};
 use rind_lib::message::{EffectClass, Finish, Message, Role, ToolCall, ToolSpec};
 use rind_lib::point::outcome::Level;
 use rind_lib::point::payload::{StopReason as TurnStop, TurnSummary};
 use rind_lib::text::{clean_line, printable_prose};
 
-use crate::calls::{CallShape, result_content, text_content};
-use crate::plan::plan_of;
+use crate::calls::{DisplayedCall, result_content, text_content};
+use crate::plan::parse_plan;
 use crate::rpc::to_json;
 use crate::wire::{
     ContentBlock, ContentChunk, NoticeSeverity, SessionUpdate, ToolCallStatus, ToolCallUpdate,
@@ -26,30 +26,30 @@ use crate::wire::{
 /// Maximum length of a notice, in bytes.
 const MAX_NOTICE_BYTES: usize = 2000;
 
-/// An update of the conversation, or a notice outside of it.
-pub(crate) enum Shown {
+/// An update of the conversation, or a notice that is shown outside the conversation.
+pub(crate) enum ClientOutput {
     Update(Box<SessionUpdate>),
     Notice(NoticeSeverity, String),
 }
 
-/// Converts the events of one session.
+/// Converts the events of one session and keeps the state that this needs.
 pub(crate) struct EventView {
     workspace: PathBuf,
     tools: HashMap<String, Arc<ToolSpec>>,
     /// Size of the model's context window in tokens, if known.
     pub(crate) window: Option<u64>,
-    /// Text of the current answer that was sent to the client as it streamed in.
+    /// Part of the current answer that was already sent to the client.
     streamed: String,
     /// Open tool calls, by the ids that the model gave them.
-    open: HashMap<String, OpenCall>,
+    open: HashMap<String, OpenToolCall>,
     n_calls: u64,
-    /// Numbers of the open model requests that plugins make; these requests are not shown.
+    /// Numbers of the open model requests that plugins make; their answers are not shown.
     of_plugins: HashSet<u32>,
     finish: Option<Finish>,
     failure: Option<String>,
 }
 
-struct OpenCall {
+struct OpenToolCall {
     shown_id: String,
     is_command: bool,
 }
@@ -77,18 +77,18 @@ impl EventView {
         self.tools = tools.map(|spec| (spec.name.clone(), spec)).collect();
     }
 
-    /// Returns how the last answer of the turn ended, as reported by the model.
-    pub(crate) fn last_finish(&self) -> Option<Finish> {
+    /// Returns why the model ended its last answer of the turn.
+    pub(crate) fn last_finish_reason(&self) -> Option<Finish> {
         self.finish
     }
 
     /// Removes the error message of the turn, and returns it.
-    pub(crate) fn take_failure(&mut self) -> Option<String> {
+    pub(crate) fn take_error(&mut self) -> Option<String> {
         self.failure.take()
     }
 
-    /// Returns the id by which the client knows an open call.
-    pub(crate) fn shown_id(&self, call: &str) -> Option<String> {
+    /// Returns the client's id of an open tool call, given the model's id of it.
+    pub(crate) fn client_call_id(&self, call: &str) -> Option<String> {
         self.open.get(call).map(|open| open.shown_id.clone())
     }
 
@@ -107,13 +107,13 @@ impl EventView {
     }
 
     /// Creates an id that is unique among the calls of the session.
-    pub(crate) fn next_id(&mut self, call: &str) -> String {
+    pub(crate) fn next_call_id(&mut self, call: &str) -> String {
         self.n_calls += 1;
         format!("{}-{}", self.n_calls, clean_line(call, 80))
     }
 
     /// Converts an event into updates and notices.
-    pub(crate) fn take_event(&mut self, stamped: &Stamped) -> Vec<Shown> {
+    pub(crate) fn convert_event(&mut self, stamped: &Stamped) -> Vec<ClientOutput> {
         if !stamped.is_main() {
             return Vec::new();
         }
@@ -130,18 +130,18 @@ impl EventView {
             }
             Event::TextDelta { text } => {
                 self.streamed.push_str(text);
-                vec![said(text)]
+                vec![answer_chunk(text)]
             }
-            Event::ThinkingDelta { text } => vec![thought(text)],
-            Event::Correction { text, .. } => self.correct(text),
-            Event::MessageEnd { message } => self.end_message(message),
-            Event::ToolCall { call, plugin, .. } => self.begin_call(call, plugin.as_deref()),
+            Event::ThinkingDelta { text } => vec![thought_chunk(text)],
+            Event::Correction { text, .. } => self.retract_streamed_text(text),
+            Event::MessageEnd { message } => self.message_text_update(message),
+            Event::ToolCall { call, plugin, .. } => self.show_call(call, plugin.as_deref()),
             Event::ToolStart {
                 call,
                 effect_class,
                 plugin,
                 ..
-            } => self.start_call(call, *effect_class, plugin.as_deref()),
+            } => self.show_running_call(call, *effect_class, plugin.as_deref()),
             Event::ToolEnd {
                 result, refused_by, ..
             } => {
@@ -166,7 +166,7 @@ impl EventView {
                     .window
                     .map(|window| UsageUpdate::new(usage.total(), window));
                 let used = used.filter(|_| usage.total() > 0);
-                used.map(|used| shown(SessionUpdate::UsageUpdate(used)))
+                used.map(|used| wrap_update(SessionUpdate::UsageUpdate(used)))
                     .into_iter()
                     .collect()
             }
@@ -174,7 +174,7 @@ impl EventView {
                 level,
                 plugin,
                 text,
-            } => vec![notice(*level, plugin.as_deref(), text)],
+            } => vec![create_notice(*level, plugin.as_deref(), text)],
             Event::Error { message, .. } => {
                 self.failure = Some(message.clone());
                 Vec::new()
@@ -186,8 +186,9 @@ impl EventView {
         }
     }
 
-    /// Tells the client to ignore the text sent so far, because an update cannot be withdrawn.
-    fn correct(&mut self, text: &str) -> Vec<Shown> {
+    /// Tells the client to ignore the text of the answer that was sent so far, because a sent
+    /// update cannot be withdrawn.
+    fn retract_streamed_text(&mut self, text: &str) -> Vec<ClientOutput> {
         if self.streamed.is_empty() {
             return Vec::new();
         }
@@ -196,25 +197,28 @@ impl EventView {
             true => "the request is sent again; ignore what was shown of this answer",
             false => "the answer was changed after it was shown; ignore what was shown of it",
         };
-        vec![said(&format!("\n\n*[{words}]*\n\n"))]
+        vec![answer_chunk(&format!("\n\n*[{words}]*\n\n"))]
     }
 
-    /// Sends the text of a message with tool calls, if it was not streamed. The final answer of a
-    /// turn is sent at the end of the turn.
-    fn end_message(&self, message: &Message) -> Vec<Shown> {
+    /// Returns an update with the text of a message that has tool calls, if the text was not
+    /// streamed. The final answer of a turn is sent at the end of the turn.
+    fn message_text_update(&self, message: &Message) -> Vec<ClientOutput> {
         let text = message.joined_text();
         let is_new = message.role == Role::Assistant
             && self.streamed.is_empty()
             && message.tool_calls().next().is_some()
             && !text.trim().is_empty();
-        is_new.then(|| said(text.trim())).into_iter().collect()
+        is_new
+            .then(|| answer_chunk(text.trim()))
+            .into_iter()
+            .collect()
     }
 
-    fn begin_call(&mut self, call: &ToolCall, plugin: Option<&str>) -> Vec<Shown> {
+    fn show_call(&mut self, call: &ToolCall, plugin: Option<&str>) -> Vec<ClientOutput> {
         let class = self.tools.get(&call.name).map(|spec| spec.effect_class);
-        let shape = CallShape::of(call, class, plugin, &self.workspace);
-        let shown_id = self.next_id(&call.id);
-        let open = OpenCall {
+        let shape = DisplayedCall::from_call(call, class, plugin, &self.workspace);
+        let shown_id = self.next_call_id(&call.id);
+        let open = OpenToolCall {
             shown_id: shown_id.clone(),
             is_command: shape.kind == ToolKind::Execute,
         };
@@ -227,21 +231,21 @@ impl EventView {
             .content(shape.content)
             .locations(shape.locations)
             .raw_input(call.arguments.clone());
-        vec![shown(SessionUpdate::ToolCall(told))]
+        vec![wrap_update(SessionUpdate::ToolCall(told))]
     }
 
-    fn start_call(
+    fn show_running_call(
         &mut self,
         call: &ToolCall,
         class: EffectClass,
         plugin: Option<&str>,
-    ) -> Vec<Shown> {
+    ) -> Vec<ClientOutput> {
         let Some(open) = self.open.get(&call.id) else {
             return Vec::new();
         };
         // Send the call again: hooks may have changed its arguments, and the approval question has
         // replaced the call's content in the client.
-        let shape = CallShape::of(call, Some(class), plugin, &self.workspace);
+        let shape = DisplayedCall::from_call(call, Some(class), plugin, &self.workspace);
         let fields = ToolCallUpdateFields::new()
             .title(shape.title)
             .kind(shape.kind)
@@ -250,14 +254,14 @@ impl EventView {
             .locations(shape.locations)
             .raw_input(call.arguments.clone());
         let mut updates = vec![call_update(&open.shown_id, fields)];
-        updates.extend(plan_of(call).map(|plan| shown(SessionUpdate::Plan(plan))));
+        updates.extend(parse_plan(call).map(|plan| wrap_update(SessionUpdate::Plan(plan))));
         updates
     }
 
-    fn end_turn(&mut self, summary: &TurnSummary, output: &str) -> Vec<Shown> {
+    fn end_turn(&mut self, summary: &TurnSummary, output: &str) -> Vec<ClientOutput> {
         // An interruption ends open calls without a `ToolEnd` event.
         let cut = std::mem::take(&mut self.open);
-        let mut updates: Vec<Shown> = cut
+        let mut updates: Vec<ClientOutput> = cut
             .into_values()
             .map(|open| {
                 let fields = ToolCallUpdateFields::new()
@@ -268,14 +272,14 @@ impl EventView {
             .collect();
         let output = output.trim_end();
         let rest = match summary.stop {
-            TurnStop::Done => unshown_rest(output, &self.streamed),
+            TurnStop::Done => remaining_output(output, &self.streamed),
             TurnStop::Blocked | TurnStop::MaxSteps => output,
             TurnStop::Failed if self.streamed.is_empty() => partial_answer(output),
             TurnStop::Failed | TurnStop::Cancelled => "",
         };
         if !rest.trim().is_empty() {
             let gap = if self.streamed.is_empty() { "" } else { "\n\n" };
-            updates.push(said(&format!("{gap}{rest}")));
+            updates.push(answer_chunk(&format!("{gap}{rest}")));
         }
         self.streamed.clear();
         updates
@@ -283,10 +287,10 @@ impl EventView {
 }
 
 fn end_call(
-    open: &OpenCall,
+    open: &OpenToolCall,
     result: &rind_lib::message::ToolResult,
     refused: Option<String>,
-) -> Shown {
+) -> ClientOutput {
     let has_failed = result.is_error || refused.is_some();
     let status = match has_failed {
         true => ToolCallStatus::Failed,
@@ -297,7 +301,8 @@ fn end_call(
         .raw_output(to_json(&result.content));
     let mut content: Vec<_> = refused.iter().map(|words| text_content(words)).collect();
     content.extend(result_content(&result.content, open.is_command));
-    // Keep the diff that the client already shows: the result says only that the file was changed.
+    // Keep the diff that the client already shows instead of the result, which says only that the
+    // file was changed.
     let is_change = !has_failed && matches!(result.name.as_str(), "edit_file" | "write_file");
     if !is_change {
         fields = fields.content(content);
@@ -305,39 +310,39 @@ fn end_call(
     call_update(&open.shown_id, fields)
 }
 
-fn call_update(id: &str, fields: ToolCallUpdateFields) -> Shown {
+fn call_update(id: &str, fields: ToolCallUpdateFields) -> ClientOutput {
     let update = ToolCallUpdate::new(id.to_owned(), fields);
-    shown(SessionUpdate::ToolCallUpdate(update))
+    wrap_update(SessionUpdate::ToolCallUpdate(update))
 }
 
-fn notice(level: Level, plugin: Option<&str>, text: &str) -> Shown {
+fn create_notice(level: Level, plugin: Option<&str>, text: &str) -> ClientOutput {
     let by = plugin.map_or_else(String::new, |plugin| format!("{plugin}: "));
     let severity = match level {
         Level::Error => NoticeSeverity::Error,
         Level::Warn => NoticeSeverity::Warning,
         Level::Info | Level::Debug => NoticeSeverity::Info,
     };
-    Shown::Notice(
+    ClientOutput::Notice(
         severity,
         clean_line(&format!("{by}{text}"), MAX_NOTICE_BYTES),
     )
 }
 
 /// Creates an update with text of the model.
-pub(crate) fn said(text: &str) -> Shown {
-    shown(SessionUpdate::AgentMessageChunk(chunk(text)))
+pub(crate) fn answer_chunk(text: &str) -> ClientOutput {
+    wrap_update(SessionUpdate::AgentMessageChunk(text_chunk(text)))
 }
 
 /// Creates an update with reasoning of the model.
-pub(crate) fn thought(text: &str) -> Shown {
-    shown(SessionUpdate::AgentThoughtChunk(chunk(text)))
+pub(crate) fn thought_chunk(text: &str) -> ClientOutput {
+    wrap_update(SessionUpdate::AgentThoughtChunk(text_chunk(text)))
 }
 
 /// Creates a chunk of sanitized text.
-pub(crate) fn chunk(text: &str) -> ContentChunk {
+pub(crate) fn text_chunk(text: &str) -> ContentChunk {
     ContentChunk::new(ContentBlock::from(printable_prose(text)))
 }
 
-fn shown(update: SessionUpdate) -> Shown {
-    Shown::Update(Box::new(update))
+fn wrap_update(update: SessionUpdate) -> ClientOutput {
+    ClientOutput::Update(Box::new(update))
 }

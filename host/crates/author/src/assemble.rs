@@ -1,7 +1,7 @@
-//! Writes the files of a built plugin to the location that Rind loads them from, each atomically.
+//! Writes each file of a built plugin atomically to the directory from which Rind loads the plugin.
 //!
 //! An existing plugin is replaced only when the new directory is complete, so that a session never
-//! loads half of a build. Directories that are not plugins are never replaced, and symlinks are
+//! loads an incomplete one. Directories that are not plugins are never replaced, and symlinks are
 //! refused.
 
 use std::collections::BTreeSet;
@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 
 use super::BuildError;
 use super::folder::{PluginFolder, file_error};
-use rind_lib::disk::exchange_paths;
+use rind_lib::disk::exchange_folders;
 
 /// Maximum depth of nested directories in a plugin's directory.
 const MAX_DEPTH: u32 = 16;
 
 /// Files and directories that belong to a plugin, in addition to the component, each with its
 /// maximum depth.
-const PARTS: [(&str, u32); 4] = [
+const PLUGIN_FILES: [(&str, u32); 4] = [
     ("plugin.toml", 0),
     ("README.md", 0),
     ("prompts", MAX_DEPTH),
@@ -29,7 +29,10 @@ const PARTS: [(&str, u32); 4] = [
 
 /// Writes the component into the plugin's own directory, to the path that its manifest names.
 /// Returns the path of the component.
-pub(super) fn in_place(plugin: &PluginFolder, component: &[u8]) -> Result<PathBuf, BuildError> {
+pub(super) fn write_plugin_in_place(
+    plugin: &PluginFolder,
+    component: &[u8],
+) -> Result<PathBuf, BuildError> {
     let path = plugin.dir.join(&plugin.component);
     write_file(&path, component).map_err(|source| file_error(&plugin.name, &path, source))?;
     Ok(path)
@@ -37,7 +40,7 @@ pub(super) fn in_place(plugin: &PluginFolder, component: &[u8]) -> Result<PathBu
 
 /// Creates `OUT/NAME` from the plugin's directory and the component. Replaces the output of an
 /// earlier build unless it is identical. Returns the path of the component.
-pub(super) fn in_out(
+pub(super) fn write_to_output_folder(
     plugin: &PluginFolder,
     component: &[u8],
     out: &Path,
@@ -65,38 +68,39 @@ fn assemble_plugin(
         .prefix(&format!(".{}.", plugin.name))
         .permissions(fs::Permissions::from_mode(0o755))
         .tempdir_in(out)?;
-    for (name, depth) in PARTS {
+    for (name, depth) in PLUGIN_FILES {
         let from = plugin.dir.join(name);
         if from.symlink_metadata().is_ok() {
             copy_folder(&from, &fresh.path().join(name), depth)?;
         }
     }
     write_file(&fresh.path().join(&plugin.component), component)?;
-    // Two concurrent builds into one directory must not undo each other's exchange. The lock is
-    // released when the handle is dropped. If the file system cannot lock directories (flock(2) on
-    // NFS), the second of two concurrent builds may fail with an error.
+    // Two concurrent builds into one directory must not exchange the directories at the same time.
+    // The lock is released when the handle is dropped. If the file system cannot lock directories
+    // (flock(2) on NFS), the second of two concurrent builds may fail with an error.
     let one_at_a_time = fs::File::open(out)?;
     let _ = one_at_a_time.lock();
     // Do not replace identical output, because a session may be loading it. A directory that cannot
     // be read counts as different.
-    if is_same(fresh.path(), place, MAX_DEPTH + 1).unwrap_or(false) {
+    if has_same_content(fresh.path(), place, MAX_DEPTH + 1).unwrap_or(false) {
         return Ok(());
     }
-    // Exchange the directories atomically, so that a session that loads plugins meanwhile finds
-    // either the old or the new one. The old output, now at the temporary path, is removed when
-    // `fresh` is dropped.
+    // Exchange the old and the new directory atomically, so that a session that loads plugins
+    // meanwhile finds one of them complete. The old output, now at the temporary path, is removed
+    // when `fresh` is dropped.
     if place.symlink_metadata().is_ok() {
-        return exchange_paths(fresh.path(), place);
+        return exchange_folders(fresh.path(), place);
     }
     fs::rename(fresh.path(), place)?;
-    // `place` is the renamed temporary directory, so `fresh` must not remove anything.
+    // Keep the temporary directory, which is now renamed to `place`: dropping `fresh` would try to
+    // remove it.
     let _ = fresh.keep();
     Ok(())
 }
 
 /// Whether two directories or files have the same content. Anything nested deeper than `depth`
 /// counts as different.
-fn is_same(one: &Path, other: &Path, depth: u32) -> io::Result<bool> {
+fn has_same_content(one: &Path, other: &Path, depth: u32) -> io::Result<bool> {
     let kind = one.symlink_metadata()?.file_type();
     if other.symlink_metadata()?.file_type() != kind {
         return Ok(false);
@@ -117,7 +121,7 @@ fn is_same(one: &Path, other: &Path, depth: u32) -> io::Result<bool> {
         return Ok(false);
     }
     for name in inside {
-        if !is_same(&one.join(&name), &other.join(&name), depth - 1)? {
+        if !has_same_content(&one.join(&name), &other.join(&name), depth - 1)? {
             return Ok(false);
         }
     }
@@ -187,7 +191,8 @@ mod tests {
             has_mypy: false,
             sources: None,
         };
-        let build = |n: u32| in_out(&plugin, n.to_string().as_bytes(), &out).unwrap();
+        let build =
+            |n: u32| write_to_output_folder(&plugin, n.to_string().as_bytes(), &out).unwrap();
         let place = build(0);
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {

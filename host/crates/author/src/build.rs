@@ -1,8 +1,8 @@
 //! `rind plugin build`: builds the components of plugins in Rust, JavaScript or Python and stores
 //! each at the path in its manifest.
 //!
-//! Each language is built with its own ordinary tools. This module does not check the permissions
-//! of a built component. Start from [`build_plugins`].
+//! Each language is built with its usual tools. This module does not check the permissions of a
+//! built component. Start from [`build_plugins`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,17 +32,17 @@ pub struct BuildOptions {
     /// Timeout of one call of cargo or of another tool. The first build takes longest, because it
     /// downloads and compiles dependencies.
     pub deadline: Duration,
-    /// Directories that the plugins of this machine share; `None` if the build must not use any.
+    /// Directories that all plugin builds on this machine share; `None` if the build must use none.
     pub shared: Option<SharedFolders>,
 }
 
-/// Directories that plugins of this machine share.
+/// Directories that all plugin builds on this machine share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedFolders {
-    /// Root of the unpacked SDKs. A plugin whose reference to the SDK does not resolve is linked to
-    /// an SDK here.
+    /// Root of the unpacked SDKs. A plugin whose reference to the SDK does not resolve is changed
+    /// to an SDK in this directory.
     pub sdks: PathBuf,
-    /// Compiled dependencies of plugins in Rust.
+    /// Directory of the compiled dependencies of plugins in Rust.
     pub builds: PathBuf,
 }
 
@@ -81,7 +81,7 @@ pub async fn build_plugins(
     let mut report = BuildReport::default();
     let mut plugins: Vec<PluginFolder> = Vec::new();
     for dir in &options.dirs {
-        if let Err(error) = settle_sdk(dir, options, progress) {
+        if let Err(error) = ensure_sdk(dir, options, progress) {
             report.failed.push(error);
             continue;
         }
@@ -99,8 +99,8 @@ pub async fn build_plugins(
         }
     }
     let mut workspaces: BTreeMap<PathBuf, Vec<PluginFolder>> = BTreeMap::new();
-    for plugin in plugins.iter().filter(|plugin| is_rust(plugin)) {
-        match rust::workspace_of(plugin, cancel).await {
+    for plugin in plugins.iter().filter(|plugin| is_rust_plugin(plugin)) {
+        match rust::find_workspace(plugin, cancel).await {
             Ok(workspace) => workspaces
                 .entry(workspace)
                 .or_default()
@@ -117,7 +117,7 @@ pub async fn build_plugins(
         toolchain::ensure_target(&workspace, progress, cancel).await?;
         rust::build_workspace(&workspace, &members, options, progress, cancel, &mut report).await?;
     }
-    for plugin in plugins.iter().filter(|plugin| !is_rust(plugin)) {
+    for plugin in plugins.iter().filter(|plugin| !is_rust_plugin(plugin)) {
         progress(&format!("building {}", plugin.name));
         match interpreted::build_interpreted(plugin, options, progress, cancel).await {
             Ok(built) => report.built.push(built),
@@ -130,31 +130,31 @@ pub async fn build_plugins(
     Ok(report)
 }
 
-/// Makes the plugin's reference to the SDK resolve, or checks that it does if no directory for SDKs
-/// is shared.
-fn settle_sdk(dir: &Path, options: &BuildOptions, progress: &Progress) -> Result<(), BuildError> {
+/// Changes the plugin's reference to the SDK so that it resolves. If no SDK directory is shared,
+/// only checks that it resolves.
+fn ensure_sdk(dir: &Path, options: &BuildOptions, progress: &Progress) -> Result<(), BuildError> {
     let settled = match &options.shared {
-        Some(shared) => sdk::refer_to_sdk(dir, &shared.sdks, progress),
-        None => sdk::check_reference(dir),
+        Some(shared) => sdk::ensure_sdk_links(dir, &shared.sdks, progress),
+        None => sdk::check_sdk_reference(dir),
     };
     settled.map_err(|source| folder_error(dir, source))
 }
 
-fn is_rust(plugin: &PluginFolder) -> bool {
+fn is_rust_plugin(plugin: &PluginFolder) -> bool {
     matches!(plugin.language, PluginLanguage::Rust { .. })
 }
 
 /// Stores a component, with the plugin's manifest embedded, at its final path.
-pub(super) fn place_component(
+pub(super) fn store_component(
     plugin: &PluginFolder,
     component: &Path,
     options: &BuildOptions,
     seconds: f64,
 ) -> Result<BuiltPlugin, BuildError> {
-    let component = with_manifest(plugin, component)?;
+    let component = read_component_with_manifest(plugin, component)?;
     let path = match &options.out {
-        Some(out) => assemble::in_out(plugin, &component, out)?,
-        None => assemble::in_place(plugin, &component)?,
+        Some(out) => assemble::write_to_output_folder(plugin, &component, out)?,
+        None => assemble::write_plugin_in_place(plugin, &component)?,
     };
     let bytes = path.metadata().map_or(0, |metadata| metadata.len());
     Ok(BuiltPlugin {
@@ -167,7 +167,10 @@ pub(super) fn place_component(
 
 /// Reads a component and returns its bytes, with the digest of the sources and the manifest
 /// appended.
-fn with_manifest(plugin: &PluginFolder, component: &Path) -> Result<Vec<u8>, BuildError> {
+fn read_component_with_manifest(
+    plugin: &PluginFolder,
+    component: &Path,
+) -> Result<Vec<u8>, BuildError> {
     let read =
         |path: &Path| std::fs::read(path).map_err(|source| file_error(&plugin.name, path, source));
     let mut bytes = read(component)?;

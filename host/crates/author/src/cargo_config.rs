@@ -1,5 +1,5 @@
-//! Finds compiler flags in cargo's configuration, because they decide how further flags must be
-//! passed.
+//! Finds compiler flags in cargo's configuration, because further flags must be passed in the same
+//! table.
 //!
 //! Cargo takes `rustflags` from only one table: from `[target.…]` if any entry matches the target,
 //! otherwise from `[build]`. Flags that are passed for the other table are silently ignored.
@@ -31,7 +31,7 @@ pub(super) fn has_target_flags(folder: &Path, cargo_home: Option<&Path>, cfg: &s
     let above = folder.ancestors().map(|folder| folder.join(".cargo"));
     let folders = above.chain(cargo_home.map(Path::to_owned));
     folders
-        .filter_map(|folder| settings_file(&folder))
+        .filter_map(|folder| cargo_config_file(&folder))
         .flat_map(|path| read_cargo_settings(&path, MAX_INCLUDES))
         .any(|settings| {
             settings.target.iter().any(|(key, value)| {
@@ -40,20 +40,20 @@ pub(super) fn has_target_flags(folder: &Path, cargo_home: Option<&Path>, cfg: &s
                     Value::String(flags) => !flags.trim().is_empty(),
                     _ => false,
                 });
-                has_flags && (key == TARGET || holds_cfg(key, cfg))
+                has_flags && (key == TARGET || cfg_matches_target(key, cfg))
             })
         })
 }
 
-/// Returns the configuration file in a directory that cargo reads.
-fn settings_file(folder: &Path) -> Option<PathBuf> {
+/// Returns the path of cargo's configuration file in a directory.
+fn cargo_config_file(folder: &Path) -> Option<PathBuf> {
     let mut paths = ["config", "config.toml"].map(|name| folder.join(name));
     let position = paths.iter().position(|path| path.is_file())?;
     Some(std::mem::take(&mut paths[position]))
 }
 
-/// Reads a configuration file and, recursively, the files that it includes, down to `n_files`
-/// levels. Files that cannot be read are skipped: cargo reports them.
+/// Reads a configuration file and, recursively, the files that it includes, nested at most
+/// `n_files` deep. Files that cannot be read are skipped: cargo reports them.
 fn read_cargo_settings(path: &Path, n_files: usize) -> Vec<CargoSettings> {
     let text = std::fs::read_to_string(path).ok();
     let settings = text.and_then(|text| toml::from_str::<CargoSettings>(&text).ok());
@@ -61,7 +61,7 @@ fn read_cargo_settings(path: &Path, n_files: usize) -> Vec<CargoSettings> {
         return Vec::new();
     };
     let folder = path.parent().unwrap_or(Path::new(""));
-    let included = settings.include.iter().filter_map(included_path);
+    let included = settings.include.iter().filter_map(included_config_path);
     let mut all: Vec<CargoSettings> = included
         .flat_map(|name| read_cargo_settings(&folder.join(name), n_files))
         .collect();
@@ -69,32 +69,36 @@ fn read_cargo_settings(path: &Path, n_files: usize) -> Vec<CargoSettings> {
     all
 }
 
-fn included_path(value: &Value) -> Option<&str> {
+fn included_config_path(value: &Value) -> Option<&str> {
     match value {
         Value::Table(table) => table.get("path")?.as_str(),
         value => value.as_str(),
     }
 }
 
-/// Whether the key of a `[target.…]` table, such as `cfg(all(target_os = "wasi", not(unix)))`,
-/// matches the target.
-fn holds_cfg(key: &str, cfg: &str) -> bool {
+/// Whether a key of the `target` table matches the target of plugins. The key is a target triple or
+/// an expression such as `cfg(all(target_os = "wasi", not(unix)))`.
+fn cfg_matches_target(key: &str, cfg: &str) -> bool {
     let inner = key
         .trim()
         .strip_prefix("cfg(")
         .and_then(|key| key.strip_suffix(')'));
-    inner.is_some_and(|inner| is_true(inner, cfg))
+    inner.is_some_and(|inner| is_cfg_true(inner, cfg))
 }
 
-fn is_true(expression: &str, cfg: &str) -> bool {
+fn is_cfg_true(expression: &str, cfg: &str) -> bool {
     let expression = expression.trim();
     let call = expression
         .strip_suffix(')')
         .and_then(|text| text.split_once('('));
     match call.map(|(name, list)| (name.trim(), list)) {
-        Some(("all", list)) => split_cfg_list(list).iter().all(|part| is_true(part, cfg)),
-        Some(("any", list)) => split_cfg_list(list).iter().any(|part| is_true(part, cfg)),
-        Some(("not", list)) => !is_true(list, cfg),
+        Some(("all", list)) => split_cfg_list(list)
+            .iter()
+            .all(|part| is_cfg_true(part, cfg)),
+        Some(("any", list)) => split_cfg_list(list)
+            .iter()
+            .any(|part| is_cfg_true(part, cfg)),
+        Some(("not", list)) => !is_cfg_true(list, cfg),
         Some(_) => false,
         None => {
             let bare = |text: &str| text.split_whitespace().collect::<String>();

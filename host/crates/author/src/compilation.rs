@@ -16,7 +16,7 @@ pub(crate) const PROFILE: &str = "plugin";
 
 /// Settings of the profile. They are passed on the command line, so that every crate gets them
 /// without declaring the profile.
-const SETTINGS: [&str; 8] = [
+const PROFILE_SETTINGS: [&str; 8] = [
     "inherits=\"release\"",
     // Components are stripped anyway.
     "debug=false",
@@ -25,8 +25,8 @@ const SETTINGS: [&str; 8] = [
     "codegen-units=1",
     "strip=true",
     "panic=\"abort\"",
-    // Macros run on this machine and are not part of a component: a single codegen unit compiles
-    // them fastest.
+    // Macros run on this machine and are not part of a component, so compile them fast: with a
+    // single codegen unit.
     "build-override.codegen-units=1",
 ];
 
@@ -34,7 +34,7 @@ const SETTINGS: [&str; 8] = [
 /// network access. All others are removed: variables from a surrounding `cargo run` are about
 /// another crate (`CARGO_MANIFEST_DIR`, `RUSTFLAGS`, `LD_LIBRARY_PATH`), and build scripts must not
 /// see API keys.
-pub(crate) const NAMES: &[&str] = &[
+pub(crate) const KEPT_VARIABLES: &[&str] = &[
     "CARGO_HOME",
     "CARGO_TARGET_DIR",
     "CARGO_BUILD_JOBS",
@@ -55,10 +55,10 @@ pub(crate) const NAMES: &[&str] = &[
 ];
 
 /// Name prefixes of further environment variables that cargo and rustc get.
-pub(crate) const PREFIXES: &[&str] = &["CARGO_NET_", "CARGO_HTTP_"];
+pub(crate) const KEPT_VARIABLE_PREFIXES: &[&str] = &["CARGO_NET_", "CARGO_HTTP_"];
 
 /// Paths and toolchain of the machine that compiles plugins.
-pub(crate) struct Machine<'a> {
+pub(crate) struct BuildMachine<'a> {
     pub(crate) workspace: &'a Path,
     /// Output of `rustc -vV`.
     pub(crate) version: &'a str,
@@ -74,51 +74,51 @@ pub(crate) struct Machine<'a> {
     pub(crate) has_target_flags: bool,
 }
 
-impl Machine<'_> {
+impl BuildMachine<'_> {
     /// Returns the arguments of `cargo build`, except for the packages to build.
-    pub(crate) fn arguments(&self) -> Vec<OsString> {
-        let mut folders = vec![self.workspace_name()];
-        folders.extend(self.machine_names());
-        self.arguments_of("build", &folders)
+    pub(crate) fn build_arguments(&self) -> Vec<OsString> {
+        let mut folders = vec![self.workspace_mapping()];
+        folders.extend(self.machine_mappings());
+        self.cargo_arguments("build", &folders)
     }
 
-    /// Returns the arguments of `cargo rustc` for one package that is compiled in a target
-    /// directory that plugins share. The workspace's path is remapped only in the flags of the
-    /// package itself: the flags of its dependencies must be the same for all plugins, so that
-    /// cargo reuses the compiled dependencies.
+    /// Returns the arguments of `cargo rustc` for one package whose target directory is shared with
+    /// other plugins. The workspace's path is remapped only in the flags of the package itself: the
+    /// flags of its dependencies must be the same for all plugins, so that cargo reuses the
+    /// compiled dependencies.
     #[allow(
         dead_code,
         reason = "the build script, which includes this file, compiles one workspace"
     )]
-    pub(crate) fn shared_arguments(&self, package: &str) -> Vec<OsString> {
-        let mut args = self.arguments_of("rustc", &self.machine_names());
+    pub(crate) fn shared_build_arguments(&self, package: &str) -> Vec<OsString> {
+        let mut args = self.cargo_arguments("rustc", &self.machine_mappings());
         args.extend(["--lib", "-p", package].map(OsString::from));
         args.extend(["--message-format=json-render-diagnostics", "--"].map(OsString::from));
-        let (folder, name) = self.workspace_name();
+        let (folder, name) = self.workspace_mapping();
         args.push(format!("--remap-path-prefix={}={name}", folder.display()).into());
         args
     }
 
-    fn arguments_of(&self, command: &str, names: &[(PathBuf, String)]) -> Vec<OsString> {
+    fn cargo_arguments(&self, command: &str, names: &[(PathBuf, String)]) -> Vec<OsString> {
         let mut args: Vec<OsString> = [command, "--target", TARGET, "--profile", PROFILE]
             .map(OsString::from)
             .to_vec();
-        for setting in SETTINGS {
+        for setting in PROFILE_SETTINGS {
             args.push("--config".into());
             args.push(format!("profile.{PROFILE}.{setting}").into());
         }
         args.push("--config".into());
-        args.push(self.remap(names).into());
+        args.push(self.path_remap_config(names).into());
         args
     }
 
-    fn workspace_name(&self) -> (PathBuf, String) {
+    fn workspace_mapping(&self) -> (PathBuf, String) {
         (self.workspace.to_owned(), "/plugin".to_owned())
     }
 
     /// Returns the directories outside the workspace whose paths can end up in a component, each
-    /// with the name that replaces it.
-    fn machine_names(&self) -> Vec<(PathBuf, String)> {
+    /// with the name that replaces it in the component.
+    fn machine_mappings(&self) -> Vec<(PathBuf, String)> {
         let mut lines = self.version.lines();
         let commit = lines.find_map(|line| line.strip_prefix("commit-hash: "));
         let library = self.sysroot.join("lib/rustlib/src/rust");
@@ -134,11 +134,11 @@ impl Machine<'_> {
         folders
     }
 
-    /// Returns the configuration that replaces paths of this machine in components. It is not
-    /// passed as `RUSTFLAGS`, because that would replace the workspace's own flags.
-    fn remap(&self, names: &[(PathBuf, String)]) -> String {
+    /// Returns the cargo configuration whose flags replace paths of this machine in components. It
+    /// is not passed as `RUSTFLAGS`, because that would replace the workspace's own flags.
+    fn path_remap_config(&self, names: &[(PathBuf, String)]) -> String {
         let flags = names.iter().map(|(folder, name)| {
-            quoted(&format!("--remap-path-prefix={}={name}", folder.display()))
+            quote_toml(&format!("--remap-path-prefix={}={name}", folder.display()))
         });
         let flags: Vec<String> = flags.collect();
         let flags = flags.join(", ");
@@ -149,7 +149,7 @@ impl Machine<'_> {
     }
 }
 
-fn quoted(text: &str) -> String {
+fn quote_toml(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
         match character {
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn folders_of_any_name_are_remapped() {
-        let machine = Machine {
+        let machine = BuildMachine {
             workspace: Path::new("/a \"b\\c\u{7f}\n"),
             version: "rustc 1.95.0\ncommit-hash: abc\nhost: x",
             sysroot: Path::new("/rust"),
@@ -178,7 +178,7 @@ mod tests {
             cargo_home: None,
             has_target_flags: false,
         };
-        let arguments = machine.arguments();
+        let arguments = machine.build_arguments();
         let setting = arguments.last().unwrap().to_str().unwrap();
         let table: toml::Table = setting.parse().unwrap();
         let flags = table["build"]["rustflags"].as_array().unwrap();

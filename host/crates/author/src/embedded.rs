@@ -1,4 +1,5 @@
-//! Files that are embedded in the program: the contract, the SDKs, and the templates of plugins.
+//! Files that are embedded in the program: the plugin contract, the SDKs, and the templates for new
+//! plugins.
 
 use std::borrow::Cow;
 
@@ -7,20 +8,20 @@ use rind_lib::plugin::contract::contract_files;
 
 /// Files as packed by the build script: `templates`, `schemas`, `guest`, `rust`, `js`, `python`,
 /// and `workspace.toml` with the versions that the manifests of the Rust SDK inherit.
-static FILES: PackedFolder = PackedFolder::new(include_bytes!(concat!(
+static EMBEDDED_FILES: PackedFolder = PackedFolder::new(include_bytes!(concat!(
     env!("OUT_DIR"),
     "/embedded.tar.zst"
 )));
 
-/// Directories of the SDKs in [`FILES`].
-const SDKS: [&str; 3] = ["rust/", "js/", "python/"];
+/// Directories of the SDKs in [`EMBEDDED_FILES`].
+const SDK_PREFIXES: [&str; 3] = ["rust/", "js/", "python/"];
 const TEMPLATES: &str = "templates/";
 const SCHEMAS: &str = "schemas/";
 const GUEST: &str = "guest/";
 const WORKSPACE: &str = "workspace.toml";
 
-/// Returns the doc comment of an interface of the contract. For a point, it begins with the moment
-/// at which the point is called.
+/// Returns the doc comment of an interface of the contract. The doc of an extension point begins
+/// with when the host calls it.
 pub fn interface_docs(name: &str) -> Option<String> {
     let file = format!("{name}.wit");
     let (_, text) = contract_files().find(|(name, _)| *name == file)?;
@@ -33,20 +34,24 @@ pub fn interface_docs(name: &str) -> Option<String> {
 
 /// Returns every file of the SDK with its path, which begins with `rust`, `js` or `python`.
 pub(super) fn sdk_files() -> Vec<(String, Cow<'static, [u8]>)> {
-    let workspace = FILES.text(WORKSPACE);
+    let workspace = EMBEDDED_FILES.text(WORKSPACE);
     let contract = contract_files()
         .map(|(name, text)| (format!("rust/wit/{name}"), Cow::Borrowed(text.as_bytes())));
-    let sdk = FILES.files().filter_map(|(path, content)| match path {
-        // The fallback is unreachable: a test builds with these manifests, so they are valid TOML.
-        "rust/Cargo.toml" | "rust/macros/Cargo.toml" => {
-            let text = standalone_manifest(FILES.text(path), workspace).unwrap_or_default();
-            Some((path.to_owned(), Cow::Owned(text.into_bytes())))
-        }
-        path if SDKS.iter().any(|sdk| path.starts_with(sdk)) => {
-            Some((path.to_owned(), Cow::Borrowed(content)))
-        }
-        _ => None,
-    });
+    let sdk = EMBEDDED_FILES
+        .files()
+        .filter_map(|(path, content)| match path {
+            // The fallback is unreachable: a test builds with these manifests, so they are valid
+            // TOML.
+            "rust/Cargo.toml" | "rust/macros/Cargo.toml" => {
+                let text =
+                    standalone_manifest(EMBEDDED_FILES.text(path), workspace).unwrap_or_default();
+                Some((path.to_owned(), Cow::Owned(text.into_bytes())))
+            }
+            path if SDK_PREFIXES.iter().any(|sdk| path.starts_with(sdk)) => {
+                Some((path.to_owned(), Cow::Borrowed(content)))
+            }
+            _ => None,
+        });
     contract.chain(sdk).collect()
 }
 
@@ -94,20 +99,20 @@ fn standalone_manifest(manifest: &str, workspace: &str) -> Option<String> {
     toml::to_string(&manifest).ok()
 }
 
-/// Returns the text of a template; empty if there is no template of this name, which a test over
-/// all kinds and languages would detect.
-pub(super) fn find_template(name: &str) -> &'static str {
-    FILES.text(&format!("{TEMPLATES}{name}"))
+/// Returns the text of a template; the text is empty if there is no such template, but a test
+/// checks all names.
+pub(super) fn find_embedded_template(name: &str) -> &'static str {
+    EMBEDDED_FILES.text(&format!("{TEMPLATES}{name}"))
 }
 
 /// Returns a JSON Schema by its name: `plugin` for manifests, or `cases` for case files.
-pub(super) fn find_schema(name: &str) -> &'static str {
-    FILES.text(&format!("{SCHEMAS}{name}.json"))
+pub(super) fn find_embedded_schema(name: &str) -> &'static str {
+    EMBEDDED_FILES.text(&format!("{SCHEMAS}{name}.json"))
 }
 
 /// Returns a file that is bundled into JavaScript or Python components.
-pub(super) fn find_guest(name: &str) -> &'static str {
-    FILES.text(&format!("{GUEST}{name}"))
+pub(super) fn find_embedded_guest_file(name: &str) -> &'static str {
+    EMBEDDED_FILES.text(&format!("{GUEST}{name}"))
 }
 
 #[cfg(test)]

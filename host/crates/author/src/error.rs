@@ -1,7 +1,7 @@
 //! Errors of plugin builds.
 //!
-//! Messages name the plugin (or plugins) concerned and, where there is one, the remedy. Output of
-//! compilers is included, because it is the actual explanation.
+//! Messages name the plugin (or plugins) concerned and, where there is one, the remedy. A
+//! compiler's output is included, because only it explains the error.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub enum BuildError {
     /// A file of the plugin could not be read or written.
     #[error("plugin `{plugin}`: {path}: {source}")]
     File {
-        /// Name of the plugin, or of its directory if the name is not known yet.
+        /// Name of the plugin, or of its directory if the manifest was not read yet.
         plugin: String,
         /// Path of the file.
         path: PathBuf,
@@ -47,9 +47,9 @@ pub enum BuildError {
     #[error("plugins in Rust need cargo, which cannot be run; install Rust from https://rustup.rs")]
     NoCargo(#[source] SpawnError),
     /// The wasm32-wasip2 target is missing, and rustup is not installed.
-    #[error("{}", target::missing(sysroot))]
+    #[error("{}", target::target_missing_message(sysroot))]
     NoRustup {
-        /// Folder of the toolchain.
+        /// Directory of the toolchain.
         sysroot: PathBuf,
     },
     /// The wasm32-wasip2 target is missing, and rustup failed to add it.
@@ -88,7 +88,7 @@ pub enum BuildError {
         plugins: Vec<String>,
         /// Output of the failed tool.
         text: String,
-        /// Whether the output was already passed line by line to
+        /// Whether the output in `text` was already passed line by line to
         /// [`Progress`](super::build::Progress).
         was_streamed: bool,
     },
@@ -126,12 +126,12 @@ pub enum BuildError {
     Cancelled,
     /// The output path of the plugin contains something that is not a plugin.
     #[error(
-        "plugin `{plugin}`: {path} is in the way: it is not a plugin folder and is not overwritten"
+        "plugin `{plugin}`: {path} exists and is not a plugin folder, so it is not overwritten; remove it"
     )]
     InTheWay {
         /// Name of the plugin.
         plugin: String,
-        /// Output path that is occupied.
+        /// Output path that already exists.
         path: PathBuf,
     },
 }

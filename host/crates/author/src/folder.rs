@@ -23,7 +23,7 @@ pub(super) struct PluginFolder {
     pub(super) dir: PathBuf,
     pub(super) name: String,
     pub(super) component: PathBuf,
-    /// Language, with the values from its own manifest.
+    /// Language of the plugin, with the values from the language's manifest.
     pub(super) language: PluginLanguage,
     /// Whether `plugin.toml` has the key `sockets` under `[compat]`, whose only valid value is
     /// `"inert"`.
@@ -35,7 +35,7 @@ pub(super) struct PluginFolder {
     pub(super) sources: Option<String>,
 }
 
-/// Language of a plugin, recognized by the manifest of its tools in the directory.
+/// Language of a plugin, recognized by the manifest file in the plugin's directory.
 #[derive(Clone, Debug)]
 pub(super) enum PluginLanguage {
     /// Rust, `Cargo.toml`.
@@ -104,7 +104,7 @@ struct RindKeys {
     path: Vec<PathBuf>,
 }
 
-/// Directory that is being read, with the name of the plugin for error messages.
+/// Reads the manifests in a plugin's directory; error messages name the plugin.
 struct SourceReader {
     dir: PathBuf,
     known_as: String,
@@ -122,18 +122,18 @@ impl PluginFolder {
         let plugin: PluginKeys = reader.parse_toml("plugin.toml", &text)?;
         if !is_plugin_name(&plugin.name) {
             let problem = format!("name {:?} is not made of a-z, 0-9 and -", plugin.name);
-            return Err(reader.wrong_file("plugin.toml", problem));
+            return Err(reader.manifest_error("plugin.toml", problem));
         }
         let component = plugin.component.ok_or_else(|| {
             let problem = "there is no `component` key, so there is nothing to build";
-            reader.wrong_file("plugin.toml", problem.to_owned())
+            reader.manifest_error("plugin.toml", problem.to_owned())
         })?;
         let component = PathBuf::from(component);
-        if component.file_name().is_none() || !is_below(&component) {
+        if component.file_name().is_none() || !is_inside_folder(&component) {
             let problem = format!("component {component:?} is not a path within the folder");
-            return Err(reader.wrong_file("plugin.toml", problem));
+            return Err(reader.manifest_error("plugin.toml", problem));
         }
-        let (language, has_mypy) = reader.language()?;
+        let (language, has_mypy) = reader.detect_language()?;
         Ok(Self {
             sources: digest_sources(&reader.dir),
             dir: reader.dir,
@@ -153,16 +153,16 @@ impl PluginFolder {
 impl SourceReader {
     /// Determines the language, and whether the manifest is a `pyproject.toml` that configures
     /// mypy.
-    fn language(&self) -> Result<(PluginLanguage, bool), BuildError> {
+    fn detect_language(&self) -> Result<(PluginLanguage, bool), BuildError> {
         let files = ["Cargo.toml", "package.json", "pyproject.toml"];
         let mut found = files.iter().filter(|name| self.dir.join(name).is_file());
         let Some(file) = found.next() else {
             let problem = "there is no Cargo.toml, package.json or pyproject.toml, so its language is not known";
-            return Err(self.wrong_file("", problem.to_owned()));
+            return Err(self.manifest_error("", problem.to_owned()));
         };
         if let Some(other) = found.next() {
             let problem = format!("there are both {file} and {other}; a plugin has one language");
-            return Err(self.wrong_file("", problem));
+            return Err(self.manifest_error("", problem));
         }
         let text = self.read_text(file)?;
         match *file {
@@ -170,21 +170,21 @@ impl SourceReader {
                 let keys: CargoKeys = self.parse_toml(file, &text)?;
                 let package = keys
                     .package
-                    .ok_or_else(|| self.wrong_file(file, "there is no [package]".to_owned()))?;
+                    .ok_or_else(|| self.manifest_error(file, "there is no [package]".to_owned()))?;
                 let package = package.name;
                 Ok((PluginLanguage::Rust { package }, false))
             }
             "package.json" => {
                 let keys: NpmKeys = serde_json::from_str(&text)
-                    .map_err(|error| self.wrong_file(file, error.to_string()))?;
+                    .map_err(|error| self.manifest_error(file, error.to_string()))?;
                 let entry = keys.main.ok_or_else(|| {
                     let problem = "there is no `main`; it names the module of the plugin, such as \"src/plugin.js\"";
-                    self.wrong_file(file, problem.to_owned())
+                    self.manifest_error(file, problem.to_owned())
                 })?;
                 let entry = PathBuf::from(entry);
-                if !is_below(&entry) || !self.dir.join(&entry).is_file() {
+                if !is_inside_folder(&entry) || !self.dir.join(&entry).is_file() {
                     let problem = format!("`main` {entry:?} is not a file within the folder");
-                    return Err(self.wrong_file(file, problem));
+                    return Err(self.manifest_error(file, problem));
                 }
                 Ok((PluginLanguage::JavaScript { entry }, false))
             }
@@ -204,7 +204,7 @@ impl SourceReader {
                     let problem = format!(
                         "there is no {path}; `module` in [tool.rind] names the module of the plugin, \"{PYTHON_MODULE}\" when absent"
                     );
-                    return Err(self.wrong_file(file, problem));
+                    return Err(self.manifest_error(file, problem));
                 }
                 let folders = paths.into_iter().map(|path| {
                     let folder = self.dir.join(&path);
@@ -213,7 +213,7 @@ impl SourceReader {
                     }
                     let problem =
                         format!("`path` in [tool.rind] names {path:?}, which is not a folder");
-                    Err(self.wrong_file(file, problem))
+                    Err(self.manifest_error(file, problem))
                 });
                 let path = folders.collect::<Result<_, _>>()?;
                 Ok((PluginLanguage::Python { module, path }, has_mypy))
@@ -231,12 +231,11 @@ impl SourceReader {
         file: &str,
         text: &str,
     ) -> Result<T, BuildError> {
-        toml::from_str(text).map_err(|error| self.wrong_file(file, error.to_string()))
+        toml::from_str(text).map_err(|error| self.manifest_error(file, error.to_string()))
     }
 
-    /// Returns an error about `file` in the directory; about the directory itself if `file` is
-    /// empty.
-    fn wrong_file(&self, file: &str, problem: String) -> BuildError {
+    /// Returns an error about `file` in the directory; an empty `file` means the directory itself.
+    fn manifest_error(&self, file: &str, problem: String) -> BuildError {
         let path = match file {
             "" => self.dir.clone(),
             file => self.dir.join(file),
@@ -286,7 +285,7 @@ pub(super) fn is_plugin_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-fn is_below(path: &Path) -> bool {
+fn is_inside_folder(path: &Path) -> bool {
     path.components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }

@@ -1,12 +1,12 @@
-//! Generates the entry module of a JavaScript or Python component, which wraps the plugin's own
-//! module.
+//! Generates the entry module of a JavaScript or Python component. The entry module wraps the
+//! module that the plugin's author wrote.
 //!
 //! The entry checks each value that the plugin returns against the contract, because the engines
-//! silently convert a wrong value to a default or trap. It also checks the arguments that the
+//! convert a wrong value silently to a default, or trap. It also checks the arguments that the
 //! plugin passes to functions of the host, and reports exceptions with type, message and source
 //! position. This module fills the templates in `guest` with the types that the plugin's exports
 //! return and its imports take. It must not know how components are built. Start from
-//! [`GuestEntry::entry_of`].
+//! [`GuestEntry::from_exports`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,7 +14,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::embedded::find_guest;
+use super::embedded::find_embedded_guest_file;
 use rind_lib::plugin::contract;
 
 /// Content of `guest/shapes.json`, which is generated from the contract: the functions of all
@@ -25,8 +25,9 @@ struct ContractShapes {
     imports: BTreeMap<String, ContractFunctions>,
     /// Methods of the handles that hooks borrow from the host.
     methods: ContractFunctions,
-    /// Functions of each export, each with the type of the value that it returns on success; null,
-    /// so that the value is not checked, if the function cannot fail or returns no value.
+    /// Functions of each export, each with the type of the value that it returns on success. The
+    /// type is null, so that the value is not checked, if the function cannot fail or returns no
+    /// value.
     results: BTreeMap<String, BTreeMap<String, Value>>,
     types: BTreeMap<String, ContractShape>,
 }
@@ -49,26 +50,27 @@ enum GuestLanguage {
     Python,
 }
 
-/// Exports of one plugin, with the functions and types that its entry checks.
+/// Exports of one plugin, with the functions and types that the plugin's entry module checks.
 pub(super) struct GuestEntry {
     shapes: ContractShapes,
     exports: Vec<String>,
 }
 
 impl GuestEntry {
-    /// Selects the functions of these exports and imports, and all types that are reachable from
-    /// them.
-    pub(super) fn entry_of(exports: &[String], imports: &[String]) -> serde_json::Result<Self> {
-        let mut shapes: ContractShapes = serde_json::from_str(find_guest("shapes.json"))?;
+    /// Keeps of the contract only the functions of these exports and imports, and all types that
+    /// they use.
+    pub(super) fn from_exports(exports: &[String], imports: &[String]) -> serde_json::Result<Self> {
+        let mut shapes: ContractShapes =
+            serde_json::from_str(find_embedded_guest_file("shapes.json"))?;
         shapes.results.retain(|export, _| exports.contains(export));
         shapes.imports.retain(|import, _| imports.contains(import));
         let mut reached = BTreeSet::new();
         let mut open: Vec<&str> = Vec::new();
         let results = shapes.results.values().flat_map(BTreeMap::values);
-        results.for_each(|ty| push_names(ty, &mut open));
+        results.for_each(|ty| collect_type_names(ty, &mut open));
         let functions = shapes.imports.values().chain([&shapes.methods]);
         let parameters = functions.flat_map(BTreeMap::values).flatten();
-        parameters.for_each(|(_, ty)| push_names(ty, &mut open));
+        parameters.for_each(|(_, ty)| collect_type_names(ty, &mut open));
         while let Some(name) = open.pop() {
             if let Some(shape) = shapes.types.get(name)
                 && reached.insert(name.to_owned())
@@ -76,7 +78,7 @@ impl GuestEntry {
                 shape
                     .parts
                     .values()
-                    .for_each(|ty| push_names(ty, &mut open));
+                    .for_each(|ty| collect_type_names(ty, &mut open));
             }
         }
         shapes.types.retain(|name, _| reached.contains(name));
@@ -101,8 +103,8 @@ impl GuestEntry {
             (camel_case(export), json!([wrapper, methods]))
         });
         let results: Map<String, Value> = results.collect();
-        let code =
-            find_guest("entry.js").replace("{{results}}", &Value::Object(results).to_string());
+        let code = find_embedded_guest_file("entry.js")
+            .replace("{{results}}", &Value::Object(results).to_string());
         let console = if has_console {
             "import \"./console.js\";\n"
         } else {
@@ -116,13 +118,13 @@ impl GuestEntry {
         format!("{console}import * as plugin from {module};\n{code}\n{exports}")
     }
 
-    /// Returns the JavaScript module that checks values against the contract. It is written to
-    /// `check.js` next to the entry.
+    /// Returns the JavaScript module that checks values against the contract. The caller writes it
+    /// to `check.js` next to the entry.
     pub(super) fn javascript_check(&self) -> String {
-        let methods = GuestLanguage::JavaScript.functions_in(&self.shapes.methods);
-        find_guest("check.js")
+        let methods = GuestLanguage::JavaScript.functions_json(&self.shapes.methods);
+        find_embedded_guest_file("check.js")
             .replace("{{methods}}", &methods.to_string())
-            .replace("{{shapes}}", &self.shapes_in(GuestLanguage::JavaScript))
+            .replace("{{shapes}}", &self.types_json(GuestLanguage::JavaScript))
     }
 
     /// Returns the JavaScript module that wraps an import of the host and checks the arguments of
@@ -130,7 +132,7 @@ impl GuestEntry {
     /// redirects the versioned name to this module.
     pub(super) fn javascript_import(&self, import: &str) -> Option<String> {
         let functions = self.shapes.imports.get(import)?;
-        let functions = GuestLanguage::JavaScript.functions_in(functions);
+        let functions = GuestLanguage::JavaScript.functions_json(functions);
         let mut text = format!(
             "import {{ checked }} from \"./check.js\";\nimport * as host from \"rind:plugin/{import}\";\n"
         );
@@ -145,7 +147,7 @@ impl GuestEntry {
     /// Returns the JavaScript module that implements `console`.
     pub(super) fn javascript_console() -> String {
         let log = format!("rind:plugin/log@{}", contract::CURRENT);
-        find_guest("console.js").replace("{{log}}", &log)
+        find_embedded_guest_file("console.js").replace("{{log}}", &log)
     }
 
     /// Returns the entry of a Python component. `module` is the name of the plugin's module. If
@@ -157,30 +159,30 @@ impl GuestEntry {
         });
         let results: Map<String, Value> = results.collect();
         let imports = self.shapes.imports.iter().map(|(import, functions)| {
-            let functions = GuestLanguage::Python.functions_in(functions);
+            let functions = GuestLanguage::Python.functions_json(functions);
             (import.replace('-', "_"), functions)
         });
         let imports = Value::Object(imports.collect());
-        let methods = GuestLanguage::Python.functions_in(&self.shapes.methods);
+        let methods = GuestLanguage::Python.functions_json(&self.shapes.methods);
         // A JSON string literal is also a Python string literal: both use the same escapes.
         let literal = |text: String| Value::from(text).to_string();
-        find_guest("entry.py")
+        find_embedded_guest_file("entry.py")
             .replace("{{module}}", module)
             .replace("{{results}}", &literal(Value::Object(results).to_string()))
             .replace("{{imports}}", &literal(imports.to_string()))
             .replace("{{methods}}", &literal(methods.to_string()))
             .replace(
                 "{{shapes}}",
-                &literal(self.shapes_in(GuestLanguage::Python)),
+                &literal(self.types_json(GuestLanguage::Python)),
             )
             .replace("{{has_log}}", if has_log { "True" } else { "False" })
     }
 
     /// Returns the types as JSON: for each type its kind, its name, and its parts under the names
     /// that the language uses.
-    fn shapes_in(&self, language: GuestLanguage) -> String {
+    fn types_json(&self, language: GuestLanguage) -> String {
         let types = self.shapes.types.iter().map(|(name, shape)| {
-            let part_name = |part: &str| language.part_name(&shape.kind, part);
+            let part_name = |part: &str| language.contract_part_name(&shape.kind, part);
             let parts = match shape.kind.as_str() {
                 "enum" => shape.parts.keys().map(|part| part_name(part)).collect(),
                 _ => {
@@ -197,18 +199,19 @@ impl GuestEntry {
 
 impl GuestLanguage {
     /// Returns functions with their parameters as JSON, under the names that the language uses.
-    fn functions_in(self, functions: &ContractFunctions) -> Value {
+    fn functions_json(self, functions: &ContractFunctions) -> Value {
         let functions = functions.iter().map(|(name, taken)| {
             let taken = taken.iter();
-            let taken = taken.map(|(name, ty)| json!([self.part_name("record", name), ty]));
-            (self.part_name("record", name), taken.collect())
+            let taken =
+                taken.map(|(name, ty)| json!([self.contract_part_name("record", name), ty]));
+            (self.contract_part_name("record", name), taken.collect())
         });
         Value::Object(functions.collect())
     }
 
-    /// Returns the name of a field or case in the language. `kind` is the kind of the type,
-    /// `record` also for the names of functions and parameters.
-    fn part_name(self, kind: &str, part: &str) -> String {
+    /// Returns the name of a field or case in the language. `kind` is the kind of the type that
+    /// contains it. Names of functions and parameters are converted with the kind `record`.
+    fn contract_part_name(self, kind: &str, part: &str) -> String {
         match (self, kind) {
             (Self::JavaScript, "record") => camel_case(part),
             // The JavaScript engine uses the WIT names of variant cases and enum cases.
@@ -221,10 +224,12 @@ impl GuestLanguage {
 }
 
 /// Appends the names of all types that occur in a type.
-fn push_names<'a>(ty: &'a Value, names: &mut Vec<&'a str>) {
+fn collect_type_names<'a>(ty: &'a Value, names: &mut Vec<&'a str>) {
     match ty {
         Value::String(name) => names.push(name),
-        Value::Object(around) => around.values().for_each(|inner| push_names(inner, names)),
+        Value::Object(around) => around
+            .values()
+            .for_each(|inner| collect_type_names(inner, names)),
         _ => {}
     }
 }
@@ -234,15 +239,15 @@ fn push_names<'a>(ty: &'a Value, names: &mut Vec<&'a str>) {
 pub(super) fn camel_case(name: &str) -> String {
     let mut words = name.split('-');
     let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |text, word| text + &capital(word))
+    words.fold(first, |text, word| text + &capitalize(word))
 }
 
 /// Returns the name of a type or of the class of an interface, for example `PreTool`.
 pub(super) fn pascal_case(name: &str) -> String {
-    name.split('-').map(capital).collect()
+    name.split('-').map(capitalize).collect()
 }
 
-fn capital(word: &str) -> String {
+fn capitalize(word: &str) -> String {
     let (initial, rest) = word.split_at(word.len().min(1));
     initial.to_ascii_uppercase() + rest
 }
@@ -255,7 +260,7 @@ mod tests {
     fn an_entry_has_the_types_of_its_exports_in_the_names_of_the_language_and_no_others() {
         let exports = ["pre-tool".to_owned(), "loop".to_owned()];
         let imports = ["files".to_owned()];
-        let entry = GuestEntry::entry_of(&exports, &imports).unwrap();
+        let entry = GuestEntry::from_exports(&exports, &imports).unwrap();
         let js = entry.javascript_entry(Path::new("/a \"b\"/plugin.js"), true);
         assert!(js.starts_with(
             "import \"./console.js\";\nimport * as plugin from \"/a \\\"b\\\"/plugin.js\";\n"
@@ -282,7 +287,7 @@ mod tests {
     #[test]
     fn every_export_has_its_types() {
         for export in crate::world::known_exports() {
-            let entry = GuestEntry::entry_of(&[export.to_owned()], &[]).unwrap();
+            let entry = GuestEntry::from_exports(&[export.to_owned()], &[]).unwrap();
             assert!(!entry.shapes.results.is_empty(), "{export}");
         }
     }

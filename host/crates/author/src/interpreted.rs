@@ -1,7 +1,7 @@
 //! Builds plugins whose component contains an interpreter: JavaScript and Python.
 //!
-//! Their compilers need a WIT world and a module. The world is generated from the module's exports
-//! and imports, and contains nothing else: exports are hooks, and imports are requested
+//! The compilers of both languages need a WIT world and a module. The world is generated and
+//! contains only the module's exports and imports: exports are hooks, and imports are requested
 //! permissions.
 
 use std::ffi::OsString;
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::build::{BuildOptions, BuiltPlugin, Progress, place_component};
+use super::build::{BuildOptions, BuiltPlugin, Progress, store_component};
 use super::folder::{PluginFolder, PluginLanguage, file_error};
 use super::{BuildError, javascript, python, toolchain};
 use rind_lib::plugin::contract::{self, stamp};
 use rind_lib::tool::process::{Ending, Finished, Stream};
 
-pub(super) struct ToolchainWork<'a> {
+pub(super) struct PluginBuild<'a> {
     pub(super) plugin: &'a PluginFolder,
     /// Temporary directory for intermediate files.
     pub(super) folder: &'a Path,
@@ -44,7 +44,7 @@ pub(super) async fn build_interpreted(
     let started = Instant::now();
     let folder = tempfile::tempdir()
         .map_err(|source| file_error(&plugin.name, Path::new("the temporary folder"), source))?;
-    let work = ToolchainWork {
+    let work = PluginBuild {
         plugin,
         folder: folder.path(),
         progress,
@@ -63,12 +63,12 @@ pub(super) async fn build_interpreted(
         // Unreachable: Rust plugins are built by the module `rust`.
         PluginLanguage::Rust { .. } => (PathBuf::new(), "rust"),
     };
-    stamp_component(&component, language)
+    append_build_stamp(&component, language)
         .map_err(|source| file_error(&plugin.name, &component, source))?;
-    place_component(plugin, &component, options, started.elapsed().as_secs_f64())
+    store_component(plugin, &component, options, started.elapsed().as_secs_f64())
 }
 
-impl ToolchainWork<'_> {
+impl PluginBuild<'_> {
     /// Runs a tool to completion in the plugin's directory.
     pub(super) async fn run_tool(
         &self,
@@ -91,7 +91,7 @@ impl ToolchainWork<'_> {
         );
         let finished = running.await.map_err(|error| {
             if error.source.kind() == std::io::ErrorKind::NotFound {
-                self.missing_tool(tool)
+                self.missing_tool_error(tool)
             } else {
                 BuildError::Spawn(error)
             }
@@ -113,7 +113,7 @@ impl ToolchainWork<'_> {
         }
     }
 
-    fn missing_tool(&self, tool: &ToolchainProgram) -> BuildError {
+    fn missing_tool_error(&self, tool: &ToolchainProgram) -> BuildError {
         BuildError::NoTool {
             plugin: self.plugin.name.clone(),
             tool: tool.name.to_owned(),
@@ -127,15 +127,15 @@ impl ToolchainWork<'_> {
     }
 }
 
-/// Appends a section with the versions that the component was built with, which the host reads
-/// before it compiles the component.
-fn stamp_component(component: &Path, language: &str) -> std::io::Result<()> {
+/// Appends a section to the component with the contract version and the language that it was built
+/// with. The host reads the section before it compiles the component.
+fn append_build_stamp(component: &Path, language: &str) -> std::io::Result<()> {
     let stamp = stamp::Stamp {
         contract: contract::CURRENT.to_owned(),
         language: language.to_owned(),
         sdk: format!("rind-sdk {}", env!("CARGO_PKG_VERSION")),
     };
     let mut bytes = std::fs::read(component)?;
-    stamp.append_to(&mut bytes)?;
+    stamp.append_stamp_to(&mut bytes)?;
     std::fs::write(component, bytes)
 }

@@ -6,21 +6,21 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use rind_lib::near::nearest;
+use rind_lib::near::nearest_name;
 use serde::Deserialize;
 
 use super::guest::{GuestEntry, camel_case};
-use super::interpreted::{ToolchainProgram, ToolchainWork};
+use super::interpreted::{PluginBuild, ToolchainProgram};
 use super::{BuildError, lent, source_map, world};
 
 /// Command that installs the packages in `package.json`.
-const INSTALL: &str = "npm install";
+const INSTALL_COMMAND: &str = "npm install";
 
-/// Interface of the host that `console` writes to.
-const LOG: &str = "log";
+/// Interface of the host to which the generated `console` writes.
+const LOG_INTERFACE: &str = "log";
 
 /// Prefix of the import paths that name interfaces of the host.
-const HOST: &str = "rind:plugin/";
+const HOST_IMPORT_PREFIX: &str = "rind:plugin/";
 
 /// Metafile that esbuild writes about a bundle, reduced to the fields that are used.
 #[derive(Deserialize)]
@@ -42,22 +42,23 @@ struct EsbuildImport {
 }
 
 pub(super) async fn build_component(
-    work: &ToolchainWork<'_>,
+    work: &PluginBuild<'_>,
     entry: &Path,
 ) -> Result<PathBuf, BuildError> {
-    // The two tasks are independent; if one fails, the other is cancelled.
+    // Check the types and compile at the same time; if one fails, the other is cancelled.
     let ((), component) = tokio::try_join!(check_types(work), compile_module(work, entry))?;
     Ok(component)
 }
 
-async fn compile_module(work: &ToolchainWork<'_>, entry: &Path) -> Result<PathBuf, BuildError> {
+async fn compile_module(work: &PluginBuild<'_>, entry: &Path) -> Result<PathBuf, BuildError> {
     let compiler = find_tool(work, "componentize-qjs");
     let (exports, imports, module) = bundle_modules(work, entry).await?;
     let wit = world::write_world(work.folder, &exports, &imports)
         .map_err(|source| work.file_error(work.folder, source))?;
     let component = work.folder.join("component.wasm");
-    // WASI stays linked: the host gives every plugin clocks and random numbers, but files and the
-    // network only as granted. `--sync` is needed because the host calls exports synchronously.
+    // The component keeps its WASI imports: the host gives clocks and random numbers to every
+    // plugin, but files and the network only to plugins with the permission. `--sync` is needed
+    // because the host calls exports synchronously.
     let args: [OsString; 10] = [
         "--wit".into(),
         wit.into(),
@@ -83,7 +84,7 @@ async fn compile_module(work: &ToolchainWork<'_>, entry: &Path) -> Result<PathBu
 }
 
 /// Checks the types of the source, if the plugin has a `tsconfig.json` and tsc is installed.
-async fn check_types(work: &ToolchainWork<'_>) -> Result<(), BuildError> {
+async fn check_types(work: &PluginBuild<'_>) -> Result<(), BuildError> {
     let config = work.plugin.dir.join("tsconfig.json");
     let checker = find_tool(work, "tsc");
     // Use only a `tsc` from `node_modules`: a bare name would be searched in PATH, where the
@@ -96,10 +97,11 @@ async fn check_types(work: &ToolchainWork<'_>) -> Result<(), BuildError> {
     work.run_tool(&checker, args).await.map(drop)
 }
 
-/// Bundles the plugin's module alone, to find its exports and imports, and then the entry with it.
-/// Returns the exports, the imports and the path of the second bundle.
+/// Bundles the plugin's module alone, to find its exports and imports. Then bundles the generated
+/// entry module together with it. Returns the exports, the imports and the path of the second
+/// bundle.
 async fn bundle_modules(
-    work: &ToolchainWork<'_>,
+    work: &PluginBuild<'_>,
     entry: &Path,
 ) -> Result<(Vec<String>, Vec<String>, PathBuf), BuildError> {
     let bundler = find_tool(work, "esbuild");
@@ -107,14 +109,14 @@ async fn bundle_modules(
     let report = work.folder.join("own.json");
     work.run_tool(
         &bundler,
-        bundle_args(entry, &own, &with_path("--metafile=", &report)),
+        bundle_args(entry, &own, &option_with_path("--metafile=", &report)),
     )
     .await?;
     let BundleNames {
         exports,
         mut imports,
         host_modules,
-    } = bundle_names(work, entry, &report)?;
+    } = read_bundle_names(work, entry, &report)?;
     let read =
         |path: &Path| std::fs::read_to_string(path).map_err(|source| work.file_error(path, source));
     let write = |name: &str, text: String| {
@@ -125,31 +127,31 @@ async fn bundle_modules(
     let has_console = read(&own)?.contains("console");
     if has_console {
         write("console.js", GuestEntry::javascript_console())?;
-        imports.push(LOG.to_owned());
+        imports.push(LOG_INTERFACE.to_owned());
         imports.sort();
         imports.dedup();
     }
-    let guarded = GuestEntry::entry_of(&exports, &imports)
+    let guarded = GuestEntry::from_exports(&exports, &imports)
         .map_err(|error| work.file_error(&own, std::io::Error::other(error)))?;
     let around = guarded.javascript_entry(&work.plugin.dir.join(entry), has_console);
     let around = write("entry.js", around)?;
     write("check.js", guarded.javascript_check())?;
     let module = work.folder.join("module.js");
     let mut args = bundle_args(&around, &module, "--sourcemap=external".as_ref());
-    // Redirect only names with a version: the generated wrapper itself imports the host by the name
-    // without one.
+    // Redirect only names with a version, because the generated wrapper itself imports the host by
+    // the name without a version.
     let versioned = host_modules.iter().filter(|(path, _)| path.contains('@'));
     for (path, name) in versioned {
         if let Some(text) = guarded.javascript_import(name) {
             let checked = write(&format!("host-{name}.js"), text)?;
-            args.push(with_path(&format!("--alias:{path}="), &checked));
+            args.push(option_with_path(&format!("--alias:{path}="), &checked));
         }
     }
     work.run_tool(&bundler, args).await?;
     let map = read(&work.folder.join("module.js.map"))?;
     let folder = work.folder.canonicalize();
     let folder = folder.map_err(|source| work.file_error(work.folder, source))?;
-    let places = source_map::find_places(&map, &folder, &work.plugin.dir);
+    let places = source_map::source_positions_script(&map, &folder, &work.plugin.dir);
     let text = read(&module)? + &places;
     Ok((exports, imports, write("module.js", text)?))
 }
@@ -168,11 +170,11 @@ fn bundle_args(module: &Path, out: &Path, further: &OsStr) -> Vec<OsString> {
     ];
     let mut args = vec![module.as_os_str().to_owned()];
     args.extend(options.map(OsString::from));
-    args.extend([with_path("--outfile=", out), further.to_owned()]);
+    args.extend([option_with_path("--outfile=", out), further.to_owned()]);
     args
 }
 
-fn with_path(option: &str, path: &Path) -> OsString {
+fn option_with_path(option: &str, path: &Path) -> OsString {
     let mut text = OsString::from(option);
     text.push(path);
     text
@@ -180,7 +182,7 @@ fn with_path(option: &str, path: &Path) -> OsString {
 
 /// Finds a tool in `node_modules` of the plugin's directory or of a parent directory. Otherwise
 /// returns the bare name, which is searched in PATH.
-fn find_tool(work: &ToolchainWork<'_>, name: &'static str) -> ToolchainProgram {
+fn find_tool(work: &PluginBuild<'_>, name: &'static str) -> ToolchainProgram {
     let folders = work.plugin.dir.ancestors();
     let mut places = folders.map(|folder| folder.join("node_modules/.bin").join(name));
     ToolchainProgram {
@@ -188,11 +190,11 @@ fn find_tool(work: &ToolchainWork<'_>, name: &'static str) -> ToolchainProgram {
             .find(|path| path.is_file())
             .unwrap_or_else(|| name.into()),
         name,
-        install: INSTALL,
+        install: INSTALL_COMMAND,
     }
 }
 
-/// Interfaces of the contract that a bundle exports and imports.
+/// Interfaces of the plugin contract that a bundle exports and imports.
 struct BundleNames {
     exports: Vec<String>,
     imports: Vec<String>,
@@ -200,10 +202,10 @@ struct BundleNames {
     host_modules: BTreeMap<String, String>,
 }
 
-/// Reads the exports and imports of the contract from esbuild's `report`. Warns about unknown
-/// exports.
-fn bundle_names(
-    work: &ToolchainWork<'_>,
+/// Reads from esbuild's `report` which interfaces of the contract a bundle exports and imports.
+/// Warns about unknown exports.
+fn read_bundle_names(
+    work: &PluginBuild<'_>,
     entry: &Path,
     report: &Path,
 ) -> Result<BundleNames, BuildError> {
@@ -223,7 +225,7 @@ fn bundle_names(
         .iter()
         .filter(|name| !known.iter().any(|known| known == *name));
     let told = unknown.map(|name| {
-        let near = nearest(name, known.iter().map(String::as_str));
+        let near = nearest_name(name, known.iter().map(String::as_str));
         let hint = near.map(|near| format!(" (did you mean `{near}`?)"));
         let hint = hint.unwrap_or_default();
         format!(
@@ -243,8 +245,12 @@ fn bundle_names(
     let imported = outputs().flat_map(|output| &output.imports);
     let host_modules: BTreeMap<String, String> = imported
         .filter_map(|import| {
-            let name = import.path.strip_prefix(HOST)?.split('@').next()?;
-            world::is_import(name).then(|| (import.path.clone(), name.to_owned()))
+            let name = import
+                .path
+                .strip_prefix(HOST_IMPORT_PREFIX)?
+                .split('@')
+                .next()?;
+            world::is_host_import(name).then(|| (import.path.clone(), name.to_owned()))
         })
         .collect();
     let mut imports: Vec<String> = host_modules.values().cloned().collect();

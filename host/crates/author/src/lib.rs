@@ -26,9 +26,9 @@ mod world;
 
 pub use embedded::interface_docs;
 pub use error::BuildError;
-pub use sdk::sdk_place;
+pub use sdk::sdk_link_path;
 pub use sources::find_sources;
-pub use toolchain::has_target;
+pub use toolchain::has_wasm_target;
 
 /// Compilation target of plugins in Rust.
 pub const TARGET: &str = target::TARGET;

@@ -1,8 +1,8 @@
 //! Implements `rind plugin new`: creates a directory with a plugin that builds and runs, and with a
 //! README that explains it.
 //!
-//! The directory refers to the SDK by links; the SDK itself is unpacked once per machine. Start
-//! from [`create_plugin`].
+//! The directory contains symlinks to the SDK, which is unpacked once per machine. Start from
+//! [`create_plugin`].
 
 use std::fs;
 use std::io;
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::build::Progress;
-use super::sdk::{LINKS, refer_to_sdk};
+use super::sdk::{LINKS, ensure_sdk_links};
 use super::{embedded, folder};
 
 /// Language of a new plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NewLanguage {
+pub enum NewPluginLanguage {
     /// Rust, built with cargo.
     Rust,
     /// JavaScript, built with esbuild and componentize-qjs, which npm installs.
@@ -26,7 +26,7 @@ pub enum NewLanguage {
 
 /// Kind of a new plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NewKind {
+pub enum NewPluginKind {
     /// A hook that refuses tool calls.
     Hook,
     /// A tool for the model.
@@ -42,7 +42,7 @@ pub enum NewKind {
 /// Error of creating a plugin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum NewError {
+pub enum NewPluginError {
     /// The name is not valid for a plugin.
     #[error("{name:?} cannot be the name of a plugin: {why}")]
     Name {
@@ -51,8 +51,8 @@ pub enum NewError {
         /// Reason.
         why: String,
     },
-    /// The path exists already.
-    #[error("{0} is there already and is left as it is; choose another name, or remove it")]
+    /// The directory of the new plugin exists already.
+    #[error("{0} already exists and was not changed; choose another name, or remove it")]
     Exists(PathBuf),
     /// A file could not be written.
     #[error("{path}: {source}")]
@@ -65,19 +65,20 @@ pub enum NewError {
     },
 }
 
-/// End of the `Cargo.toml` of a crate that is not a member of another workspace.
-const OWN_WORKSPACE: &str = "# A workspace of its own, wherever the folder lies.\n[workspace]";
+/// Lines at the end of the `Cargo.toml` of a crate that is not a member of another workspace.
+const SEPARATE_WORKSPACE_LINES: &str =
+    "# A workspace of its own, wherever the folder lies.\n[workspace]";
 
-/// End of the `plugin.toml` of a Python plugin.
+/// Lines at the end of the `plugin.toml` of a Python plugin.
 const INERT_SOCKETS: &str = "\n\n# Python's standard library imports sockets: they are linked, and denied at every use.\n[compat]\nsockets = \"inert\"\n";
 
 /// Paths and template texts that depend on the language.
-struct LanguageFacts {
+struct LanguageTemplates {
     /// Directory of the templates.
     folder: &'static str,
     /// Extension of the source template, without the dot.
     ending: &'static str,
-    /// Base name of the manifest of the language's tools.
+    /// File name of the language's manifest, for example `Cargo.toml`.
     manifest: &'static str,
     /// Path of the source in the new directory.
     source: &'static str,
@@ -98,10 +99,10 @@ struct LanguageFacts {
     compat: &'static str,
 }
 
-impl NewLanguage {
-    fn language_facts(self) -> LanguageFacts {
+impl NewPluginLanguage {
+    fn language_templates(self) -> LanguageTemplates {
         match self {
-            Self::Rust => LanguageFacts {
+            Self::Rust => LanguageTemplates {
                 folder: "rust",
                 ending: "rs",
                 manifest: "Cargo.toml",
@@ -114,7 +115,7 @@ impl NewLanguage {
                 ignored: "target/",
                 compat: "",
             },
-            Self::JavaScript => LanguageFacts {
+            Self::JavaScript => LanguageTemplates {
                 folder: "js",
                 ending: "js",
                 manifest: "package.json",
@@ -127,7 +128,7 @@ impl NewLanguage {
                 ignored: "node_modules/",
                 compat: "",
             },
-            Self::Python => LanguageFacts {
+            Self::Python => LanguageTemplates {
                 folder: "python",
                 ending: "py",
                 manifest: "pyproject.toml",
@@ -144,7 +145,7 @@ impl NewLanguage {
     }
 }
 
-impl NewKind {
+impl NewPluginKind {
     fn template_name(self) -> &'static str {
         match self {
             Self::Hook => "hook",
@@ -166,7 +167,7 @@ impl NewKind {
     }
 
     /// Returns the part of the README about the plugin's hooks, tools and settings.
-    fn kind_summary(self) -> &'static str {
+    fn readme_summary(self) -> &'static str {
         match self {
             Self::Hook => {
                 "- Hook `pre-tool` (gate): refuses calls whose arguments hold one of the settings' parts of paths.\n\
@@ -190,15 +191,16 @@ impl NewKind {
         }
     }
 
-    /// Returns the command in the README that runs the plugin with all requested permissions.
-    fn run_hint(self) -> &'static str {
+    /// Returns the command for the README that runs the plugin and grants all requested
+    /// permissions.
+    fn readme_run_command(self) -> &'static str {
         match self {
             Self::Loop => "rind serve --plugin . --grant {{name}}  # runs the loop until Ctrl-C",
             _ => "rind run --plugin . --grant {{name}} \"hello\"",
         }
     }
 
-    /// Returns the value of the manifest's key for side effects, as TOML.
+    /// Returns the value of the key `side_effects` in the plugin's manifest, as TOML.
     fn side_effects(self) -> &'static str {
         match self {
             Self::Hook | Self::Tool | Self::Command | Self::Loop => "\"none\"",
@@ -217,7 +219,7 @@ pub struct CreatedPlugin {
     pub workspace: Option<PathBuf>,
 }
 
-/// Creates the directory `parent/name` with a plugin, which refers to an SDK below `sdks`. Unpacks
+/// Creates a plugin in the directory `parent/name`. The plugin uses an SDK below `sdks`. Unpacks
 /// the SDK if it is missing. Overwrites nothing. If an error occurs, the new directory is removed.
 ///
 /// # Errors
@@ -225,23 +227,23 @@ pub struct CreatedPlugin {
 pub fn create_plugin(
     parent: &Path,
     name: &str,
-    language: NewLanguage,
-    kind: NewKind,
+    language: NewPluginLanguage,
+    kind: NewPluginKind,
     sdks: &Path,
-) -> Result<CreatedPlugin, NewError> {
+) -> Result<CreatedPlugin, NewPluginError> {
     if !folder::is_plugin_name(name) || name.starts_with('-') {
-        return Err(NewError::Name {
+        return Err(NewPluginError::Name {
             name: name.to_owned(),
             why: "use 1 to 64 of a-z, 0-9 and -, with a letter or digit first".to_owned(),
         });
     }
     let place = parent.join(name);
     if place.symlink_metadata().is_ok() {
-        return Err(NewError::Exists(place));
+        return Err(NewPluginError::Exists(place));
     }
     let failed = |path: &Path| {
         let path = path.to_owned();
-        move |source| NewError::File { path, source }
+        move |source| NewPluginError::File { path, source }
     };
     let fresh = tempfile::Builder::new()
         .prefix(&format!(".{name}."))
@@ -249,27 +251,28 @@ pub fn create_plugin(
         .tempdir_in(parent)
         .map_err(failed(parent))?;
     let workspace = match language {
-        NewLanguage::Rust => workspace_around(parent, name),
-        NewLanguage::JavaScript | NewLanguage::Python => None,
+        NewPluginLanguage::Rust => enclosing_workspace(parent, name),
+        NewPluginLanguage::JavaScript | NewPluginLanguage::Python => None,
     };
     // Members of a workspace share one directory of links, in the workspace's root: cargo treats an
     // SDK that it finds by two paths as two packages with the same name.
     let above = workspace.as_deref().and_then(Path::parent);
-    let n_above = above.map_or(0, |above| n_folders_between(above, parent) + 1);
+    let n_above = above.map_or(0, |above| count_folders_between(above, parent) + 1);
     let links = format!("{}{LINKS}", "../".repeat(n_above));
-    fill_folder(fresh.path(), name, language, kind, &links).map_err(failed(&place))?;
+    write_plugin_files(fresh.path(), name, language, kind, &links).map_err(failed(&place))?;
     // The temporary directory has the same parent as the final path, so relative references stay
     // valid after the rename.
     let quiet: Progress = Arc::new(|_| {});
-    refer_to_sdk(fresh.path(), sdks, &quiet).map_err(failed(&place))?;
+    ensure_sdk_links(fresh.path(), sdks, &quiet).map_err(failed(&place))?;
     // `create_dir` fails if the path was created meanwhile. Without it, the rename would replace an
     // empty directory.
     fs::create_dir(&place).map_err(|source| match source.kind() {
-        io::ErrorKind::AlreadyExists => NewError::Exists(place.clone()),
+        io::ErrorKind::AlreadyExists => NewPluginError::Exists(place.clone()),
         _ => failed(&place)(source),
     })?;
     fs::rename(fresh.path(), &place).map_err(failed(&place))?;
-    // `place` is the renamed temporary directory, so `fresh` must not remove anything.
+    // Keep the temporary directory, which is now renamed to `place`: dropping `fresh` would try to
+    // remove it.
     let _ = fresh.keep();
     Ok(CreatedPlugin {
         folder: place,
@@ -291,10 +294,10 @@ struct WorkspaceMembers {
     exclude: Vec<PathBuf>,
 }
 
-/// Finds the manifest of the cargo workspace whose `members` match the new directory. Such a crate
-/// must not declare a workspace of its own, because cargo would then refuse every command in the
-/// outer workspace.
-fn workspace_around(parent: &Path, name: &str) -> Option<PathBuf> {
+/// Finds the manifest of the cargo workspace whose `members` match the new directory. A crate in
+/// such a directory must not declare a workspace of its own, because cargo would then refuse every
+/// command in the outer workspace.
+fn enclosing_workspace(parent: &Path, name: &str) -> Option<PathBuf> {
     let parent = match parent.as_os_str().is_empty() {
         true => Path::new("."),
         false => parent,
@@ -321,23 +324,24 @@ fn workspace_around(parent: &Path, name: &str) -> Option<PathBuf> {
     (!is_excluded && found.members.iter().any(takes_in)).then_some(path)
 }
 
-fn fill_folder(
+fn write_plugin_files(
     to: &Path,
     name: &str,
-    language: NewLanguage,
-    kind: NewKind,
+    language: NewPluginLanguage,
+    kind: NewPluginKind,
     links: &str,
 ) -> io::Result<()> {
-    let facts = language.language_facts();
-    let own = |file: &str| embedded::find_template(&format!("{}/{file}", facts.folder));
-    let sections = embedded::find_template(&format!("{}.toml", kind.template_name()));
+    let facts = language.language_templates();
+    let own = |file: &str| embedded::find_embedded_template(&format!("{}/{file}", facts.folder));
+    let sections = embedded::find_embedded_template(&format!("{}.toml", kind.template_name()));
     let text = |template: &str| {
         let values = [
-            // Keep these two first, because their values contain placeholders themselves.
+            // Replace these two placeholders first, because their values contain placeholders
+            // themselves.
             ("sections", sections.trim_end()),
-            ("run", kind.run_hint()),
+            ("run", kind.readme_run_command()),
             ("name", name),
-            ("about", kind.kind_summary()),
+            ("about", kind.readme_summary()),
             ("description", kind.template_description()),
             ("side_effects", kind.side_effects()),
             ("source", facts.source),
@@ -349,7 +353,14 @@ fn fill_folder(
             ("ignored", facts.ignored),
             ("compat", facts.compat),
             ("sdk", links),
-            ("workspace", if links == LINKS { OWN_WORKSPACE } else { "" }),
+            (
+                "workspace",
+                if links == LINKS {
+                    SEPARATE_WORKSPACE_LINES
+                } else {
+                    ""
+                },
+            ),
         ];
         let replace = |text: String, (key, value): (&str, &str)| {
             text.replace(&format!("{{{{{key}}}}}"), value)
@@ -360,37 +371,40 @@ fn fill_folder(
     let source = format!("{}.{}", kind.template_name(), facts.ending);
     let cases = format!("cases/{}.toml", kind.template_name());
     for (path, template) in [
-        ("plugin.toml", embedded::find_template("plugin.toml")),
-        ("README.md", embedded::find_template("README.md")),
-        (".gitignore", embedded::find_template("gitignore")),
-        ("tests/cases.toml", embedded::find_template(&cases)),
+        (
+            "plugin.toml",
+            embedded::find_embedded_template("plugin.toml"),
+        ),
+        ("README.md", embedded::find_embedded_template("README.md")),
+        (".gitignore", embedded::find_embedded_template("gitignore")),
+        ("tests/cases.toml", embedded::find_embedded_template(&cases)),
         (
             ".github/workflows/plugin.yml",
-            embedded::find_template("workflow.yml"),
+            embedded::find_embedded_template("workflow.yml"),
         ),
         (facts.manifest, own(facts.manifest)),
         (facts.source, own(&source)),
     ] {
-        put_file(&to.join(path), text(template).as_bytes())?;
+        write_new_file(&to.join(path), text(template).as_bytes())?;
     }
-    put_file(&to.join("plugin.schema.json"), manifest_schema().as_bytes())?;
-    put_file(
+    write_new_file(&to.join("plugin.schema.json"), manifest_schema().as_bytes())?;
+    write_new_file(
         &to.join("tests/cases.schema.json"),
         cases_schema().as_bytes(),
     )?;
-    if language == NewLanguage::JavaScript {
-        put_file(&to.join("tsconfig.json"), own("tsconfig.json").as_bytes())?;
+    if language == NewPluginLanguage::JavaScript {
+        write_new_file(&to.join("tsconfig.json"), own("tsconfig.json").as_bytes())?;
     }
-    if language == NewLanguage::Rust && links == LINKS {
-        put_file(&to.join("Cargo.lock"), lock_file(name).as_bytes())?;
+    if language == NewPluginLanguage::Rust && links == LINKS {
+        write_new_file(&to.join("Cargo.lock"), render_lock_file(name).as_bytes())?;
     }
     Ok(())
 }
 
 /// Returns the lock file of a Rust plugin, with the versions of the SDK's dependencies that this
 /// release was tested with.
-fn lock_file(name: &str) -> String {
-    let template = embedded::find_template("rust/Cargo.lock");
+fn render_lock_file(name: &str) -> String {
+    let template = embedded::find_embedded_template("rust/Cargo.lock");
     let own = format!(
         "[[package]]\nname = \"{name}\"\nversion = \"0.1.0\"\ndependencies = [\n \"rind-sdk\",\n]\n"
     );
@@ -410,7 +424,7 @@ fn package_name(package: &str) -> &str {
 }
 
 /// Returns how many directories `below` is under `above`; 0 if it is not below.
-fn n_folders_between(above: &Path, below: &Path) -> usize {
+fn count_folders_between(above: &Path, below: &Path) -> usize {
     let real = |path: &Path| match path.as_os_str().is_empty() {
         true => Path::new(".").canonicalize(),
         false => path.canonicalize(),
@@ -426,16 +440,16 @@ fn n_folders_between(above: &Path, below: &Path) -> usize {
 /// Returns the JSON Schema of a plugin's manifest.
 #[must_use]
 pub fn manifest_schema() -> &'static str {
-    embedded::find_schema("plugin")
+    embedded::find_embedded_schema("plugin")
 }
 
 /// Returns the JSON Schema of a case file.
 #[must_use]
 pub fn cases_schema() -> &'static str {
-    embedded::find_schema("cases")
+    embedded::find_embedded_schema("cases")
 }
 
-fn put_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_new_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }

@@ -1,5 +1,5 @@
-//! Builds Python plugins: the module is scanned for its classes and imports, and componentize-py
-//! turns it into a component that contains CPython.
+//! Builds Python plugins: a script finds the classes and imports of the plugin's module, and
+//! componentize-py turns the module into a component that contains CPython.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,39 +7,40 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::guest::{GuestEntry, pascal_case};
-use super::interpreted::{ToolchainProgram, ToolchainWork};
+use super::interpreted::{PluginBuild, ToolchainProgram};
 use super::{BuildError, world};
-use rind_lib::near::nearest;
+use rind_lib::near::nearest_name;
 use rind_lib::plugin::manifest::FILE_NAME;
 
-/// Command that installs the compiler into the virtual environment in which [`find_tool`] searches
-/// it.
-const INSTALL: &str = "python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1";
+/// Command that installs the compiler into the plugin's virtual environment, where [`find_tool`]
+/// searches for it.
+const INSTALL_COMMAND: &str =
+    "python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1";
 
-/// Interface of the host that printed lines are written to.
-const LOG: &str = "log";
+/// Interface of the host to which printed lines are written.
+const LOG_INTERFACE: &str = "log";
 
 /// Name of the generated entry module, which wraps the plugin's module.
-const ENTRY: &str = "rind_entry";
+const ENTRY_MODULE: &str = "rind_entry";
 
 /// Python program that prints the names of a module's classes and of its imports from the contract,
 /// including the imports of the module's own submodules. It only parses the source, because the
 /// module cannot run outside a component.
-const SCAN: &str = include_str!("scan.py");
+const SCAN_SCRIPT: &str = include_str!("scan.py");
 
-/// Output of [`SCAN`].
+/// Output of [`SCAN_SCRIPT`].
 #[derive(Deserialize)]
 struct PythonScan {
     exports: Vec<String>,
     /// Classes of the module that are not exports, each with its line number.
     others: Vec<(String, usize)>,
     imports: Vec<String>,
-    /// Whether the code prints, or uses a module that does.
+    /// Whether the module, or a submodule that it imports, calls `print`.
     prints: bool,
 }
 
 pub(super) async fn build_component(
-    work: &ToolchainWork<'_>,
+    work: &PluginBuild<'_>,
     module: &str,
     path: &[PathBuf],
 ) -> Result<PathBuf, BuildError> {
@@ -53,7 +54,7 @@ pub(super) async fn build_component(
                 .to_owned(),
         });
     }
-    // The two tasks are independent; if one fails, the other is cancelled.
+    // Check the types and compile at the same time; if one fails, the other is cancelled.
     let ((), component) = tokio::try_join!(
         check_types(work, module),
         compile_module(work, module, path)
@@ -62,15 +63,15 @@ pub(super) async fn build_component(
 }
 
 async fn compile_module(
-    work: &ToolchainWork<'_>,
+    work: &PluginBuild<'_>,
     module: &str,
     path: &[PathBuf],
 ) -> Result<PathBuf, BuildError> {
     let dir = &work.plugin.dir;
     let python = find_tool(dir, "python3", "python3", "install Python 3.10 or later");
-    let compiler = find_tool(dir, "componentize-py", "componentize-py", INSTALL);
+    let compiler = find_tool(dir, "componentize-py", "componentize-py", INSTALL_COMMAND);
     let known = world::known_exports().collect::<Vec<_>>().join(",");
-    let args = ["-c", SCAN, module, &known].map(OsString::from);
+    let args = ["-c", SCAN_SCRIPT, module, &known].map(OsString::from);
     let said = work.run_tool(&python, args).await?.stdout.text();
     let scanned: PythonScan =
         serde_json::from_str(&said).map_err(|error| BuildError::Toolchain {
@@ -100,15 +101,15 @@ async fn compile_module(
     let mut imports: Vec<String> = scanned
         .imports
         .into_iter()
-        .filter(|name| world::is_import(name))
+        .filter(|name| world::is_host_import(name))
         .collect();
-    if scanned.prints && !imports.iter().any(|name| name == LOG) {
-        imports.push(LOG.to_owned());
+    if scanned.prints && !imports.iter().any(|name| name == LOG_INTERFACE) {
+        imports.push(LOG_INTERFACE.to_owned());
     }
-    let entry = work.folder.join(format!("{ENTRY}.py"));
-    let guarded = GuestEntry::entry_of(&scanned.exports, &imports)
+    let entry = work.folder.join(format!("{ENTRY_MODULE}.py"));
+    let guarded = GuestEntry::from_exports(&scanned.exports, &imports)
         .map_err(|error| work.file_error(&entry, std::io::Error::other(error)))?;
-    let has_log = imports.iter().any(|name| name == LOG);
+    let has_log = imports.iter().any(|name| name == LOG_INTERFACE);
     std::fs::write(&entry, guarded.python_entry(module, has_log))
         .map_err(|source| work.file_error(&entry, source))?;
     let wit = world::write_world(work.folder, &scanned.exports, &imports)
@@ -121,15 +122,19 @@ async fn compile_module(
     let further = path.iter().cloned().chain(site_packages(dir));
     let further = further.chain([work.folder.to_owned()]);
     args.extend(further.flat_map(|path| ["--python-path".into(), path.into()]));
-    args.extend(["--output".into(), component.clone().into(), ENTRY.into()]);
+    args.extend([
+        "--output".into(),
+        component.clone().into(),
+        ENTRY_MODULE.into(),
+    ]);
     work.run_tool(&compiler, args).await?;
     Ok(component)
 }
 
 /// Checks the types of the source, if `pyproject.toml` configures mypy and mypy is installed.
-async fn check_types(work: &ToolchainWork<'_>, module: &str) -> Result<(), BuildError> {
+async fn check_types(work: &PluginBuild<'_>, module: &str) -> Result<(), BuildError> {
     let dir = &work.plugin.dir;
-    let checker = find_tool(dir, "mypy", "mypy", INSTALL);
+    let checker = find_tool(dir, "mypy", "mypy", INSTALL_COMMAND);
     // Use only a mypy from the plugin's virtual environment: a bare name would be searched in PATH,
     // where the version may be different.
     if !work.plugin.has_mypy || checker.program.is_relative() {
@@ -169,7 +174,7 @@ fn site_packages(dir: &Path) -> Option<PathBuf> {
 fn misspelt_exports(classes: &[(String, usize)]) -> impl Iterator<Item = (usize, &str, String)> {
     let known: Vec<String> = world::known_exports().map(pascal_case).collect();
     classes.iter().filter_map(move |(class, line)| {
-        let near = nearest(class, known.iter().map(String::as_str))?;
+        let near = nearest_name(class, known.iter().map(String::as_str))?;
         Some((*line, class.as_str(), near.to_owned()))
     })
 }

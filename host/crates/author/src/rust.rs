@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::build::{BuildOptions, BuildReport, Progress, place_component};
-use super::compilation::{Machine, PROFILE};
+use super::build::{BuildOptions, BuildReport, Progress, store_component};
+use super::compilation::{BuildMachine, PROFILE};
 use super::folder::{PluginFolder, PluginLanguage};
 use super::shared::SharedTarget;
 use super::target::TARGET;
@@ -24,16 +24,16 @@ use rind_lib::lock::lock;
 use rind_lib::tool::process::{Ending, Finished, OnLine, Stream};
 
 /// Returns the directory of the cargo workspace that contains the crate.
-pub(super) async fn workspace_of(
+pub(super) async fn find_workspace(
     plugin: &PluginFolder,
     cancel: &CancellationToken,
 ) -> Result<PathBuf, BuildError> {
     let args = ["locate-project", "--workspace", "--message-format", "plain"];
-    let asked = toolchain::ask_program("cargo", &args, &plugin.dir, cancel).await;
+    let asked = toolchain::query_program("cargo", &args, &plugin.dir, cancel).await;
     let manifest = asked.map_err(|error| match error {
         BuildError::Toolchain { command, text } => BuildError::Toolchain {
             command,
-            text: with_whole_paths(&text, &plugin.dir),
+            text: make_paths_absolute(&text, &plugin.dir),
         },
         error => error,
     })?;
@@ -42,8 +42,8 @@ pub(super) async fn workspace_of(
 }
 
 /// Makes the paths in cargo's messages absolute. Cargo prints them relative to its working
-/// directory, which is not the user's.
-fn with_whole_paths(text: &str, dir: &Path) -> String {
+/// directory, which is not the user's working directory.
+fn make_paths_absolute(text: &str, dir: &Path) -> String {
     const PLACE: &str = "--> ";
     let lines = text.split_inclusive('\n').map(|line| {
         let Some((before, place)) = line.split_once(PLACE) else {
@@ -78,8 +78,8 @@ pub(super) async fn build_workspace(
     let mut finished = call
         .run(&artifacts, options, progress, started, cancel)
         .await?;
-    if finished.ending == Ending::Exited(0) && call.used_other_sources(&artifacts) {
-        call.forget_package(cancel).await?;
+    if finished.ending == Ending::Exited(0) && call.reused_other_sources(&artifacts) {
+        call.clean_package(cancel).await?;
         artifacts = Arc::default();
         finished = call
             .run(&artifacts, options, progress, started, cancel)
@@ -99,10 +99,10 @@ pub(super) async fn build_workspace(
     let has_failed = finished.ending != Ending::Exited(0);
     let mut not_built = Vec::new();
     for plugin in members {
-        match artifacts.artifact_of(plugin) {
+        match artifacts.find_artifact(plugin) {
             Some(artifact) => {
-                call.note_sources();
-                match place_component(plugin, &artifact.path, options, artifact.seconds) {
+                call.record_sources();
+                match store_component(plugin, &artifact.path, options, artifact.seconds) {
                     Ok(built) => report.built.push(built),
                     Err(error) => report.failed.push(error),
                 }
@@ -128,8 +128,8 @@ pub(super) async fn build_workspace(
 struct CargoCall<'a> {
     workspace: &'a Path,
     arguments: Vec<OsString>,
-    /// Shared target directory in which the call compiles, if any. Such a call compiles exactly one
-    /// plugin.
+    /// Shared target directory in which cargo compiles, if any. A call with a shared directory
+    /// compiles exactly one plugin.
     shared: Option<SharedTarget>,
     plugin: Option<&'a PluginFolder>,
 }
@@ -142,16 +142,16 @@ impl<'a> CargoCall<'a> {
         progress: &Progress,
         cancel: &CancellationToken,
     ) -> Result<Self, BuildError> {
-        let version = toolchain::ask_program("rustc", &["-vV"], workspace, cancel).await?;
+        let version = toolchain::query_program("rustc", &["-vV"], workspace, cancel).await?;
         let sysroot =
-            toolchain::ask_program("rustc", &["--print", "sysroot"], workspace, cancel).await?;
+            toolchain::query_program("rustc", &["--print", "sysroot"], workspace, cancel).await?;
         let print = ["--print", "cfg", "--target", TARGET];
-        let cfg = toolchain::ask_program("rustc", &print, workspace, cancel).await?;
+        let cfg = toolchain::query_program("rustc", &print, workspace, cancel).await?;
         let cargo_home = toolchain::cargo_home();
         let metadata = read_metadata(workspace, cancel).await;
         let sdk = metadata
             .as_ref()
-            .and_then(|metadata| metadata.shared_sdk(workspace, members, options));
+            .and_then(|metadata| metadata.shared_sdk_folder(workspace, members, options));
         let shared = match (&options.shared, &sdk) {
             (Some(folders), Some(sdk)) => {
                 let sdk = sdk.to_string_lossy();
@@ -162,11 +162,12 @@ impl<'a> CargoCall<'a> {
         };
         let target_dir = match (&shared, metadata) {
             (Some(shared), _) => Some(shared.folder.clone()),
-            (None, Some(metadata)) => metadata.outside_target(workspace),
-            // `cargo metadata` failed: the build fails with the same error and reports it.
+            (None, Some(metadata)) => metadata.external_target_dir(workspace),
+            // `cargo metadata` failed. Its error is not reported here, because the build fails with
+            // the same error.
             (None, None) => toolchain::target_dir(),
         };
-        let machine = Machine {
+        let machine = BuildMachine {
             workspace,
             version: &version,
             sysroot: Path::new(&sysroot),
@@ -186,13 +187,13 @@ impl<'a> CargoCall<'a> {
         };
         call.arguments = match (&call.shared, members) {
             (Some(shared), [plugin]) => {
-                let mut args = machine.shared_arguments(package_name(plugin));
+                let mut args = machine.shared_build_arguments(package_name(plugin));
                 args.insert(1, "--target-dir".into());
                 args.insert(2, shared.folder.clone().into());
                 args
             }
             _ => {
-                let mut args = machine.arguments();
+                let mut args = machine.build_arguments();
                 args.push("--keep-going".into());
                 args.push("--message-format=json-render-diagnostics".into());
                 for plugin in members {
@@ -213,7 +214,7 @@ impl<'a> CargoCall<'a> {
         started: Instant,
         cancel: &CancellationToken,
     ) -> Result<Finished, BuildError> {
-        let on_line = listen_to_cargo(artifacts.clone(), progress.clone(), started);
+        let on_line = cargo_output_handler(artifacts.clone(), progress.clone(), started);
         let running = toolchain::run_program(
             "cargo",
             &self.arguments,
@@ -225,9 +226,9 @@ impl<'a> CargoCall<'a> {
         Ok(running.await?)
     }
 
-    /// Returns the shared target directory, the package, and a text that identifies the sources:
-    /// path and inode of their directory, and their digest.
-    fn shared_package(&self) -> Option<(&SharedTarget, &'a str, String)> {
+    /// Returns the shared target directory, the package's name, and a text that identifies the
+    /// plugin's sources: path and inode of their directory, and their digest.
+    fn shared_target_package(&self) -> Option<(&SharedTarget, &'a str, String)> {
         let (shared, plugin) = (self.shared.as_ref()?, self.plugin?);
         let inode = plugin.dir.metadata().map_or(0, |folder| folder.ino());
         let digest = plugin.sources.as_deref().unwrap_or_default();
@@ -235,18 +236,18 @@ impl<'a> CargoCall<'a> {
         Some((shared, package_name(plugin), sources))
     }
 
-    /// Whether cargo considered artifacts that were compiled from other sources up to date. This
-    /// can happen because cargo compares only modification times.
-    fn used_other_sources(&self, artifacts: &CargoArtifacts) -> bool {
-        self.shared_package()
+    /// Whether cargo reused artifacts that were compiled from other sources. This can happen
+    /// because cargo compares only modification times.
+    fn reused_other_sources(&self, artifacts: &CargoArtifacts) -> bool {
+        self.shared_target_package()
             .is_some_and(|(shared, package, sources)| {
-                artifacts.has_fresh() && !shared.is_of_sources(package, &sources)
+                artifacts.has_fresh_artifact() && !shared.matches_sources(package, &sources)
             })
     }
 
     /// Removes the package's artifacts from the shared target directory.
-    async fn forget_package(&self, cancel: &CancellationToken) -> Result<(), BuildError> {
-        let Some((shared, package, _)) = self.shared_package() else {
+    async fn clean_package(&self, cancel: &CancellationToken) -> Result<(), BuildError> {
+        let Some((shared, package, _)) = self.shared_target_package() else {
             return Ok(());
         };
         let folder = shared.folder.to_string_lossy();
@@ -257,13 +258,13 @@ impl<'a> CargoCall<'a> {
             format!("profile.{PROFILE}.inherits=\"release\""),
         ];
         let args = [&args[..], &settings.each_ref().map(String::as_str)].concat();
-        let cleaned = toolchain::ask_program("cargo", &args, self.workspace, cancel).await;
+        let cleaned = toolchain::query_program("cargo", &args, self.workspace, cancel).await;
         cleaned.map(drop)
     }
 
-    fn note_sources(&self) {
-        if let Some((shared, package, sources)) = self.shared_package() {
-            shared.note_sources(package, &sources);
+    fn record_sources(&self) {
+        if let Some((shared, package, sources)) = self.shared_target_package() {
+            shared.record_sources(package, &sources);
         }
     }
 }
@@ -282,26 +283,26 @@ struct CargoPackage {
     manifest_path: PathBuf,
 }
 
-/// Queries cargo about a workspace; `None` if it fails.
+/// Runs `cargo metadata` for a workspace; `None` if it fails.
 async fn read_metadata(workspace: &Path, cancel: &CancellationToken) -> Option<CargoMetadata> {
     let args = ["metadata", "--no-deps", "--format-version", "1"];
-    let asked = toolchain::ask_program("cargo", &args, workspace, cancel).await;
+    let asked = toolchain::query_program("cargo", &args, workspace, cancel).await;
     serde_json::from_str(&asked.ok()?).ok()
 }
 
 impl CargoMetadata {
     /// Returns the directory of build artifacts and generated sources; `None` if it is cargo's
-    /// default within the workspace. Settings of cargo can move it anywhere.
-    fn outside_target(self, workspace: &Path) -> Option<PathBuf> {
+    /// default within the workspace. Cargo's settings can choose any other directory.
+    fn external_target_dir(self, workspace: &Path) -> Option<PathBuf> {
         let found = self.build_directory.unwrap_or(self.target_directory);
         let is_named = toolchain::target_dir().is_some();
         (is_named || !found.starts_with(workspace)).then_some(found)
     }
 
     /// Returns the SDK of a plugin that can be compiled in a shared target directory; `None` for
-    /// other plugins. The plugin must be the only crate of its workspace besides an SDK that Rind
-    /// unpacked, and no setting may choose a target directory.
-    fn shared_sdk(
+    /// other plugins. Requires that the workspace contains only the plugin and an SDK that Rind
+    /// unpacked, and that no setting of cargo chooses a target directory.
+    fn shared_sdk_folder(
         &self,
         workspace: &Path,
         members: &[PluginFolder],
@@ -340,14 +341,18 @@ fn package_name(plugin: &PluginFolder) -> &str {
     }
 }
 
-fn listen_to_cargo(artifacts: Arc<CargoArtifacts>, progress: Progress, started: Instant) -> OnLine {
+fn cargo_output_handler(
+    artifacts: Arc<CargoArtifacts>,
+    progress: Progress,
+    started: Instant,
+) -> OnLine {
     Arc::new(move |stream, line| match stream {
-        Stream::Stdout => artifacts.note_artifact(line, started.elapsed()),
+        Stream::Stdout => artifacts.record_artifact(line, started.elapsed()),
         Stream::Stderr => progress(line),
     })
 }
 
-/// Components that cargo reported, by the paths of their `Cargo.toml`.
+/// Components that cargo reported as built, by the paths of their `Cargo.toml`.
 #[derive(Default)]
 struct CargoArtifacts(Mutex<BTreeMap<PathBuf, CargoArtifact>>);
 
@@ -380,7 +385,7 @@ struct CargoTarget {
 }
 
 impl CargoArtifacts {
-    fn note_artifact(&self, line: &str, elapsed: Duration) {
+    fn record_artifact(&self, line: &str, elapsed: Duration) {
         // A line that is not a message was printed by a build script or a macro.
         let Ok(message) = serde_json::from_str::<CargoMessage>(line) else {
             return;
@@ -403,11 +408,11 @@ impl CargoArtifacts {
         }
     }
 
-    fn artifact_of(&self, plugin: &PluginFolder) -> Option<CargoArtifact> {
+    fn find_artifact(&self, plugin: &PluginFolder) -> Option<CargoArtifact> {
         lock(&self.0).get(&plugin.cargo_manifest()).cloned()
     }
 
-    fn has_fresh(&self) -> bool {
+    fn has_fresh_artifact(&self) -> bool {
         lock(&self.0).values().any(|artifact| artifact.is_fresh)
     }
 }

@@ -1,12 +1,12 @@
-//! Unpacks the embedded SDK once per version, and links plugins to it.
+//! Unpacks the embedded SDK once per version, and creates symlinks from plugins to it.
 //!
 //! A plugin does not contain the SDK. Its Cargo.toml or pyproject.toml names a path below
 //! `.rind-sdk`, a directory of symlinks that git ignores and that is valid on one machine only.
-//! Such a path works offline and in editors, and avoids that a registry is asked for a crate that
-//! somebody else may have published under the name of the SDK. JavaScript finds the SDK in
+//! Such a path works offline and in editors. It also avoids downloads from a registry, where
+//! somebody else may have published a crate with the SDK's name. JavaScript finds the SDK in
 //! `node_modules`, like any package.
 //!
-//! Start from [`refer_to_sdk`].
+//! Start from [`ensure_sdk_links`].
 
 use std::fs;
 use std::io;
@@ -23,8 +23,8 @@ pub(super) const LINKS: &str = ".rind-sdk";
 /// Name of the SDK's package, in `Cargo.toml`, `package.json` and `node_modules`.
 const PACKAGE: &str = "rind-sdk";
 
-/// Directories of the SDK, each with a file by which a complete directory is recognized.
-const PARTS: [(&str, &str); 3] = [
+/// Directories of the SDK for each language. A directory is complete if it contains the file.
+const SDK_FOLDERS: [(&str, &str); 3] = [
     ("rust", "Cargo.toml"),
     ("js", "package.json"),
     ("python", "rind_sdk/__init__.py"),
@@ -77,12 +77,12 @@ pub(super) fn unpack_sdk(root: &Path) -> io::Result<PathBuf> {
     place.canonicalize()
 }
 
-/// Ensures that a plugin's reference to the SDK resolves. If the files that it points to do not
-/// exist, as in a fresh clone, the reference is linked to this version's SDK below `root`. Plugins
-/// without a reference are not changed.
-pub(super) fn refer_to_sdk(dir: &Path, root: &Path, progress: &Progress) -> io::Result<()> {
-    let reference = find_reference(dir);
-    let Some(reference) = reference.filter(|reference| !reference.leads_somewhere()) else {
+/// Ensures that a plugin's reference to the SDK resolves. If the directory to which it points does
+/// not exist, as in a fresh clone, creates symlinks there to this version's SDK below `root`.
+/// Plugins without a reference are not changed.
+pub(super) fn ensure_sdk_links(dir: &Path, root: &Path, progress: &Progress) -> io::Result<()> {
+    let reference = find_sdk_reference(dir);
+    let Some(reference) = reference.filter(|reference| !reference.is_resolvable()) else {
         return Ok(());
     };
     let sdk = unpack_sdk(root).map_err(|error| {
@@ -93,10 +93,10 @@ pub(super) fn refer_to_sdk(dir: &Path, root: &Path, progress: &Progress) -> io::
         )
     })?;
     match &reference {
-        SdkReference::Links { folder, .. } => put_links(folder, &sdk)?,
+        SdkReference::Links { folder, .. } => create_sdk_links(folder, &sdk)?,
         SdkReference::Package(path) => {
             fs::create_dir_all(path.parent().unwrap_or(dir))?;
-            put_link(path, &sdk.join("js"))?;
+            create_link(path, &sdk.join("js"))?;
         }
     }
     progress(&format!(
@@ -107,20 +107,20 @@ pub(super) fn refer_to_sdk(dir: &Path, root: &Path, progress: &Progress) -> io::
     Ok(())
 }
 
-/// Returns the path, with symlinks resolved, at which the next build creates links to the SDK for
-/// the plugin in `dir`; `None` if the build creates no links.
+/// Returns the path at which the next build of the plugin in `dir` will create symlinks to the SDK,
+/// with symlinks in the path resolved; `None` if the build will create none.
 #[must_use]
-pub fn sdk_place(dir: &Path) -> Option<PathBuf> {
-    let reference = find_reference(dir).filter(|reference| !reference.leads_somewhere())?;
+pub fn sdk_link_path(dir: &Path) -> Option<PathBuf> {
+    let reference = find_sdk_reference(dir).filter(|reference| !reference.is_resolvable())?;
     Some(real_path(reference.path()))
 }
 
-/// Checks that a plugin's reference to the SDK resolves. Used where no directory for SDKs is
-/// shared, so that no links can be created.
-pub(super) fn check_reference(dir: &Path) -> io::Result<()> {
-    match find_reference(dir) {
+/// Checks that a plugin's reference to the SDK resolves. Used if no SDK directory is shared, so
+/// that no symlinks can be created.
+pub(super) fn check_sdk_reference(dir: &Path) -> io::Result<()> {
+    match find_sdk_reference(dir) {
         // A missing npm package is no error: the bundler may find it elsewhere.
-        Some(reference @ SdkReference::Links { .. }) if !reference.leads_somewhere() => {
+        Some(reference @ SdkReference::Links { .. }) if !reference.is_resolvable() => {
             let path = reference.path().display();
             let text = format!(
                 "{path} does not point to an SDK; run `rind plugin build` once, which makes it"
@@ -132,7 +132,7 @@ pub(super) fn check_reference(dir: &Path) -> io::Result<()> {
 }
 
 /// Creates a directory of symlinks to the parts of an SDK.
-fn put_links(folder: &Path, sdk: &Path) -> io::Result<()> {
+fn create_sdk_links(folder: &Path, sdk: &Path) -> io::Result<()> {
     if folder.is_symlink() {
         let text = format!("{} is a link; remove it", folder.display());
         return Err(io::Error::other(text));
@@ -140,16 +140,16 @@ fn put_links(folder: &Path, sdk: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     // The links are valid on this machine only, so keep them out of git.
     fs::write(folder.join(".gitignore"), "*\n")?;
-    for (part, _) in PARTS {
-        put_link(&folder.join(part), &sdk.join(part))?;
+    for (part, _) in SDK_FOLDERS {
+        create_link(&folder.join(part), &sdk.join(part))?;
     }
     Ok(())
 }
 
 /// Creates a symlink atomically. Replaces an existing symlink; anything else at `path` is an error.
-fn put_link(path: &Path, target: &Path) -> io::Result<()> {
+fn create_link(path: &Path, target: &Path) -> io::Result<()> {
     if path.symlink_metadata().is_ok() && !path.is_symlink() {
-        let text = format!("{} is in the way: it is not a link", path.display());
+        let text = format!("{} exists and is not a symlink; remove it", path.display());
         return Err(io::Error::other(text));
     }
     let parent = path.parent().unwrap_or(Path::new("."));
@@ -178,17 +178,17 @@ impl SdkReference {
         }
     }
 
-    fn leads_somewhere(&self) -> bool {
+    fn is_resolvable(&self) -> bool {
         let (path, part) = match self {
             Self::Links { folder, part } => (folder.join(part), *part),
             Self::Package(path) => (path.clone(), "js"),
         };
-        let file = PARTS.iter().find(|(name, _)| *name == part);
+        let file = SDK_FOLDERS.iter().find(|(name, _)| *name == part);
         file.is_some_and(|(_, file)| path.join(file).is_file())
     }
 }
 
-fn find_reference(dir: &Path) -> Option<SdkReference> {
+fn find_sdk_reference(dir: &Path) -> Option<SdkReference> {
     let read = |name: &str| {
         let path = dir.join(name);
         let is_small = fs::metadata(&path).ok()?.len() <= MAX_MANIFEST_BYTES;
@@ -264,24 +264,24 @@ mod tests {
             let dir = root.path().join(language);
             put(&dir.join(file), text);
             let has_links = link.starts_with(LINKS);
-            assert_eq!(check_reference(&dir).is_err(), has_links);
-            refer_to_sdk(&dir, &sdks, &said).unwrap();
-            check_reference(&dir).unwrap();
+            assert_eq!(check_sdk_reference(&dir).is_err(), has_links);
+            ensure_sdk_links(&dir, &sdks, &said).unwrap();
+            check_sdk_reference(&dir).unwrap();
             let link = dir.join(link);
             let target = fs::read_link(&link).unwrap();
             assert!(target.starts_with(&sdks) && link.join("README.md").is_file());
             // Another version that is there stays.
             let other = root.path().join("other");
             fs::remove_file(&link).unwrap();
-            for (_, file) in PARTS {
+            for (_, file) in SDK_FOLDERS {
                 put(&other.join(file), "");
             }
             symlink(&other, &link).unwrap();
-            refer_to_sdk(&dir, &sdks, &said).unwrap();
+            ensure_sdk_links(&dir, &sdks, &said).unwrap();
             assert_eq!(fs::read_link(&link).unwrap(), other);
             // A missing one is replaced.
             fs::remove_dir_all(&other).unwrap();
-            refer_to_sdk(&dir, &sdks, &said).unwrap();
+            ensure_sdk_links(&dir, &sdks, &said).unwrap();
             assert_eq!(fs::read_link(&link).unwrap(), target);
         }
         assert_eq!(fs::read_dir(&sdks).unwrap().count(), 1);
@@ -314,7 +314,7 @@ mod tests {
         ] {
             let dir = root.path().join("plugin");
             put(&dir.join(file), text);
-            refer_to_sdk(&dir, &sdks, &said).unwrap();
+            ensure_sdk_links(&dir, &sdks, &said).unwrap();
             assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "{file} {text}");
             fs::remove_dir_all(&dir).unwrap();
         }
@@ -325,8 +325,10 @@ mod tests {
             "[dependencies]\nrind-sdk = { path = \".rind-sdk/rust\" }",
         );
         put(&dir.join(".rind-sdk/rust/mine"), "mine");
-        let error = refer_to_sdk(&dir, &sdks, &said).unwrap_err().to_string();
-        assert!(error.contains("is in the way: it is not a link"), "{error}");
+        let error = ensure_sdk_links(&dir, &sdks, &said)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("exists and is not a symlink"), "{error}");
         assert!(dir.join(".rind-sdk/rust/mine").is_file());
         let dir = root.path().join("led");
         put(
@@ -334,7 +336,9 @@ mod tests {
             "[dependencies]\nrind-sdk = { path = \".rind-sdk/rust\" }",
         );
         symlink(root.path().join("elsewhere"), dir.join(".rind-sdk")).unwrap();
-        let error = refer_to_sdk(&dir, &sdks, &said).unwrap_err().to_string();
+        let error = ensure_sdk_links(&dir, &sdks, &said)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(".rind-sdk is a link"), "{error}");
         assert!(!root.path().join("elsewhere").exists());
     }

@@ -17,15 +17,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::build::Progress;
 
-/// Time without use after which a directory is removed.
-const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Age of the last use after which a shared target directory is removed.
+const MAX_UNUSED_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Interval between two attempts to acquire the lock.
-const LOOK: Duration = Duration::from_millis(200);
+/// Interval between two attempts to lock the directory.
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Extension of the lock files, which are next to the directories. The modification time of a lock
 /// file is the time of the directory's last use.
-const LOCK: &str = "lock";
+const LOCK_EXTENSION: &str = "lock";
 
 /// A shared target directory, locked while this value exists. Cargo's own lock is not enough: cargo
 /// releases it before the component is read, and the components of two plugins may have the same
@@ -67,7 +67,7 @@ impl SharedTarget {
                 progress("waiting for another build of a plugin");
                 has_told = true;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(LOCK_RETRY_INTERVAL).await;
         }
         // Ignore an error: without the time of use, the directory is at worst removed too early.
         let _ = lock.set_modified(SystemTime::now());
@@ -79,19 +79,19 @@ impl SharedTarget {
     }
 
     /// Whether the artifacts of a package were compiled from the sources that `sources` identifies.
-    /// Cargo does not notice if they come from another directory, or if files were replaced by
-    /// older ones.
-    pub(super) fn is_of_sources(&self, package: &str, sources: &str) -> bool {
-        fs::read_to_string(self.record(package)).is_ok_and(|found| found == sources)
+    /// Cargo does not notice that the sources are in another directory, or that files were replaced
+    /// by older ones.
+    pub(super) fn matches_sources(&self, package: &str, sources: &str) -> bool {
+        fs::read_to_string(self.sources_record_path(package)).is_ok_and(|found| found == sources)
     }
 
     /// Records from which sources the package's artifacts were compiled.
-    pub(super) fn note_sources(&self, package: &str, sources: &str) {
+    pub(super) fn record_sources(&self, package: &str, sources: &str) {
         // Ignore an error: without the record, the next build compiles the package again.
-        let _ = fs::write(self.record(package), sources);
+        let _ = fs::write(self.sources_record_path(package), sources);
     }
 
-    fn record(&self, package: &str) -> PathBuf {
+    fn sources_record_path(&self, package: &str) -> PathBuf {
         self.folder.join(format!("{package}.sources"))
     }
 }
@@ -99,20 +99,20 @@ impl SharedTarget {
 fn open_lock(folder: &Path) -> Option<File> {
     let mut options = File::options();
     options.create(true).append(true);
-    options.open(folder.with_extension(LOCK)).ok()
+    options.open(folder.with_extension(LOCK_EXTENSION)).ok()
 }
 
-/// Removes directories that have not been used for [`KEPT`].
+/// Removes directories that have not been used for [`MAX_UNUSED_AGE`].
 fn remove_unused(builds: &Path) {
     for entry in fs::read_dir(builds).into_iter().flatten().flatten() {
         let folder = entry.path();
         if !folder.is_dir() {
             continue;
         }
-        let lock = folder.with_extension(LOCK);
+        let lock = folder.with_extension(LOCK_EXTENSION);
         let used = lock.metadata().and_then(|file| file.modified());
-        let is_old = used.is_ok_and(|used| used.elapsed().is_ok_and(|age| age > KEPT));
-        // A build that waits for the lock meanwhile creates the directory again.
+        let is_old = used.is_ok_and(|used| used.elapsed().is_ok_and(|age| age > MAX_UNUSED_AGE));
+        // A build that is waiting for this lock will create the directory again.
         if is_old && open_lock(&folder).is_some_and(|file| file.try_lock().is_ok()) {
             let _ = fs::remove_dir_all(&folder);
         }
@@ -141,7 +141,7 @@ mod tests {
         assert_ne!(open("b").await.unwrap().folder, first.folder);
         assert!(said.lock().unwrap().is_empty());
         let second = tokio::spawn(open("a"));
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(LOCK_RETRY_INTERVAL).await;
         assert!(!second.is_finished());
         assert_eq!(said.lock().unwrap().len(), 1);
         let folder = first.folder.clone();
@@ -160,9 +160,9 @@ mod tests {
         let open = |key| SharedTarget::open(root.path(), key, &progress, &cancel);
         let used = open(&["used"]).await.unwrap();
         let unused = open(&["unused"]).await.unwrap().folder;
-        let long_ago = SystemTime::now() - 2 * KEPT;
+        let long_ago = SystemTime::now() - 2 * MAX_UNUSED_AGE;
         for folder in [&used.folder, &unused] {
-            let lock = File::open(folder.with_extension(LOCK)).unwrap();
+            let lock = File::open(folder.with_extension(LOCK_EXTENSION)).unwrap();
             lock.set_modified(long_ago).unwrap();
         }
         open(&["other"]).await.unwrap();
@@ -176,10 +176,10 @@ mod tests {
         let (progress, cancel) = (Arc::new(|_: &str| {}) as Progress, CancellationToken::new());
         let target = SharedTarget::open(root.path(), &["a"], &progress, &cancel);
         let target = target.await.unwrap();
-        assert!(!target.is_of_sources("one", "a"), "nothing is known");
-        target.note_sources("one", "a");
-        assert!(target.is_of_sources("one", "a"));
-        assert!(!target.is_of_sources("one", "b"));
-        assert!(!target.is_of_sources("two", "a"));
+        assert!(!target.matches_sources("one", "a"), "nothing is known");
+        target.record_sources("one", "a");
+        assert!(target.matches_sources("one", "a"));
+        assert!(!target.matches_sources("one", "b"));
+        assert!(!target.matches_sources("two", "a"));
     }
 }

@@ -1,7 +1,7 @@
-//! Converts a source map, so that errors at run time can name the line of the plugin's source from
-//! which a line of the bundle comes.
+//! Converts a source map into a table from lines of the bundle to lines of the plugin's source, so
+//! that errors at run time can name the source line.
 //!
-//! Columns are ignored, since the bundle is not minified. Start from [`find_places`].
+//! Columns are ignored, since the bundle is not minified. Start from [`source_positions_script`].
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Directory of the SDK within a plugin's directory, whose lines are not reported.
-const SDK: &str = "rind-sdk";
+/// Directory of the SDK within a plugin's directory. Errors do not name source lines of the SDK.
+const SDK_FOLDER: &str = "rind-sdk";
 
 /// Source map, version 3 of the format (ECMA-426).
 #[derive(Deserialize)]
@@ -19,11 +19,11 @@ struct SourceMap {
     mappings: String,
 }
 
-/// Returns a line of JavaScript that gives the entry module the source position of each line of the
-/// bundle. `map` is the text of the source map, `folder` the directory of the bundle, and `plugin`
-/// the plugin's directory: sources outside of it, and the SDK, are left out. Returns an empty text
-/// if the map is invalid; error messages then have no source positions.
-pub(super) fn find_places(map: &str, folder: &Path, plugin: &Path) -> String {
+/// Returns a line of JavaScript that defines, for the entry module, the source position of each
+/// line of the bundle. `map` is the text of the source map, `folder` the directory of the bundle,
+/// and `plugin` the plugin's directory: sources outside of it, and the SDK, are left out. Returns
+/// an empty text if the map is invalid; error messages then have no source positions.
+pub(super) fn source_positions_script(map: &str, folder: &Path, plugin: &Path) -> String {
     let Ok(map) = serde_json::from_str::<SourceMap>(map) else {
         return String::new();
     };
@@ -33,7 +33,7 @@ pub(super) fn find_places(map: &str, folder: &Path, plugin: &Path) -> String {
         let decoded = decoded.and_then(|path| folder.join(&*path).canonicalize().ok());
         let path = decoded.or_else(|| folder.join(source).canonicalize().ok())?;
         let own = path.strip_prefix(plugin).ok()?;
-        (!own.starts_with(SDK)).then(|| own.display().to_string())
+        (!own.starts_with(SDK_FOLDER)).then(|| own.display().to_string())
     };
     let sources: Vec<Option<String>> = map.sources.iter().map(own_name).collect();
     // Two numbers for each line of the bundle: the index of the source or -1, and the line in it.
@@ -43,7 +43,7 @@ pub(super) fn find_places(map: &str, folder: &Path, plugin: &Path) -> String {
     for group in map.mappings.split(';') {
         let mut first = None;
         for segment in group.split(',').filter(|segment| !segment.is_empty()) {
-            let Some(fields) = read_numbers(segment) else {
+            let Some(fields) = decode_vlq(segment) else {
                 return String::new();
             };
             if let [_, source_step, line_step, ..] = fields[..] {
@@ -63,9 +63,9 @@ pub(super) fn find_places(map: &str, folder: &Path, plugin: &Path) -> String {
     format!("\nglobalThis.__rindPlaces = {places};\n")
 }
 
-/// Decodes the numbers of a segment, which are base64 VLQ: least significant digits first, and the
-/// lowest bit is the sign.
-fn read_numbers(segment: &str) -> Option<Vec<i64>> {
+/// Decodes the numbers of a segment of a source map. They are encoded in base64 VLQ: least
+/// significant digits first, and the lowest bit is the sign.
+fn decode_vlq(segment: &str) -> Option<Vec<i64>> {
     let mut numbers = Vec::new();
     let (mut number, mut shift) = (0_i64, 0_u32);
     for byte in segment.bytes() {
@@ -106,7 +106,7 @@ mod tests {
             ("A!", None),
             ("//////////", None),
         ] {
-            assert_eq!(read_numbers(segment), numbers, "{segment}");
+            assert_eq!(decode_vlq(segment), numbers, "{segment}");
         }
     }
 
@@ -122,19 +122,19 @@ mod tests {
         }
         let map = r#"{"version":3,"sources":["../plugin/rind-sdk/src/hook.js","../plugin/src/plugin.js"],"mappings":"AAAA;;ACCA;AAEA"}"#;
         std::fs::create_dir(root.join("made")).unwrap();
-        let found = find_places(map, &root.join("made"), &plugin);
+        let found = source_positions_script(map, &root.join("made"), &plugin);
         assert_eq!(
             found,
             "\nglobalThis.__rindPlaces = {\"sources\":[null,\"src/plugin.js\"],\"lines\":[-1,0,-1,1,-1,1,1,2,1,4]};\n"
         );
-        assert_eq!(find_places("{", &root, &plugin), "");
+        assert_eq!(source_positions_script("{", &root, &plugin), "");
         // As URLs, and as paths.
         let plugin = root.join("a%20b% c");
         std::fs::create_dir(&plugin).unwrap();
         std::fs::write(plugin.join("p%41.js"), "").unwrap();
         for source in ["../a%2520b%25%20c/p%2541.js", "../a%20b% c/p%41.js"] {
             let map = json!({"version": 3, "sources": [source], "mappings": "AAAA"}).to_string();
-            let found = find_places(&map, &root.join("made"), &plugin);
+            let found = source_positions_script(&map, &root.join("made"), &plugin);
             assert!(
                 found.contains(r#""sources":["p%41.js"]"#),
                 "{source}: {found}"

@@ -1,8 +1,8 @@
 //! Finds the directories from which a build takes code: anyone who can write to them decides which
 //! code a build runs.
 //!
-//! Cargo reports the dependencies; `cargo metadata` runs no code of the crates. This module must
-//! not know who can write where. Start from [`find_sources`].
+//! Dependencies are read from `cargo metadata`, which runs no code of the crates. This module does
+//! not check who can write to the directories. Start from [`find_sources`].
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::build::Progress;
 use super::folder::{PluginFolder, PluginLanguage, file_error, folder_error};
-use super::sdk::refer_to_sdk;
+use super::sdk::ensure_sdk_links;
 use super::{BuildError, toolchain};
 use rind_lib::lock::lock;
 use rind_lib::tool::process::{Ending, OnLine, Stream};
@@ -43,8 +43,9 @@ struct CargoDependency {
 /// resolved, starting with the plugin's own. For Rust, these are its cargo workspace, cargo's
 /// target directory, and path dependencies.
 ///
-/// If the plugin's reference to the SDK does not resolve, as in a fresh clone, it is first linked
-/// to an SDK below `sdks`, as in a build: cargo reads no crate whose dependencies are missing.
+/// If the plugin's reference to the SDK does not resolve, as in a fresh clone, symlinks to an SDK
+/// below `sdks` are created first, as in a build, because cargo reads no crate whose dependencies
+/// are missing.
 ///
 /// # Errors
 /// The directory is not a plugin, the SDK cannot be unpacked, or cargo cannot read its files.
@@ -54,25 +55,26 @@ pub async fn find_sources(
     cancel: &CancellationToken,
 ) -> Result<Vec<PathBuf>, BuildError> {
     let silent: Progress = Arc::new(|_| {});
-    refer_to_sdk(dir, sdks, &silent).map_err(|source| folder_error(dir, source))?;
+    ensure_sdk_links(dir, sdks, &silent).map_err(|source| folder_error(dir, source))?;
     let plugin = PluginFolder::read_folder(dir)?;
     let mut found = vec![plugin.dir.clone()];
     match &plugin.language {
-        PluginLanguage::Rust { .. } => of_crate(&plugin, &mut found, cancel).await?,
+        PluginLanguage::Rust { .. } => add_crate_folders(&plugin, &mut found, cancel).await?,
         PluginLanguage::Python { path, .. } => {
             for folder in path {
-                add_folder(&mut found, folder);
+                add_source_folder(&mut found, folder);
             }
         }
         PluginLanguage::JavaScript { .. } => {
-            add_linked(&mut found, &plugin.dir.join("node_modules"))
+            add_npm_folder(&mut found, &plugin.dir.join("node_modules"))
         }
     }
     Ok(found)
 }
 
-/// Adds a directory, unless `found` already has it. Returns whether it was added.
-fn add_folder(found: &mut Vec<PathBuf>, folder: &Path) -> bool {
+/// Adds the canonical path of a directory, unless `found` already contains it. Returns whether the
+/// path was added.
+fn add_source_folder(found: &mut Vec<PathBuf>, folder: &Path) -> bool {
     let real = folder.canonicalize();
     let folder = real.unwrap_or_else(|_| folder.to_owned());
     let is_new = !found.contains(&folder);
@@ -82,25 +84,26 @@ fn add_folder(found: &mut Vec<PathBuf>, folder: &Path) -> bool {
     is_new
 }
 
-fn same_folder(one: &Path, other: &Path) -> bool {
+fn is_same_folder(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     real(one).is_some_and(|one| Some(one) == real(other))
 }
 
-/// Adds a directory of npm packages, and the targets of those packages that are symlinks.
-fn add_linked(found: &mut Vec<PathBuf>, folder: &Path) {
-    add_folder(found, folder);
+/// Adds a directory of npm packages. Packages in it that are symlinks are added by the targets of
+/// the symlinks.
+fn add_npm_folder(found: &mut Vec<PathBuf>, folder: &Path) {
+    add_source_folder(found, folder);
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_symlink() {
-            add_folder(found, &path);
+            add_source_folder(found, &path);
         } else if entry.file_name().to_string_lossy().starts_with('@') {
-            add_linked(found, &path);
+            add_npm_folder(found, &path);
         }
     }
 }
 
-async fn of_crate(
+async fn add_crate_folders(
     plugin: &PluginFolder,
     found: &mut Vec<PathBuf>,
     cancel: &CancellationToken,
@@ -111,24 +114,28 @@ async fn of_crate(
         n_seen += 1;
         if n_seen > MAX_CRATES {
             let problem = format!("it depends on more than {MAX_CRATES} crates by path");
-            return Err(wrong_metadata(plugin, problem));
+            return Err(metadata_error(plugin, problem));
         }
         let metadata = read_metadata(plugin, &folder, cancel).await?;
-        add_folder(found, &metadata.workspace_root);
-        add_folder(found, &metadata.target_directory);
-        let mut named = find_patches(plugin, &metadata.workspace_root)?;
+        add_source_folder(found, &metadata.workspace_root);
+        add_source_folder(found, &metadata.target_directory);
+        let mut named = find_patched_folders(plugin, &metadata.workspace_root)?;
         let manifest = folder.join("Cargo.toml");
-        let is_it = |package: &&CargoPackage| same_folder(&package.manifest_path, &manifest);
+        let is_it = |package: &&CargoPackage| is_same_folder(&package.manifest_path, &manifest);
         let own = metadata.packages.iter().filter(is_it);
         let depended = own.flat_map(|package| &package.dependencies);
         named.extend(depended.filter_map(|crate_| crate_.path.clone()));
-        crates.extend(named.into_iter().filter(|folder| add_folder(found, folder)));
+        crates.extend(
+            named
+                .into_iter()
+                .filter(|folder| add_source_folder(found, folder)),
+        );
     }
     Ok(())
 }
 
-/// Asks cargo about the workspace of a crate. Runs in the plugin's directory, so that the plugin's
-/// toolchain is used.
+/// Runs `cargo metadata` for the workspace of a crate. Runs it in the plugin's directory, so that
+/// the plugin's toolchain is used.
 async fn read_metadata(
     plugin: &PluginFolder,
     folder: &Path,
@@ -153,23 +160,27 @@ async fn read_metadata(
             }
         })
     };
-    let finished = toolchain::ask_in_lines("cargo", &args, &plugin.dir, on_line, cancel).await?;
+    let finished =
+        toolchain::query_program_lines("cargo", &args, &plugin.dir, on_line, cancel).await?;
     match finished.ending {
         Ending::Exited(0) => {}
         Ending::Cancelled => return Err(BuildError::Cancelled),
-        _ => return Err(wrong_metadata(plugin, finished.stderr.text())),
+        _ => return Err(metadata_error(plugin, finished.stderr.text())),
     }
     serde_json::from_str(&lock(&text))
-        .map_err(|error| wrong_metadata(plugin, format!("cargo metadata: {error}")))
+        .map_err(|error| metadata_error(plugin, format!("cargo metadata: {error}")))
 }
 
-/// Returns the directories that the workspace's `[patch]` sections use in place of other crates.
-fn find_patches(plugin: &PluginFolder, workspace: &Path) -> Result<Vec<PathBuf>, BuildError> {
+/// Returns the directories to which the workspace's `[patch]` sections redirect dependencies.
+fn find_patched_folders(
+    plugin: &PluginFolder,
+    workspace: &Path,
+) -> Result<Vec<PathBuf>, BuildError> {
     let path = workspace.join("Cargo.toml");
     let text = std::fs::read_to_string(&path);
     let text = text.map_err(|source| file_error(&plugin.name, &path, source))?;
     let table: toml::Table =
-        toml::from_str(&text).map_err(|error| wrong_metadata(plugin, error.to_string()))?;
+        toml::from_str(&text).map_err(|error| metadata_error(plugin, error.to_string()))?;
     let patch = table.get("patch").and_then(toml::Value::as_table);
     let sources = patch.into_iter().flat_map(toml::Table::values);
     let crates = sources
@@ -179,7 +190,7 @@ fn find_patches(plugin: &PluginFolder, workspace: &Path) -> Result<Vec<PathBuf>,
     Ok(folders.collect())
 }
 
-fn wrong_metadata(plugin: &PluginFolder, problem: String) -> BuildError {
+fn metadata_error(plugin: &PluginFolder, problem: String) -> BuildError {
     BuildError::Manifest {
         plugin: plugin.name.clone(),
         path: plugin.cargo_manifest(),

@@ -5,12 +5,12 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Target that plugins are compiled to.
+/// Compilation target of plugins.
 pub(crate) const TARGET: &str = "wasm32-wasip2";
 
 /// Returns the directory of the target's standard library in the sysroot of a toolchain. The
 /// directory exists only if the target is installed.
-pub(crate) fn folder(sysroot: &Path) -> PathBuf {
+pub(crate) fn target_library_folder(sysroot: &Path) -> PathBuf {
     sysroot.join("lib/rustlib").join(TARGET)
 }
 
@@ -20,15 +20,15 @@ pub(crate) fn folder(sysroot: &Path) -> PathBuf {
 /// rustup has no lock of its own: of two concurrent calls, one fails. Returns `None` if the
 /// directory cannot be locked, as on some network file systems; the build then continues without a
 /// lock.
-pub(crate) fn lock(sysroot: &Path) -> Option<File> {
+pub(crate) fn lock_toolchain(sysroot: &Path) -> Option<File> {
     let folder = File::open(sysroot.join("lib/rustlib")).ok()?;
     folder.lock().ok()?;
     Some(folder)
 }
 
 /// Returns the arguments with which rustup adds the target to the toolchain of this sysroot; `None`
-/// if rustup did not install that toolchain, because rustup would then add the target to a
-/// different toolchain.
+/// if that toolchain was not installed by rustup, because rustup would add the target to a
+/// different one.
 pub(crate) fn rustup_arguments(sysroot: &Path) -> Option<[&str; 5]> {
     let name = sysroot.file_name()?.to_str()?;
     let parent = sysroot.parent()?.file_name()?;
@@ -37,7 +37,7 @@ pub(crate) fn rustup_arguments(sysroot: &Path) -> Option<[&str; 5]> {
 
 /// Returns the message that the target is missing, and how to install it with rustup, on Debian and
 /// with Nix.
-pub(crate) fn missing(sysroot: &Path) -> String {
+pub(crate) fn target_missing_message(sysroot: &Path) -> String {
     format!(
         "the Rust in `{}` has no target {TARGET}, and there is no rustup to add it. Plugins are compiled to it. Install it and \
          run the command again:\n\
@@ -52,7 +52,7 @@ pub(crate) fn missing(sysroot: &Path) -> String {
 
 /// Returns the message that rustup failed to add the target: the command, its output and the
 /// remedy.
-pub(crate) fn not_added(sysroot: &Path, command: &str, output: &str) -> String {
+pub(crate) fn target_not_added_message(sysroot: &Path, command: &str, output: &str) -> String {
     format!(
         "the Rust in `{}` has no target {TARGET}, and `{command}` did not add it:\n{}\nRun that command with a network that \
          reaches https://static.rust-lang.org, as a user who may write to that folder, then run this one again",

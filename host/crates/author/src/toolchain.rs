@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::BuildError;
 use super::build::Progress;
-use super::compilation::{NAMES, PREFIXES};
+use super::compilation::{KEPT_VARIABLE_PREFIXES, KEPT_VARIABLES};
 use super::target::{self, TARGET};
 use rind_lib::tool::process::{
     Ending, Finished, OnLine, Process, SpawnError, Streams, environment_with,
@@ -21,15 +21,15 @@ use rind_lib::tool::process::{
 
 /// Timeout of a query to the toolchain. It is long, because rustup may first install a pinned
 /// toolchain.
-const QUESTION_DEADLINE: Duration = Duration::from_secs(600);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Maximum number of bytes of a program's output that are captured.
-const CAPTURE_BYTES: usize = 256 * 1024;
+const MAX_CAPTURED_BYTES: usize = 256 * 1024;
 
 /// Returns the directory where cargo stores the sources of dependencies.
 pub(super) fn cargo_home() -> Option<PathBuf> {
-    let home = || Some(PathBuf::from(passed_variable("HOME")?).join(".cargo"));
-    passed_variable("CARGO_HOME")
+    let home = || Some(PathBuf::from(allowed_environment_variable("HOME")?).join(".cargo"));
+    allowed_environment_variable("CARGO_HOME")
         .map(PathBuf::from)
         .or_else(home)
 }
@@ -37,17 +37,16 @@ pub(super) fn cargo_home() -> Option<PathBuf> {
 /// Returns the target directory from the environment variable `CARGO_TARGET_DIR`; `None` if it is
 /// unset.
 pub(super) fn target_dir() -> Option<PathBuf> {
-    passed_variable("CARGO_TARGET_DIR").map(PathBuf::from)
+    allowed_environment_variable("CARGO_TARGET_DIR").map(PathBuf::from)
 }
 
-fn passed_variable(name: &str) -> Option<OsString> {
-    let mut variables = environment_with(NAMES, PREFIXES).into_iter();
+fn allowed_environment_variable(name: &str) -> Option<OsString> {
+    let mut variables = environment_with(KEPT_VARIABLES, KEPT_VARIABLE_PREFIXES).into_iter();
     let (_, value) = variables.find(|(other, _)| other == name)?;
     Some(value)
 }
 
-/// Runs a program of the toolchain in `cwd`. The directory determines which toolchain rustup
-/// selects.
+/// Runs a program of the toolchain in `cwd`. rustup selects the toolchain by this directory.
 pub(super) async fn run_program(
     program: impl Into<OsString>,
     args: &[impl AsRef<OsStr>],
@@ -60,11 +59,11 @@ pub(super) async fn run_program(
         program: program.into(),
         args: args.iter().map(|arg| arg.as_ref().to_owned()).collect(),
         cwd: cwd.to_owned(),
-        env: environment_with(NAMES, PREFIXES),
+        env: environment_with(KEPT_VARIABLES, KEPT_VARIABLE_PREFIXES),
         stdin: None,
         deadline,
         streams: Streams::Separate,
-        capture_bytes: CAPTURE_BYTES,
+        capture_bytes: MAX_CAPTURED_BYTES,
         on_line,
         on_bytes: None,
         confine: None,
@@ -75,38 +74,42 @@ pub(super) async fn run_program(
 }
 
 /// Runs a program of the toolchain and returns its trimmed standard output, of at most
-/// [`CAPTURE_BYTES`].
-pub(super) async fn ask_program(
+/// [`MAX_CAPTURED_BYTES`].
+pub(super) async fn query_program(
     program: &str,
     args: &[&str],
     cwd: &Path,
     cancel: &CancellationToken,
 ) -> Result<String, BuildError> {
-    let asked = run_program(program, args, cwd, QUESTION_DEADLINE, None, cancel).await;
-    answer_of(asked.map_err(not_run)?, program, args)
+    let asked = run_program(program, args, cwd, QUERY_TIMEOUT, None, cancel).await;
+    trim_program_output(asked.map_err(spawn_error)?, program, args)
 }
 
-/// Runs a program of the toolchain whose output may be longer than [`CAPTURE_BYTES`], and passes
-/// each line to `on_line`. Returns the exit status and the captured output.
-pub(super) async fn ask_in_lines(
+/// Runs a program of the toolchain whose output may be longer than [`MAX_CAPTURED_BYTES`], and
+/// passes each line to `on_line`. Returns the exit status and the captured output.
+pub(super) async fn query_program_lines(
     program: &str,
     args: &[&str],
     cwd: &Path,
     on_line: OnLine,
     cancel: &CancellationToken,
 ) -> Result<Finished, BuildError> {
-    let asked = run_program(program, args, cwd, QUESTION_DEADLINE, Some(on_line), cancel);
-    asked.await.map_err(not_run)
+    let asked = run_program(program, args, cwd, QUERY_TIMEOUT, Some(on_line), cancel);
+    asked.await.map_err(spawn_error)
 }
 
-fn not_run(error: SpawnError) -> BuildError {
+fn spawn_error(error: SpawnError) -> BuildError {
     match error.source.kind() {
         ErrorKind::NotFound => BuildError::NoCargo(error),
         _ => BuildError::Spawn(error),
     }
 }
 
-fn answer_of(finished: Finished, program: &str, args: &[&str]) -> Result<String, BuildError> {
+fn trim_program_output(
+    finished: Finished,
+    program: &str,
+    args: &[&str],
+) -> Result<String, BuildError> {
     match finished.ending {
         Ending::Exited(0) => Ok(finished.stdout.text().trim().to_owned()),
         Ending::Cancelled => Err(BuildError::Cancelled),
@@ -118,20 +121,21 @@ fn answer_of(finished: Finished, program: &str, args: &[&str]) -> Result<String,
 }
 
 /// Whether the Rust toolchain of a directory can compile plugins.
-pub async fn has_target(cwd: &Path, cancel: &CancellationToken) -> Result<bool, BuildError> {
+pub async fn has_wasm_target(cwd: &Path, cancel: &CancellationToken) -> Result<bool, BuildError> {
     let (_, target) = target_folder(cwd, cancel).await?;
     Ok(target.is_dir())
 }
 
 /// Returns the sysroot of the directory's toolchain, and the directory of the target in the
-/// sysroot, which may not exist.
+/// sysroot, which does not exist if the target is not installed.
 async fn target_folder(
     cwd: &Path,
     cancel: &CancellationToken,
 ) -> Result<(PathBuf, PathBuf), BuildError> {
-    ask_program("cargo", &["--version"], cwd, cancel).await?;
-    let sysroot = PathBuf::from(ask_program("rustc", &["--print", "sysroot"], cwd, cancel).await?);
-    let target = target::folder(&sysroot);
+    query_program("cargo", &["--version"], cwd, cancel).await?;
+    let sysroot =
+        PathBuf::from(query_program("rustc", &["--print", "sysroot"], cwd, cancel).await?);
+    let target = target::target_library_folder(&sysroot);
     Ok((sysroot, target))
 }
 
@@ -146,7 +150,7 @@ pub(super) async fn ensure_target(
     // Another build may be adding the target: wait for its lock, on a thread that is allowed to
     // block.
     let of = sysroot.clone();
-    let _lock = tokio::task::spawn_blocking(move || target::lock(&of)).await;
+    let _lock = tokio::task::spawn_blocking(move || target::lock_toolchain(&of)).await;
     if target.is_dir() {
         return Ok(());
     }
@@ -158,7 +162,7 @@ pub(super) async fn ensure_target(
         sysroot.display()
     ));
     // The output of rustup is shown only if it fails.
-    let adding = run_program("rustup", &arguments, cwd, QUESTION_DEADLINE, None, cancel);
+    let adding = run_program("rustup", &arguments, cwd, QUERY_TIMEOUT, None, cancel);
     let finished = adding.await.map_err(|_| BuildError::NoRustup {
         sysroot: sysroot.clone(),
     })?;
@@ -166,7 +170,7 @@ pub(super) async fn ensure_target(
         Ending::Exited(0) if target.is_dir() => Ok(()),
         Ending::Cancelled => Err(BuildError::Cancelled),
         _ => Err(BuildError::NotAdded {
-            text: target::not_added(
+            text: target::target_not_added_message(
                 &sysroot,
                 &format!("rustup {}", arguments.join(" ")),
                 &finished.stderr.text(),

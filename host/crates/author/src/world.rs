@@ -11,23 +11,24 @@ use rind_lib::point::catalog;
 
 pub(super) const WORLD: &str = "component";
 
-/// Interfaces besides the points that plugins may export.
-const OTHERS: [&str; 5] = ["tools", "implement", "loop", "agent-loop", "commands"];
+/// Interfaces that plugins may export, besides the extension points.
+const OTHER_EXPORTS: [&str; 5] = ["tools", "implement", "loop", "agent-loop", "commands"];
 
-/// Interfaces that contain only types. They grant no access, but bindings need them.
-const TYPES: [&str; 3] = ["types", "payloads", "outcomes"];
+/// Interfaces that contain only types. They grant no permissions, but the world must import them
+/// for the bindings.
+const TYPE_INTERFACES: [&str; 3] = ["types", "payloads", "outcomes"];
 
 /// Returns every interface that a plugin may export, in kebab case.
 pub(super) fn known_exports() -> impl Iterator<Item = &'static str> {
     let points = catalog::CATALOG.iter().map(|row| row.name);
-    points.chain(OTHERS)
+    points.chain(OTHER_EXPORTS)
 }
 
 /// Whether `name` is an interface of the contract that the host implements.
-pub(super) fn is_import(name: &str) -> bool {
+pub(super) fn is_host_import(name: &str) -> bool {
     authority::IMPORTS
         .iter()
-        .any(|row| row.is_own() && row.name == name)
+        .any(|row| row.is_contract_interface() && row.name == name)
 }
 
 /// Writes the contract and a world with these exports and imports to a directory below `work`.
@@ -44,11 +45,11 @@ pub(super) fn write_world(
         fs::write(contract.join(name), text)?;
     }
     let version = contract::CURRENT;
-    let types = TYPES.iter().map(|name| ("import", *name));
+    let types = TYPE_INTERFACES.iter().map(|name| ("import", *name));
     let asked = imports.iter().map(|name| ("import", name.as_str()));
     let offered = exports.iter().map(|name| ("export", name.as_str()));
     let lines = types
-        .chain(asked.filter(|(_, name)| !TYPES.contains(name)))
+        .chain(asked.filter(|(_, name)| !TYPE_INTERFACES.contains(name)))
         .chain(offered);
     let lines: String = lines
         .map(|(side, name)| format!("  {side} rind:plugin/{name}@{version};\n"))

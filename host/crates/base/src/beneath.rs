@@ -1,14 +1,14 @@
 //! Resolves paths within a folder, for tools and plugins: a resolved path never leaves the folder.
 //!
-//! Every step of a [`walk_beneath`] opens one name relative to the folder opened by the previous
-//! step, without following symlinks. Symlinks are read and their targets walked like the rest of
-//! the path, so the result tells where a path really leads, and contains no symlink that could be
-//! swapped between a check and its use (a TOCTOU race). Linux's `openat2` with `RESOLVE_BENEATH`
-//! would resolve safely too, but does not report the resolved path, which decides whether the
-//! caller may write there.
+//! Every step of a [`walk_path_beneath`] opens one name relative to the folder opened by the
+//! previous step, without following symlinks. Symlinks are read and their targets walked like the
+//! rest of the path, so the result is the resolved path, without any symlink that could be replaced
+//! between a check and the use (a TOCTOU race). Linux's `openat2` with `RESOLVE_BENEATH` would
+//! resolve safely too, but does not report the resolved path, which decides whether the caller may
+//! write there.
 //!
-//! The module must not know which paths are allowed: callers decide with the names in
-//! [`WalkedPath`]. All functions block. Start from [`walk_beneath`].
+//! The module must not know which paths are allowed: callers decide this from the names in
+//! [`WalkedPath`]. All functions block. Start from [`walk_path_beneath`].
 
 mod hidden;
 
@@ -22,7 +22,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, readlinkat, s
 use rustix::io::Errno;
 
 pub use hidden::HiddenFolders;
-pub use hidden::{own_below, real_path};
+pub use hidden::{folders_below, real_path};
 
 /// Maximum number of symlinks on one path; the limit of Linux.
 const MAX_LINKS: usize = 40;
@@ -30,15 +30,15 @@ const MAX_LINKS: usize = 40;
 /// Maximum length of a path, in bytes: `PATH_MAX` of Linux.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// Flags for opening a folder to traverse it. On Linux, `O_PATH` makes this possible without read
-/// permission.
+/// Flags for opening a folder to traverse it. On Linux, `O_PATH` allows this without read
+/// permission for the folder.
 #[cfg(target_os = "linux")]
-const THROUGH: OFlags = OFlags::PATH;
+const TRAVERSE_FLAGS: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
-const THROUGH: OFlags = OFlags::RDONLY;
+const TRAVERSE_FLAGS: OFlags = OFlags::RDONLY;
 
 /// Error for a path that leads out of the folder; the same error that `openat2` returns.
-pub const ESCAPE: Errno = Errno::XDEV;
+pub const ESCAPE_ERROR: Errno = Errno::XDEV;
 
 /// Handling of parent folders that do not exist.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,13 +63,13 @@ pub struct WalkedPath {
     /// Resolved names of the path relative to the start; empty if the path leads to the start
     /// itself.
     pub names: Vec<String>,
-    /// Whether the path is valid only if it names a folder, for example because it ends with `/`.
+    /// Whether the path is valid only for a folder, for example because it ends with `/`.
     pub is_folder_wanted: bool,
 }
 
 /// Walks `path` from the folder `start`. If the last name is a symlink, it is followed if `follow`
 /// is set or if the path ends with `/`. The last name does not need to exist.
-pub fn walk_beneath(
+pub fn walk_path_beneath(
     start: &impl AsFd,
     path: &str,
     follow: bool,
@@ -96,9 +96,9 @@ pub fn walk_beneath(
 
 /// Opens a regular file for reading; `None` for any other type of file. Symlinks are followed
 /// within the folder.
-pub fn open_regular(folder: &Dir, path: &Path) -> io::Result<Option<(File, Metadata)>> {
+pub fn open_regular_file(folder: &Dir, path: &Path) -> io::Result<Option<(File, Metadata)>> {
     let mut options = OpenOptions::new();
-    // Opening a pipe without a writer would block forever.
+    // Without this flag, opening a named pipe would block until another process writes to it.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
     let file = folder.open_with(path, options.read(true).custom_flags(flags))?;
     let metadata = file.metadata()?;
@@ -106,9 +106,9 @@ pub fn open_regular(folder: &Dir, path: &Path) -> io::Result<Option<(File, Metad
 }
 
 /// Replaces the file `name` in `folder` atomically. The file gets `permissions`, if set. If `name`
-/// is or becomes a symlink, the symlink is replaced and not followed. `id` must be unique, because
-/// it names the temporary file. If `is_kept`, the content is synced to disk before the rename, so
-/// that a power failure loses neither the old nor the new file.
+/// is or becomes a symlink, the symlink is replaced and not followed. `id` becomes part of the
+/// temporary file's name and must be unique. If `is_kept` is set, the content is synced to disk
+/// before the rename, so that a power failure loses neither the old nor the new file.
 pub fn replace_file(
     folder: &Dir,
     name: &str,
@@ -138,24 +138,24 @@ pub fn replace_file(
 
 /// Returns the current path of an open folder, if the system can report it.
 #[cfg(target_os = "linux")]
-fn path_of(folder: BorrowedFd<'_>) -> Option<PathBuf> {
+fn folder_path(folder: BorrowedFd<'_>) -> Option<PathBuf> {
     let number = std::os::fd::AsRawFd::as_raw_fd(&folder);
     std::fs::read_link(format!("/proc/self/fd/{number}")).ok()
 }
 
 #[cfg(target_os = "macos")]
-fn path_of(folder: BorrowedFd<'_>) -> Option<PathBuf> {
+fn folder_path(folder: BorrowedFd<'_>) -> Option<PathBuf> {
     let path = rustix::fs::getpath(folder).ok()?;
     path.into_string().ok().map(PathBuf::from)
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-fn path_of(_: BorrowedFd<'_>) -> Option<PathBuf> {
+fn folder_path(_: BorrowedFd<'_>) -> Option<PathBuf> {
     None
 }
 
-/// A name of the path that was not walked yet. `is_of_link` tells whether it comes from the target
-/// of a symlink.
+/// A component of the path that was not walked yet. `is_of_link` tells whether it comes from the
+/// target of a symlink.
 struct PendingName {
     text: String,
     is_of_link: bool,
@@ -163,10 +163,10 @@ struct PendingName {
 
 struct PathWalk<'a> {
     start: BorrowedFd<'a>,
-    /// Names and descriptors of the entered folders, outermost first. `..` returns to the previous
-    /// entry and never asks the file system, because a folder may have been moved.
+    /// Names and descriptors of the entered folders, outermost first. `..` removes the last entry.
+    /// The file system is not asked for the parent, because a folder may have been moved.
     inside: Vec<(String, OwnedFd)>,
-    /// Names of missing folders, below the last folder in `inside`.
+    /// Names of the missing folders on the path, below the last folder in `inside`.
     beyond: Vec<String>,
     ahead: VecDeque<PendingName>,
     is_folder_wanted: bool,
@@ -178,7 +178,7 @@ impl PathWalk<'_> {
     /// Prepends the names of a path or of a symlink's target to the remaining names.
     fn prepend_names(&mut self, path: &str, is_of_link: bool) -> Result<(), Errno> {
         if path.starts_with('/') {
-            return Err(ESCAPE);
+            return Err(ESCAPE_ERROR);
         }
         let is_last = self.ahead.is_empty();
         if is_last && (path.ends_with('/') || path.ends_with("/.")) {
@@ -194,7 +194,7 @@ impl PathWalk<'_> {
         Ok(())
     }
 
-    fn here(&self) -> BorrowedFd<'_> {
+    fn current_folder(&self) -> BorrowedFd<'_> {
         self.inside
             .last()
             .map_or(self.start, |(_, folder)| folder.as_fd())
@@ -206,14 +206,18 @@ impl PathWalk<'_> {
                 if !self.beyond.is_empty() {
                     return Err(Errno::NOENT);
                 }
-                self.inside.pop().ok_or(ESCAPE)?;
+                self.inside.pop().ok_or(ESCAPE_ERROR)?;
             } else if !self.ahead.is_empty() {
                 self.enter_name(name)?;
             } else if (follow || self.is_folder_wanted) && self.is_link(&name.text) {
                 self.follow_link(&name.text)?;
             } else {
                 if self.missing != MissingParents::Refused && name.is_of_link {
-                    statat(self.here(), name.text.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
+                    statat(
+                        self.current_folder(),
+                        name.text.as_str(),
+                        AtFlags::SYMLINK_NOFOLLOW,
+                    )?;
                 }
                 return self.finish_walk(Some(name.text));
             }
@@ -237,7 +241,11 @@ impl PathWalk<'_> {
                 return Ok(());
             }
             Err(Errno::NOENT) if !name.is_of_link && self.missing == MissingParents::Made => {
-                match mkdirat(self.here(), name.text.as_str(), Mode::from_raw_mode(0o777)) {
+                match mkdirat(
+                    self.current_folder(),
+                    name.text.as_str(),
+                    Mode::from_raw_mode(0o777),
+                ) {
                     // Another process may have created the folder meanwhile.
                     Ok(()) | Err(Errno::EXIST) => self.open_name(&name.text),
                     Err(errno) => Err(errno),
@@ -248,15 +256,15 @@ impl PathWalk<'_> {
         .map(|folder| self.inside.push((name.text, folder)))
     }
 
-    /// Opens a folder by a single name, never through a symlink.
+    /// Opens a folder by a single name. Fails if the name is a symlink.
     fn open_name(&self, name: &str) -> Result<OwnedFd, Errno> {
-        let flags = THROUGH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(self.here(), name, flags, Mode::empty())
+        let flags = TRAVERSE_FLAGS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(self.current_folder(), name, flags, Mode::empty())
     }
 
     fn is_link(&self, name: &str) -> bool {
         self.beyond.is_empty()
-            && statat(self.here(), name, AtFlags::SYMLINK_NOFOLLOW)
+            && statat(self.current_folder(), name, AtFlags::SYMLINK_NOFOLLOW)
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
     }
 
@@ -265,22 +273,22 @@ impl PathWalk<'_> {
         if self.n_links > MAX_LINKS {
             return Err(Errno::LOOP);
         }
-        let target = readlinkat(self.here(), name, Vec::new())?;
+        let target = readlinkat(self.current_folder(), name, Vec::new())?;
         let target = target.into_string().map_err(|_| Errno::ILSEQ)?;
-        let Some(below) = self.below_start(&target) else {
+        let Some(below) = self.link_target_below_start(&target) else {
             return self.prepend_names(&target, true);
         };
-        // Walk the rest from the start, so that it stays within the start even if a folder was
-        // moved meanwhile.
+        // Walk the remaining path from the start folder again, so that it stays within that folder
+        // even if another folder was moved meanwhile.
         self.inside.clear();
         self.prepend_names(&below, true)
     }
 
-    /// Returns the part of a symlink's target that is relative to the start, if the target is an
-    /// absolute path below the start. Compares with the current path of the start.
-    fn below_start(&self, target: &str) -> Option<String> {
+    /// Returns a symlink's target relative to the start folder, if the target is an absolute path
+    /// below that folder. The start folder's current path is used for the comparison.
+    fn link_target_below_start(&self, target: &str) -> Option<String> {
         let absolute = Path::new(target).is_absolute().then(|| Path::new(target))?;
-        let start = path_of(self.start)?;
+        let start = folder_path(self.start)?;
         let below = absolute.strip_prefix(start).ok()?.to_str()?;
         let slash = if target.ends_with('/') { "/" } else { "" };
         Some(match below {

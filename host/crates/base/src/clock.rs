@@ -2,7 +2,7 @@
 
 /// Returns the current time in UTC as RFC 3339, with second precision.
 #[must_use]
-pub fn now_text() -> String {
+pub fn current_time_text() -> String {
     jiff::Timestamp::now()
         .strftime("%Y-%m-%dT%H:%M:%SZ")
         .to_string()
@@ -14,14 +14,14 @@ pub fn current_time() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
-/// Formats a time in UTC as RFC 3339 with microseconds. The length is always the same, so the texts
-/// sort by time.
+/// Formats a time in UTC as RFC 3339 with microseconds. All texts have the same length, so sorting
+/// them as texts sorts by time.
 #[must_use]
-pub fn to_text(time: jiff::Timestamp) -> String {
+pub fn format_timestamp(time: jiff::Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
-/// Formats a duration for people, in milliseconds or seconds.
+/// Formats a duration for display, in milliseconds or seconds.
 #[must_use]
 pub fn format_millis(ms: u64) -> String {
     match ms {

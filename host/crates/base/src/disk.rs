@@ -2,10 +2,10 @@
 //!
 //! Owns how files are created and replaced, so that only their owner can read them and readers
 //! never see a partially written file. It must not know where files belong (see `paths`) or their
-//! content. A power failure may lose the new content of a file, unless the function that wrote it
-//! says that it waits for the disk.
+//! content. A power failure may lose the new content of a file, unless its doc says that the
+//! function waits for the disk.
 //!
-//! Start from [`private_folder`] and [`replace_private`].
+//! Start from [`create_private_folder`] and [`replace_private_file`].
 
 mod present;
 mod temporary;
@@ -19,37 +19,40 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
-pub use present::{is_dangling, open_if_present, read_if_present};
-pub use temporary::{TemporaryFolder, keep_temporary_apart};
+pub use present::{is_dangling_link, open_if_present, read_if_present};
+pub use temporary::{TemporaryFolder, keep_temp_files_outside};
 
-/// Mode bits for access by the group and by others.
-const OF_OTHERS: u32 = 0o077;
+/// Permission bits of the group and of other users.
+const GROUP_AND_OTHERS_BITS: u32 = 0o077;
 
 /// Creates a folder and its missing parents with access for the owner only. Removes the access of
 /// group and others from an existing folder; never adds any.
-pub fn private_folder(folder: &Path) -> io::Result<()> {
+pub fn create_private_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(folder)?;
     let mode = fs::metadata(folder)?.permissions().mode();
-    if mode & OF_OTHERS == 0 {
+    if mode & GROUP_AND_OTHERS_BITS == 0 {
         return Ok(());
     }
-    fs::set_permissions(folder, PermissionsExt::from_mode(mode & !OF_OTHERS))
+    fs::set_permissions(
+        folder,
+        PermissionsExt::from_mode(mode & !GROUP_AND_OTHERS_BITS),
+    )
 }
 
 /// Replaces a file atomically, so that only its owner can read it. A power failure may still lose
 /// the new content.
-pub fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn replace_private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = temporary_file(path)?;
     file.write_all(bytes)?;
     file.persist(path).map(drop).map_err(|e| e.error)
 }
 
-/// Replaces a file atomically like [`replace_private`], and waits until the content is on disk. For
-/// files that the program cannot start without.
-pub fn replace_private_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Replaces a file atomically like [`replace_private_file`], and waits until the content is on
+/// disk. Used for files without which the program cannot start.
+pub fn replace_private_file_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = temporary_file(path)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
@@ -71,15 +74,15 @@ fn temporary_prefix(path: &Path) -> String {
     format!(".{name}.tmp-")
 }
 
-/// Acquires the lock of the file at `path`, which is released when the returned file is dropped.
-/// Calls `waits` before it waits for another process that has the lock. The lock is on a separate
-/// file in the same folder, because the file at `path` is replaced on every write.
+/// Acquires the lock of the file at `path`, which is released when the returned file is dropped. If
+/// another process has the lock, calls `waits` and then waits for the lock. The lock is on a
+/// separate file in the same folder, because the file at `path` is replaced on every write.
 ///
-/// Creates the folder. Then removes the temporary files of a process that was killed during a
-/// write. Therefore every writer of the file must hold the lock.
-pub fn lock_beside(path: &Path, waits: impl FnOnce()) -> io::Result<fs::File> {
+/// Creates the folder if it is missing. Removes temporary files that a killed process left behind;
+/// therefore, only a process with the lock may write the file.
+pub fn lock_for_file(path: &Path, waits: impl FnOnce()) -> io::Result<fs::File> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    private_folder(folder)?;
+    create_private_folder(folder)?;
     let lock = fs::File::create(path.with_extension("lock"))?;
     match lock.try_lock() {
         Ok(()) => {}
@@ -100,9 +103,9 @@ pub fn lock_beside(path: &Path, waits: impl FnOnce()) -> io::Result<fs::File> {
     Ok(lock)
 }
 
-/// Exchanges two folders, atomically if the file system supports it: a concurrent reader then
-/// always finds a folder at each path.
-pub fn exchange_paths(one: &Path, other: &Path) -> io::Result<()> {
+/// Exchanges two folders, atomically if the file system supports it: then a concurrent reader
+/// always finds a folder at both paths.
+pub fn exchange_folders(one: &Path, other: &Path) -> io::Result<()> {
     match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             exchange_by_renames(one, other, |from, to| fs::rename(from, to))
@@ -134,7 +137,7 @@ fn exchange_by_renames(
             // Keep the temporary folder, because it contains the folder that was at `other`.
             let _ = private.keep();
             return Err(io::Error::other(format!(
-                "{error}, and undoing it failed: {undoing}; the earlier {} is {}",
+                "{error}; the earlier folder could not be moved back: {undoing}; the folder that was at {} is now at {}",
                 other.display(),
                 aside.display()
             )));
@@ -145,10 +148,10 @@ fn exchange_by_renames(
 }
 
 /// Renames a file or folder. Fails if `to` exists.
-pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+pub fn rename_without_replace(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // The file system has no such rename. The fallback can replace a path that was created
-        // after the check, but an existing folder only if it is empty.
+        // The file system does not support this flag. The fallback may replace a file that was
+        // created after the check; it replaces a folder only if the folder is empty.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match to.symlink_metadata() {
             Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
             Err(_) => fs::rename(from, to),
@@ -169,22 +172,22 @@ mod tests {
     fn folders_and_files_are_their_owners_only() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("a/b");
-        private_folder(&folder).unwrap();
+        create_private_folder(&folder).unwrap();
         assert_eq!(
             (mode(&root.path().join("a")), mode(&folder)),
             (0o700, 0o700)
         );
         fs::set_permissions(&folder, PermissionsExt::from_mode(0o755)).unwrap();
-        private_folder(&folder).unwrap();
+        create_private_folder(&folder).unwrap();
         assert_eq!(mode(&folder), 0o700, "a folder that is there is tightened");
         fs::set_permissions(&folder, PermissionsExt::from_mode(0o555)).unwrap();
-        private_folder(&folder).unwrap();
+        create_private_folder(&folder).unwrap();
         assert_eq!(mode(&folder), 0o500, "and never opened");
         fs::set_permissions(&folder, PermissionsExt::from_mode(0o700)).unwrap();
 
         let file = folder.join("f");
         fs::write(&file, "before").unwrap();
-        replace_private(&file, b"after").unwrap();
+        replace_private_file(&file, b"after").unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"after");
         assert_eq!(mode(&file), 0o600);
     }
@@ -193,10 +196,10 @@ mod tests {
     fn a_lock_tells_who_waits_and_clears_what_a_stopped_owner_left() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("x.toml");
-        let held = lock_beside(&path, || unreachable!()).unwrap();
+        let held = lock_for_file(&path, || unreachable!()).unwrap();
         let (told, tells) = std::sync::mpsc::channel();
         let other = path.clone();
-        let waiting = std::thread::spawn(move || lock_beside(&other, || told.send(()).unwrap()));
+        let waiting = std::thread::spawn(move || lock_for_file(&other, || told.send(()).unwrap()));
         tells.recv().unwrap();
         let left = temporary_file(&path)
             .unwrap()
@@ -248,7 +251,7 @@ mod tests {
             }
         });
         let lost = lost.unwrap_err().to_string();
-        let (_, kept) = lost.rsplit_once(" is ").unwrap();
+        let (_, kept) = lost.rsplit_once(" is now at ").unwrap();
         is(Path::new(kept), &one);
     }
 }

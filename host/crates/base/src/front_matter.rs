@@ -6,7 +6,7 @@
 //! tags, with duplicate keys, or beyond the limits of depth and size. These limits make files from
 //! untrusted sources safe to read.
 //!
-//! It must not know which keys exist. Start from [`split_front`] and [`read_document`].
+//! It must not know which keys exist. Start from [`split_front_matter`] and [`read_document`].
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle};
 use serde_json::{Map, Value};
@@ -24,13 +24,13 @@ const MAX_EVENTS: usize = 20_000;
 const MAX_KEYS: usize = 200;
 
 /// Position in the text: line and column, both counted from 1.
-pub type Place = (usize, usize);
+pub type YamlPosition = (usize, usize);
 
 /// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct YamlNode {
     /// Start of the value.
-    pub place: Place,
+    pub place: YamlPosition,
     /// Content of the value.
     pub kind: NodeKind,
 }
@@ -53,7 +53,7 @@ pub struct YamlEntry {
     /// Key, always a text.
     pub key: String,
     /// Start of the key.
-    pub place: Place,
+    pub place: YamlPosition,
     /// Value of the key.
     pub node: YamlNode,
 }
@@ -79,7 +79,7 @@ impl YamlNode {
     pub fn value(&self) -> Value {
         match &self.kind {
             NodeKind::Scalar(text, false) => text.as_str().into(),
-            NodeKind::Scalar(text, true) => plain_value(text),
+            NodeKind::Scalar(text, true) => plain_scalar_to_json(text),
             NodeKind::List(items) => items.iter().map(Self::value).collect(),
             NodeKind::Mapping(entries) => {
                 let entries = entries.iter();
@@ -94,7 +94,7 @@ impl YamlNode {
     pub fn text(&self) -> Option<&str> {
         match &self.kind {
             NodeKind::Scalar(text, is_plain) => {
-                (!is_plain || !plain_value(text).is_null()).then_some(text)
+                (!is_plain || !plain_scalar_to_json(text).is_null()).then_some(text)
             }
             _ => None,
         }
@@ -103,23 +103,23 @@ impl YamlNode {
     /// Whether the value is null: absent after its key, or a plain `null` or `~`.
     #[must_use]
     pub fn is_null(&self) -> bool {
-        matches!(&self.kind, NodeKind::Scalar(text, true) if plain_value(text).is_null())
+        matches!(&self.kind, NodeKind::Scalar(text, true) if plain_scalar_to_json(text).is_null())
     }
 
     /// Builds a node from a JSON value. All nested nodes get the same position.
-    pub fn node_of(value: &Value, place: Place) -> Self {
+    pub fn node_from_json(value: &Value, place: YamlPosition) -> Self {
         let kind = match value {
             Value::Array(items) => NodeKind::List(
                 items
                     .iter()
-                    .map(|item| Self::node_of(item, place))
+                    .map(|item| Self::node_from_json(item, place))
                     .collect(),
             ),
             Value::Object(values) => {
                 let entries = values.iter().map(|(key, value)| YamlEntry {
                     key: key.clone(),
                     place,
-                    node: Self::node_of(value, place),
+                    node: Self::node_from_json(value, place),
                 });
                 NodeKind::Mapping(entries.collect())
             }
@@ -132,7 +132,7 @@ impl YamlNode {
 
 /// Splits a file into its front matter, including the opening fence, and the text after the closing
 /// fence; `None` if the file has no front matter.
-pub fn split_front(text: &str) -> Option<(&str, &str)> {
+pub fn split_front_matter(text: &str) -> Option<(&str, &str)> {
     let mut end = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {
         let is_fence = line.trim_end() == FENCE;
@@ -149,21 +149,21 @@ pub fn split_front(text: &str) -> Option<(&str, &str)> {
 
 /// A collection whose end was not parsed yet.
 enum OpenCollection {
-    List(Place, Vec<YamlNode>),
-    /// The last field is a key whose value was not parsed yet.
-    Mapping(Place, Vec<YamlEntry>, Option<(String, Place)>),
+    List(YamlPosition, Vec<YamlNode>),
+    /// Position, entries, and the last key with its position if its value was not parsed yet.
+    Mapping(YamlPosition, Vec<YamlEntry>, Option<(String, YamlPosition)>),
 }
 
 /// Parses a document.
 ///
 /// # Errors
 /// The position and the description of the first fault.
-pub fn read_document(text: &str) -> Result<YamlDocument, (Place, String)> {
+pub fn read_document(text: &str) -> Result<YamlDocument, (YamlPosition, String)> {
     let mut open: Vec<OpenCollection> = Vec::new();
     let mut root = None;
     for (n_events, event) in Parser::new_from_str(text).enumerate() {
-        let (event, span) = event.map_err(|e| (marker_place(*e.marker()), e.info()))?;
-        let at = marker_place(span.start);
+        let (event, span) = event.map_err(|e| (marker_position(*e.marker()), e.info()))?;
+        let at = marker_position(span.start);
         let refuse = |why: &str| Err((at, why.to_owned()));
         if n_events > MAX_EVENTS || open.len() > MAX_DEPTH {
             return refuse("the front matter is too long or nested too deep");
@@ -247,12 +247,12 @@ pub fn read_document(text: &str) -> Result<YamlDocument, (Place, String)> {
     }
 }
 
-fn marker_place(marker: Marker) -> Place {
+fn marker_position(marker: Marker) -> YamlPosition {
     (marker.line(), marker.col() + 1)
 }
 
-/// Interprets a plain scalar by YAML's core schema.
-fn plain_value(text: &str) -> Value {
+/// Converts an unquoted scalar to JSON by YAML's core schema.
+fn plain_scalar_to_json(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
         "true" | "True" | "TRUE" => true.into(),

@@ -1,32 +1,32 @@
 //! Recognizes git repositories, to protect them: settings and hooks of a repository name programs
 //! that run at the user's next git command.
 //!
-//! Git recognizes a repository by file names alone, so any folder can be turned into one. The
-//! module must not know who writes.
+//! Git recognizes a repository only by the names of its files, so anybody who can write to a folder
+//! can turn it into a repository.
 
 use std::path::Path;
 
 /// Name of a repository's folder in a working tree; in a submodule or linked worktree, a file that
 /// points to that folder.
-const FOLDER: &str = ".git";
+const GIT_FOLDER: &str = ".git";
 
 /// File that every repository has: without it, git does not treat a folder as a repository.
-const HEAD: &str = "HEAD";
+const HEAD_FILE: &str = "HEAD";
 
 /// File in the repository of a linked worktree that names the repository with the settings.
-pub const COMMON: &str = "commondir";
+pub const COMMON_DIR_FILE: &str = "commondir";
 
-/// Whether git would recognize a folder as a repository. `has` tells whether the folder has an
-/// entry of a name.
+/// Whether git would recognize a folder as a repository. `has` returns whether the folder contains
+/// an entry with a given name.
 #[must_use]
 pub fn is_repository_with(has: impl Fn(&str) -> bool) -> bool {
-    has(HEAD) && (has(COMMON) || (has("objects") && has("refs")))
+    has(HEAD_FILE) && (has(COMMON_DIR_FILE) || (has("objects") && has("refs")))
 }
 
 /// Whether git would recognize this folder as a repository.
 #[must_use]
 pub fn is_repository(folder: &Path) -> bool {
-    is_repository_with(|name| is_there(&folder.join(name)))
+    is_repository_with(|name| path_exists(&folder.join(name)))
 }
 
 /// Whether the path `names` below `root` leads into a repository, or would complete a repository if
@@ -37,15 +37,16 @@ pub fn is_repository(folder: &Path) -> bool {
 /// ```text
 /// a/.git             yes
 /// a/.GIT/hooks/x     yes: names are compared without case
-/// bare/config        yes, if `bare` has `HEAD`, `objects` and `refs`
+/// bare/config        yes, if `bare` has `HEAD_FILE`, `objects` and `refs`
 /// .gitignore         no
 /// ```
 #[must_use]
 pub fn leads_into_repository<'a>(root: &Path, names: impl IntoIterator<Item = &'a str>) -> bool {
     let mut folder = root.to_owned();
     for name in names {
-        let made = |other: &str| other.eq_ignore_ascii_case(name) || is_there(&folder.join(other));
-        if name.eq_ignore_ascii_case(FOLDER) || is_repository_with(made) {
+        let made =
+            |other: &str| other.eq_ignore_ascii_case(name) || path_exists(&folder.join(other));
+        if name.eq_ignore_ascii_case(GIT_FOLDER) || is_repository_with(made) {
             return true;
         }
         folder.push(name);
@@ -53,18 +54,18 @@ pub fn leads_into_repository<'a>(root: &Path, names: impl IntoIterator<Item = &'
     false
 }
 
-fn is_there(path: &Path) -> bool {
+fn path_exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Whether the path `names` below `root` is off limits, because it leads into a repository or could
-/// turn a folder into one. The caller was granted the folder of the first `n_granted` names: if
-/// that folder is inside `.git`, only a further `.git` below it is off limits.
+/// Whether access to the path `names` below `root` is forbidden, because it leads into a repository
+/// or could turn a folder into one. The caller was granted the folder of the first `n_granted`
+/// names: if that folder is inside `.git`, only another `.git` below it is forbidden.
 #[must_use]
-pub fn is_reserved(root: &Path, names: &[String], n_granted: usize) -> bool {
-    let is_git = |name: &String| name.eq_ignore_ascii_case(FOLDER);
+pub fn is_reserved_repository_path(root: &Path, names: &[String], n_granted: usize) -> bool {
+    let is_git = |name: &String| name.eq_ignore_ascii_case(GIT_FOLDER);
     let (granted, rest) = names.split_at(n_granted.min(names.len()));
-    let is_head = |name: &String| name.eq_ignore_ascii_case(HEAD);
+    let is_head = |name: &String| name.eq_ignore_ascii_case(HEAD_FILE);
     if rest.iter().any(is_git) {
         return true;
     }

@@ -1,9 +1,10 @@
-//! Reads JSON from untrusted sources: parses it within limits, and measures it.
+//! Reads JSON from untrusted sources: parses it within limits, and measures its depth and number of
+//! values.
 //!
 //! A parsed value takes up to 70 times the memory of its text, and checking, writing or dropping a
-//! deeply nested value takes stack space. Therefore the text is measured before it is parsed, and
-//! the value before it is processed. The module must not know the meaning of any value. Start from
-//! [`parse_json`].
+//! deeply nested value takes stack space. Therefore the length and depth of a text are checked
+//! before it is parsed, and the size of a value before it is processed. The module must not know
+//! the meaning of any value. Start from [`parse_json`].
 
 use std::fmt;
 
@@ -13,18 +14,18 @@ use serde_json::{Map, Value};
 /// Default maximum length of a text to parse, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// Maximum nesting depth. It is far below the 128 levels that `serde_json` accepts, because values
-/// in a session are nested in further levels when they are stored.
+/// Maximum nesting depth. It is far below the 128 levels that `serde_json` accepts, because a
+/// session stores a value inside further levels of nesting.
 pub const MAX_DEPTH: usize = 48;
 
 /// Parses a text of at most `cap` bytes and [`MAX_DEPTH`] levels. Rejects objects with duplicate
-/// keys: of two contradicting verdicts, neither may count. The error continues a sentence whose
-/// subject is the text, such as "is not JSON: …".
+/// keys: of two equal keys with different values, neither may apply. The error is a phrase without
+/// a subject, such as "is not JSON: …"; the caller names the text.
 pub fn parse_json(text: &str, cap: usize) -> Result<Value, String> {
     if text.len() > cap {
         return Err(format!("has {} bytes, at most {cap} are read", text.len()));
     }
-    let UniqueKeys(value) = serde_json::from_str(text).map_err(|e| match e.is_data() {
+    let UniqueKeysValue(value) = serde_json::from_str(text).map_err(|e| match e.is_data() {
         true => format!("is ambiguous JSON: {e}"),
         false => format!("is not JSON: {e}"),
     })?;
@@ -34,7 +35,7 @@ pub fn parse_json(text: &str, cap: usize) -> Result<Value, String> {
     Ok(value)
 }
 
-/// Formats a value for people: a string without quotes, any other value as JSON.
+/// Formats a value for display: a string without quotes, any other value as JSON.
 pub fn plain_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -44,17 +45,17 @@ pub fn plain_text(value: &Value) -> String {
 
 /// A value in which no object has duplicate keys. JSON parsers differ in which of two equal keys
 /// they use, so one program could show a different value from the one that another program acts on.
-pub struct UniqueKeys(pub Value);
+pub struct UniqueKeysValue(pub Value);
 
-impl<'de> Deserialize<'de> for UniqueKeys {
+impl<'de> Deserialize<'de> for UniqueKeysValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(UniqueVisitor).map(Self)
+        deserializer.deserialize_any(UniqueKeysVisitor).map(Self)
     }
 }
 
-struct UniqueVisitor;
+struct UniqueKeysVisitor;
 
-impl<'de> Visitor<'de> for UniqueVisitor {
+impl<'de> Visitor<'de> for UniqueKeysVisitor {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,7 +88,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(UniqueKeys(value)) = items.next_element()? {
+        while let Some(UniqueKeysValue(value)) = items.next_element()? {
             values.push(value);
         }
         Ok(Value::Array(values))
@@ -95,7 +96,9 @@ impl<'de> Visitor<'de> for UniqueVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut values = Map::new();
-        while let Some((key, UniqueKeys(value))) = entries.next_entry::<String, UniqueKeys>()? {
+        while let Some((key, UniqueKeysValue(value))) =
+            entries.next_entry::<String, UniqueKeysValue>()?
+        {
             if values.contains_key(&key) {
                 let key = key.escape_debug();
                 return Err(A::Error::custom(format!("duplicate key `{key}`")));
@@ -106,7 +109,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
     }
 }
 
-/// Returns the nesting depth of arrays and objects; 1 for a scalar.
+/// Returns the nesting depth of arrays and objects in a value; 1 for a scalar.
 #[must_use]
 pub fn nesting_depth(value: &Value) -> usize {
     let mut deepest = 1;
@@ -118,7 +121,7 @@ pub fn nesting_depth(value: &Value) -> usize {
     deepest
 }
 
-/// Counts the values in `value`, including itself.
+/// Counts a value and all values that are nested in it.
 #[must_use]
 pub fn n_values(value: &Value) -> usize {
     all_values(value).count()
@@ -147,8 +150,9 @@ pub fn child_values(value: &Value) -> impl Iterator<Item = &Value> {
         .chain(fields.into_iter().flatten())
 }
 
-/// Removes a Markdown code fence around JSON, which models add in spite of instructions.
-pub fn strip_fence(text: &str) -> &str {
+/// Removes the Markdown code fence around a JSON text. Models add such fences in spite of
+/// instructions.
+pub fn strip_code_fence(text: &str) -> &str {
     let Some(inner) = text.strip_prefix("```") else {
         return text;
     };

@@ -1,6 +1,7 @@
 //! Functions for files, time, text and secrets, which all crates of Rind, an agent host, use.
 //!
-//! Nothing here knows agents, plugins or the network. Each module can be read alone.
+//! No module here depends on agents, plugins or the network, and each can be understood without the
+//! others.
 
 pub mod beneath;
 pub mod clock;

@@ -1,22 +1,23 @@
-//! Finds the known name that a misspelt name is closest to. Owns how far two names may differ, and
-//! the text of the hint. It must not know what the names identify. Start from [`nearest`].
+//! Finds the known name that a misspelt name is closest to. Decides how much two names may differ,
+//! and writes the hint "did you mean". It must not know what the names identify. Start from
+//! [`nearest_name`].
 
 /// Maximum edit distance between a misspelt name and the intended one.
-const MAX_MISSPELT: usize = 2;
+const MAX_TYPOS: usize = 2;
 
-/// Number of bytes of a name for each accepted typo: one typo from 5 bytes on, two from 10 bytes
-/// on.
+/// Number of bytes per accepted typo: a name of 5 bytes or more may have one typo, a name of 10
+/// bytes or more two.
 const LETTERS_PER_TYPO: usize = 5;
 
-/// Minimum length in bytes of a name in which two swapped letters are accepted.
-const MIN_SWAPPED: usize = 4;
+/// Minimum length in bytes of a name in which a swap of two letters is accepted.
+const MIN_SWAPPED_BYTES: usize = 4;
 
-/// Minimum length in letters of a word that is compared with a closed list.
+/// Minimum length, in letters, of a word that [`nearest_valid_key`] accepts.
 const MIN_LETTERS: usize = 3;
 
 /// Returns the known name that is nearest to `name`; `None` if no known name is near enough. A
 /// known name that equals `name` is skipped.
-pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = name.to_lowercase();
     let known = known.into_iter().filter(|known| *known != name);
     let distances = known.map(|known| {
@@ -25,22 +26,25 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     });
     let (distance, nearest) = distances.min_by_key(|(distance, _)| *distance)?;
     // Short names such as `memo` and `demo` have a small distance by chance, so they match only if
-    // two letters are swapped.
-    let most = (name.len() / LETTERS_PER_TYPO).min(MAX_MISSPELT);
-    let is_swapped =
-        || distance == 1 && name.len() >= MIN_SWAPPED && letters(nearest) == letters(name);
+    // the difference is a swap of two letters.
+    let most = (name.len() / LETTERS_PER_TYPO).min(MAX_TYPOS);
+    let is_swapped = || {
+        distance == 1
+            && name.len() >= MIN_SWAPPED_BYTES
+            && sorted_letters(nearest) == sorted_letters(name)
+    };
     (distance <= most || is_swapped()).then_some(nearest)
 }
 
-/// Returns the key of a closed list that `word` was probably meant to be, such as `given` for
-/// `giv`. A word that is not in the list is certainly a mistake, so weaker matches than in
-/// [`nearest`] are accepted: one wrong letter, or one word being a prefix of the other, if both
-/// have at least three letters.
-pub fn nearest_key<'a>(
+/// Returns the key that was probably intended by `word`, such as `given` for `giv`. `known` lists
+/// all valid keys, so any other word is a mistake. Therefore weaker matches than in
+/// [`nearest_name`] are accepted: one wrong letter, or one word being a prefix of the other, if
+/// both have at least three letters.
+pub fn nearest_valid_key<'a>(
     word: &str,
     known: impl IntoIterator<Item = &'a str> + Clone,
 ) -> Option<&'a str> {
-    if let Some(near) = nearest(word, known.clone()) {
+    if let Some(near) = nearest_name(word, known.clone()) {
         return Some(near);
     }
     let n_letters = word.chars().count();
@@ -61,13 +65,13 @@ pub fn nearest_key<'a>(
 
 /// Appends the nearest known key to serde's error message about an unknown field or variant.
 #[must_use]
-pub fn name_nearest(message: &str) -> String {
+pub fn append_nearest_name(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let is_unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
     let near = quoted
         .next()
         .filter(|_| is_unknown)
-        .and_then(|word| nearest_key(word, quoted));
+        .and_then(|word| nearest_valid_key(word, quoted));
     near.map_or_else(
         || message.to_owned(),
         |near| format!("{message}; did you mean `{near}`?"),
@@ -75,7 +79,7 @@ pub fn name_nearest(message: &str) -> String {
 }
 
 /// Returns the letters of a name in sorted order, in lower case.
-fn letters(name: &str) -> Vec<char> {
+fn sorted_letters(name: &str) -> Vec<char> {
     let mut letters: Vec<char> = name.to_lowercase().chars().collect();
     letters.sort_unstable();
     letters
@@ -100,9 +104,9 @@ mod tests {
             ("another", None),
             ("", None),
         ] {
-            assert_eq!(nearest(name, known), expected, "{name}");
+            assert_eq!(nearest_name(name, known), expected, "{name}");
         }
-        assert_eq!(nearest("bash", []), None);
+        assert_eq!(nearest_name("bash", []), None);
     }
 
     #[test]
@@ -121,16 +125,16 @@ mod tests {
             ("reply", None),
             ("", None),
         ] {
-            assert_eq!(nearest_key(word, known), expected, "{word}");
+            assert_eq!(nearest_valid_key(word, known), expected, "{word}");
         }
     }
 
     #[test]
     fn a_misspelt_key_gets_the_nearest() {
         assert_eq!(
-            name_nearest("unknown field `expct`, expected one of `name`, `given`, `expect`"),
+            append_nearest_name("unknown field `expct`, expected one of `name`, `given`, `expect`"),
             "unknown field `expct`, expected one of `name`, `given`, `expect`; did you mean `expect`?"
         );
-        assert_eq!(name_nearest("invalid type `x`"), "invalid type `x`");
+        assert_eq!(append_nearest_name("invalid type `x`"), "invalid type `x`");
     }
 }

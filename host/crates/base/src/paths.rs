@@ -1,8 +1,8 @@
 //! Paths of Rind's files.
 //!
-//! Owns the folder layout and nothing else. It computes paths from its arguments and touches
-//! neither the environment nor the disk, so that tests and CI decide where files go. It must not
-//! know the content of any file.
+//! Owns the folder layout. Computes paths from the arguments alone and reads neither the
+//! environment nor the disk, so that tests and CI decide where files go. It must not know the
+//! content of any file.
 //!
 //! Start from [`Paths::new`].
 
@@ -59,7 +59,7 @@ impl Paths {
         }
     }
 
-    /// Computes the folders for a host that keeps everything under `root`.
+    /// Computes the folders for a host that stores all its files under `root`.
     #[must_use]
     pub fn under(root: &Path, workspace: &Path) -> Self {
         Self {
@@ -70,7 +70,8 @@ impl Paths {
         }
     }
 
-    /// Returns Rind's own folders, which no tool, command or plugin may access.
+    /// Returns the three folders with Rind's own files, which no tool, command or plugin may
+    /// access.
     #[must_use]
     pub fn own_folders(&self) -> [PathBuf; 3] {
         [&self.config, &self.data, &self.cache].map(Clone::clone)
@@ -118,9 +119,9 @@ impl Paths {
     }
 
     /// Returns the path of a file whose existence means that a notice was already shown for this
-    /// workspace. `things` identify the notice.
+    /// workspace. The parts in `things` together identify the notice.
     #[must_use]
-    pub fn told_mark(&self, things: &[&str]) -> PathBuf {
+    pub fn notice_marker_path(&self, things: &[&str]) -> PathBuf {
         let mut hasher = blake3::Hasher::new();
         hasher.update(self.workspace.as_os_str().as_encoded_bytes());
         for thing in things {
@@ -131,7 +132,7 @@ impl Paths {
         self.data.join("told").join(&name[..16])
     }
 
-    /// Returns the folder for temporary files, for the case that the system's temporary folder is
+    /// Returns the folder for temporary files. It is used if the system's temporary folder is
     /// inside the workspace.
     #[must_use]
     pub fn temporary(&self) -> PathBuf {
@@ -150,7 +151,7 @@ impl Paths {
         self.data.join("project-hooks.json")
     }
 
-    /// Returns the folder with the records of running commands.
+    /// Returns the folder with one record for each running command.
     #[must_use]
     pub fn commands(&self) -> PathBuf {
         self.data.join("commands")

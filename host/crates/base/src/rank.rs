@@ -1,18 +1,19 @@
 //! Ranks texts by the words of a query with Okapi BM25, without a model.
 //!
-//! Only counts of each text are kept, not the text. The functions have no side effects outside
-//! their values. Start from [`WordQuery::new`].
+//! Only the word counts of each text are kept, not the text. The functions have no side effects.
+//! Start from [`WordQuery::new`].
 
 /// Maximum number of words of a query. Further words are ignored, because they hardly change the
 /// ranking.
 const MAX_WORDS: usize = 32;
 
-/// Parameters of BM25: saturation of word counts, and weight of the text's length. The weight is
-/// low, because the ranked texts have nearly the same length.
-const K1: f64 = 1.2;
-const B: f64 = 0.4;
+/// Parameters of BM25: `COUNT_SATURATION` limits the effect of repeated words, and `LENGTH_WEIGHT`
+/// is the weight of the text's length. The weight is low, because the ranked texts have nearly the
+/// same length.
+const COUNT_SATURATION: f64 = 1.2;
+const LENGTH_WEIGHT: f64 = 0.4;
 
-/// The words of a query, and counts over all texts.
+/// Words of a query, and counts over all texts that are ranked.
 #[derive(Debug)]
 pub struct WordQuery {
     words: Vec<String>,
@@ -32,14 +33,14 @@ pub struct WordCounts {
 impl WordCounts {
     /// Whether the text contains any word of the query.
     #[must_use]
-    pub fn has_any(&self) -> bool {
+    pub fn has_query_word(&self) -> bool {
         self.counts.iter().any(|n| *n > 0)
     }
 
-    /// Returns how many different words of the query the text contains, and how often it contains
-    /// any of them.
+    /// Returns how many different words of the query the text contains, and how many of its words
+    /// are words of the query.
     #[must_use]
-    pub fn likeness(&self) -> (usize, u32) {
+    pub fn match_counts(&self) -> (usize, u32) {
         let n_distinct = self.counts.iter().filter(|n| **n > 0).count();
         (n_distinct, self.counts.iter().sum())
     }
@@ -63,8 +64,8 @@ impl WordQuery {
         })
     }
 
-    /// Counts the query's words in a text, and adds the text to the counts over all texts, on which
-    /// every score depends.
+    /// Counts the query's words in a text, and adds them to the counts over all texts. Every score
+    /// depends on the counts over all texts..
     pub fn count_words(&mut self, text: &str) -> WordCounts {
         let mut counts = vec![0_u32; self.words.len()];
         let mut n_words = 0_u32;
@@ -96,17 +97,17 @@ impl WordQuery {
         let n_texts = f64::from(self.n_texts);
         let total = u32::try_from(self.n_words).map_or(f64::from(u32::MAX), f64::from);
         let average = (total / n_texts.max(1.0)).max(1.0);
-        let length = 1.0 - B + B * f64::from(text.n_words) / average;
+        let length = 1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * f64::from(text.n_words) / average;
         let of_word = |(count, with): (&u32, &u32)| {
             let (count, with) = (f64::from(*count), f64::from(*with));
             let rarity = (1.0 + (n_texts - with + 0.5) / (with + 0.5)).ln();
-            rarity * count * (K1 + 1.0) / (count + K1 * length)
+            rarity * count * (COUNT_SATURATION + 1.0) / (count + COUNT_SATURATION * length)
         };
         text.counts.iter().zip(&self.with_word).map(of_word).sum()
     }
 }
 
-/// Calls `take` with each word of a text, in lower case and without a plural `s`. In scripts
+/// Calls `take` with each word of a text, in lower case and without the `s` of a plural. In scripts
 /// without spaces, each character is a word.
 fn for_each_word(text: &str, mut take: impl FnMut(&str)) {
     let mut word = String::new();
@@ -120,7 +121,7 @@ fn for_each_word(text: &str, mut take: impl FnMut(&str)) {
         }
     };
     for c in text.chars() {
-        let stands_alone = is_without_spaces(c);
+        let stands_alone = is_of_script_without_spaces(c);
         if stands_alone || !c.is_alphanumeric() {
             end(&mut word);
         }
@@ -136,7 +137,7 @@ fn for_each_word(text: &str, mut take: impl FnMut(&str)) {
 
 /// Whether a character is Chinese, Japanese or Korean: texts in these scripts are split into
 /// characters.
-fn is_without_spaces(c: char) -> bool {
+fn is_of_script_without_spaces(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
 }
 
@@ -150,7 +151,7 @@ mod tests {
         let counts = ["the the the", "the port", "a harbor"].map(|text| query.count_words(text));
         let scores = counts.each_ref().map(|counts| query.score(counts));
         assert!(scores[2] > scores[0] && scores[0] > scores[1], "{scores:?}");
-        assert_eq!(counts[0].likeness(), (1, 3));
+        assert_eq!(counts[0].match_counts(), (1, 3));
         assert!(WordQuery::new(" .,; ").is_none());
     }
 }

@@ -1,21 +1,21 @@
 //! Sanitizes text from untrusted sources for a log, an approval prompt or a terminal, and formats
 //! counts.
 //!
-//! Owns which characters are deceptive and how they are shown instead. It must not know who wrote a
+//! Decides which characters are deceptive and how they are escaped. It must not know who wrote a
 //! text or where it is shown.
 //!
 //! Start from [`printable_text`] for text of several lines, [`one_line`] for text that must stay on
-//! one line, [`printable_prose`] for an answer that is only read, and [`clean_line`] for one line
-//! of limited length.
+//! one line, [`printable_prose`] for text that people only read, and [`clean_line`] for one line of
+//! limited length.
 
 use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
 use icu_properties::{CodePointMapData, CodePointSetData};
 
-/// Symbols with an empty glyph. No Unicode property tells them apart from visible symbols.
+/// Symbols with an empty glyph. No Unicode property distinguishes them from visible symbols.
 const BLANK_SYMBOLS: [char; 2] = ['\u{2800}', '\u{1d159}'];
 
-/// Maximum number of combining marks on one character. More marks would cover the lines above and
-/// below.
+/// Maximum number of combining marks that are kept on one character. More marks would cover the
+/// lines above and below.
 const MAX_MARKS: usize = 3;
 
 /// Formats a count with its noun, such as "1 step" and "2 steps".
@@ -56,7 +56,7 @@ fn character_category(character: char) -> GeneralCategory {
 }
 
 /// Whether the character is a combining mark, drawn over the character before it.
-fn is_mark(character: char) -> bool {
+fn is_combining_mark(character: char) -> bool {
     use GeneralCategory::{EnclosingMark, NonspacingMark};
     !character.is_ascii()
         && matches!(
@@ -67,7 +67,7 @@ fn is_mark(character: char) -> bool {
 
 /// Whether languages or emoji need the character although it is invisible: no-break and other space
 /// characters, joiners, and variation selectors.
-fn is_typographic(character: char) -> bool {
+fn is_typographic_invisible(character: char) -> bool {
     matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
         || character_category(character) == GeneralCategory::SpaceSeparator
 }
@@ -112,18 +112,18 @@ pub fn error_chain(error: &dyn std::error::Error) -> String {
 }
 
 /// Escapes like [`printable_text`], but keeps invisible characters that languages and emoji need.
-/// Only for text that people just read: no decision may depend on the result.
+/// Use it only for text that people read, and not for text on which a decision depends.
 #[must_use]
 pub fn printable_prose(text: &str) -> String {
     escape_text(text, |character| {
-        matches!(character, '\n' | '\t') || is_typographic(character)
+        matches!(character, '\n' | '\t') || is_typographic_invisible(character)
     })
 }
 
 fn escape_text(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
-    // Escape combining marks at the start, because they would attach to the program's own text
-    // before them.
+    // Escape combining marks at the start of the text, because they would combine with the
+    // character that the program prints before it.
     let mut n_marks = MAX_MARKS;
     for character in text.chars() {
         if stays(character) {
@@ -131,13 +131,13 @@ fn escape_text(text: &str, stays: impl Fn(char) -> bool) -> String {
             n_marks = MAX_MARKS;
             continue;
         }
-        let is_mark = is_mark(character);
+        let is_mark = is_combining_mark(character);
         if is_mark && n_marks >= MAX_MARKS {
             shown.extend(character.escape_unicode());
             continue;
         }
         n_marks = if is_mark { n_marks + 1 } else { 0 };
-        show_character(&mut shown, character);
+        push_escaped(&mut shown, character);
     }
     shown
 }
@@ -161,7 +161,7 @@ pub fn clean_line(text: &str, limit: usize) -> String {
     for character in text.trim().chars() {
         match character {
             '\n' | '\t' => line.push(' '),
-            _ => show_character(&mut line, character),
+            _ => push_escaped(&mut line, character),
         }
         if line.len() > limit {
             line.truncate(cut);
@@ -177,7 +177,7 @@ pub fn clean_line(text: &str, limit: usize) -> String {
     line
 }
 
-fn show_character(shown: &mut String, character: char) {
+fn push_escaped(shown: &mut String, character: char) {
     if is_deceptive(character) {
         shown.extend(character.escape_unicode());
     } else {
@@ -187,7 +187,7 @@ fn show_character(shown: &mut String, character: char) {
 
 /// Returns the number of the line, counted from 1, that contains a byte offset.
 #[must_use]
-pub fn line_at(text: &str, offset: usize) -> usize {
+pub fn line_number_at(text: &str, offset: usize) -> usize {
     let before = text.bytes().take(offset);
     before.filter(|byte| *byte == b'\n').count() + 1
 }

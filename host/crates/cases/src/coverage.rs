@@ -1,11 +1,11 @@
-//! Measures which parts of a plugin its cases reach: hooks with their outcomes, tools, commands and
-//! loops.
+//! Measures which parts of a plugin its test cases call: hooks with their outcomes, tools, commands
+//! and loops.
 //!
 //! Start from [`PluginCoverage`].
 
 use std::sync::Arc;
 
-use super::needed::NeededPlugins;
+use super::needed::RequiredPlugins;
 use super::run::CaseRunner;
 use super::suite::{CaseRun, CaseSuite, SuiteError};
 use rind_lib::grant::SideEffect;
@@ -14,10 +14,10 @@ use rind_lib::point::catalog;
 use rind_lib::point::dispatch::PointKind;
 
 /// Name in the coverage of the loop that runs under `rind serve`; no tool can have this name.
-pub(super) const LOOP: &str = "the loop";
+pub(super) const SERVE_LOOP_NAME: &str = "the loop";
 
-/// Name in the coverage of a loop that replaces the agent's own.
-pub(super) const AGENT_LOOP: &str = "the loop of the agent";
+/// Name in the coverage of a plugin loop that replaces the agent's built-in loop.
+pub(super) const AGENT_LOOP_NAME: &str = "the loop of the agent";
 
 /// Hooks, tools, commands and the loop of a plugin, each with the number of cases that reached it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct PluginCoverage {
     pub tools: Vec<(String, usize)>,
     /// Slash commands, including the slash.
     pub commands: Vec<(String, usize)>,
-    /// The plugin's loop and agent loop, if it has them.
+    /// Names of the plugin's loop and agent loop, if it has them.
     pub loops: Vec<(String, usize)>,
     /// Outcomes that are possible for the hooks of each point.
     pub outcomes: Vec<HookOutcomes>,
@@ -45,15 +45,15 @@ pub struct HookOutcomes {
 
 impl PluginCoverage {
     /// Returns the names of hooks, tools, commands and loops that no case reached.
-    pub fn never_called(&self) -> impl Iterator<Item = &str> {
+    pub fn uncalled_plugin_parts(&self) -> impl Iterator<Item = &str> {
         let all = self.hooks.iter().chain(&self.tools);
         let all = all.chain(&self.commands).chain(&self.loops);
         all.filter(|(_, n)| *n == 0).map(|(name, _)| name.as_str())
     }
 
-    /// Returns the possible outcomes that occurred in no case, each with its point. Hooks that no
-    /// case reached are left out.
-    pub fn never_seen(&self) -> impl Iterator<Item = (&str, &'static str)> {
+    /// Returns the possible outcomes that occurred in no case, each with its point. Outcomes of
+    /// hooks that no case reached are left out.
+    pub fn outcomes_without_case(&self) -> impl Iterator<Item = (&str, &'static str)> {
         let is_reached = |point: &str| self.hooks.iter().any(|(name, n)| name == point && *n > 0);
         let reached = self.outcomes.iter();
         let reached = reached.filter(move |hook| is_reached(&hook.point));
@@ -65,7 +65,7 @@ impl PluginCoverage {
 
     /// Returns the number of hooks, tools, commands and loops.
     #[must_use]
-    pub fn n_all(&self) -> usize {
+    pub fn n_all_parts(&self) -> usize {
         self.hooks.len() + self.tools.len() + self.commands.len() + self.loops.len()
     }
 }
@@ -81,7 +81,7 @@ impl CaseSuite {
         runner: &CaseRunner,
         ran: &[CaseRun],
     ) -> Result<Option<PluginCoverage>, SuiteError> {
-        let needed = NeededPlugins::needed_by(&self.folder);
+        let needed = RequiredPlugins::find_required_plugins(&self.folder);
         let set = PluginSet::load(&runner.load_options(&self.folder, &needed)).await?;
         let is_it = |plugin: &&Arc<LoadedPlugin>| plugin.manifest.name == self.manifest.name;
         let Some(plugin) = set.plugins.iter().find(is_it) else {
@@ -94,7 +94,7 @@ impl CaseSuite {
         let hooks = plugin.exports.iter();
         let hooks = hooks.filter(|export| catalog::find(export).is_some());
         let outcomes = hooks.clone();
-        let outcomes = outcomes.filter_map(|point| outcomes_of(plugin, point, ran));
+        let outcomes = outcomes.filter_map(|point| hook_outcomes(plugin, point, ran));
         let outcomes = outcomes.collect();
         let hooks = hooks.chain(plugin.manifest.implements.keys());
         Ok(Some(PluginCoverage {
@@ -112,12 +112,12 @@ impl CaseSuite {
                 .collect(),
             loops: plugin
                 .has_loop()
-                .then(|| counted(&LOOP.to_owned()))
+                .then(|| counted(&SERVE_LOOP_NAME.to_owned()))
                 .into_iter()
                 .chain(
                     plugin
                         .has_agent_loop()
-                        .then(|| counted(&AGENT_LOOP.to_owned())),
+                        .then(|| counted(&AGENT_LOOP_NAME.to_owned())),
                 )
                 .collect(),
         }))
@@ -126,9 +126,9 @@ impl CaseSuite {
 
 /// Returns the outcomes that are possible for the plugin's hook at a point, each with the number of
 /// cases in which it occurred. An outcome is impossible if the point does not allow it, if the
-/// manifest gives up the right to it, or if it is a change at a gate and the manifest does not
-/// declare the side effect for that.
-fn outcomes_of(plugin: &LoadedPlugin, point: &str, ran: &[CaseRun]) -> Option<HookOutcomes> {
+/// manifest declares that the hook does not use it, or if it is a change at a gate and the manifest
+/// does not declare the side effect that such a change needs.
+fn hook_outcomes(plugin: &LoadedPlugin, point: &str, ran: &[CaseRun]) -> Option<HookOutcomes> {
     let row = catalog::find(point)?;
     let options = plugin.manifest.hooks.iter();
     let mut options = options.filter(|(name, _)| name.get_ref() == row.name);

@@ -1,8 +1,8 @@
 //! Test doubles for resources that a case must not access: secrets, DNS, servers, and the person
-//! who is asked.
+//! who answers questions.
 //!
-//! All code up to the double is real: a request passes the grant check, the address check and
-//! credential injection before its canned response is returned.
+//! Only the doubles replace real code: a request still passes the grant check, the address check
+//! and credential injection before its canned response is returned.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 
-use super::file::{CannedAnswer, CannedMessages};
+use super::file::{CannedResponse, CannedWebSocket};
 use rind_lib::egress::{Canned, CannedSocket, Outgoing, Resolve, Secret, Secrets};
 use rind_lib::lock::lock;
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
@@ -31,19 +31,19 @@ impl Secrets for CaseSecrets {
 }
 
 /// Resolver that returns [`CANNED_ADDRESS`] for every host name.
-pub(super) struct CannedNames;
+pub(super) struct CannedResolver;
 
-impl Resolve for CannedNames {
+impl Resolve for CannedResolver {
     fn resolve<'a>(&'a self, _host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async { Ok(vec![CANNED_ADDRESS]) })
     }
 }
 
-/// Returns a client that answers requests with the responses in the case. A request without a
-/// response is refused, with its URL in the error.
-pub(super) fn canned_answer(answers: Vec<CannedAnswer>) -> Canned {
+/// Returns an HTTP client that answers requests with the responses in the case. If the case has no
+/// response for a request, the request fails with an error that names its URL.
+pub(super) fn canned_http_client(answers: Vec<CannedResponse>) -> Canned {
     Arc::new(move |outgoing: &Outgoing<'_>| {
-        let is_it = |answer: &&CannedAnswer| {
+        let is_it = |answer: &&CannedResponse| {
             let has = |(name, value): (&String, &String)| {
                 outgoing
                     .headers
@@ -74,8 +74,8 @@ pub(super) fn canned_answer(answers: Vec<CannedAnswer>) -> Canned {
 }
 
 /// Returns a client that opens WebSockets on which the messages in the case arrive. A connection to
-/// another URL is refused, with the URL in the error.
-pub(super) fn canned_socket(all: Vec<CannedMessages>) -> CannedSocket {
+/// a URL that is not in the case fails with an error that names the URL.
+pub(super) fn canned_websocket_client(all: Vec<CannedWebSocket>) -> CannedSocket {
     Arc::new(move |url: &str| {
         let own = all.iter().find(|own| own.url == url);
         let missing = || format!("the case has no messages for a WebSocket at {url}");

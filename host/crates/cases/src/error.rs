@@ -1,18 +1,18 @@
-//! Errors that keep a case from running.
+//! Errors that prevent a test case from running.
 
 use std::io;
 
 use rind_lib::host::{self, CommandError, LoopError};
 use rind_lib::plugin;
 
-/// Error that prevents a case from running at all.
+/// Error that prevents a test case from running.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// A directory or file of the case cannot be created.
     #[error("cannot make the workspace of the case: {0}")]
     Io(#[from] io::Error),
-    /// The path of a file in the case leads out of the workspace.
+    /// The path of a file in the case points outside the workspace.
     #[error("given.files: `{0}` is not a path inside the workspace")]
     Outside(String),
     /// A fixture cannot be copied.
@@ -24,7 +24,7 @@ pub enum RunError {
         #[source]
         source: io::Error,
     },
-    /// A payload does not fit its point.
+    /// A payload does not have the type that its extension point requires.
     #[error("given.event: the payload of `{point}`: {message}")]
     Event {
         /// Name of the point.

@@ -1,6 +1,6 @@
-//! Events in cases: calls the hooks of a point with a payload, without the rest of a turn.
+//! Calls the hooks of an extension point with a payload from the test case, without running a turn.
 //!
-//! Events can test points that an ordinary turn does not reach, and plugin-defined points. The
+//! Such events can test points that an ordinary turn does not reach, and plugin-defined points. The
 //! hooks still run through the real dispatcher.
 
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::payload::CaseShape;
+use super::payload::CasePayload;
 use super::run::RunError;
 use rind_lib::host::Session;
 use rind_lib::point::Point;
@@ -19,29 +19,29 @@ include!(concat!(
     "/../../../wit/points.in"
 ));
 
-/// A point whose hooks are called, and the payload.
+/// Event of a test case: an extension point whose hooks are called, and the payload for them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenEvent {
     /// Name of the point; `OWNER.NAME` for a plugin-defined point.
     pub point: String,
-    /// Payload, with the contract's names in snake case. For a plugin-defined point, the payload
-    /// that the plugin which owns the point would pass.
+    /// Payload, with the contract's names in snake case. For a plugin-defined point, it is the
+    /// payload that the plugin which defines the point would pass.
     #[serde(default)]
     pub payload: Value,
-    /// Number of the step in the turn, as the hooks see it.
-    #[serde(default = "first_step")]
+    /// Number of the step in the turn that the hooks get.
+    #[serde(default = "default_step")]
     pub step: u32,
 }
 
 impl GivenEvent {
     /// Whether the point is plugin-defined. Only such points have a dot in their name.
-    pub(super) fn is_of_plugin(&self) -> bool {
+    pub(super) fn is_plugin_defined(&self) -> bool {
         self.point.contains('.')
     }
 }
 
-fn first_step() -> u32 {
+fn default_step() -> u32 {
     1
 }
 
@@ -51,30 +51,30 @@ fn first_step() -> u32 {
     untagged,
     expecting = "expected a table of `point`, `payload` and `step`, or a list of these"
 )]
-enum FiredEventList {
+enum GivenEventList {
     One(GivenEvent),
     More(Vec<GivenEvent>),
 }
 
 /// Reads a single event or a list of events.
-pub(super) fn one_or_more<'de, D: serde::Deserializer<'de>>(
+pub(super) fn deserialize_events<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<GivenEvent>, D::Error> {
-    Ok(match FiredEventList::deserialize(deserializer)? {
-        FiredEventList::One(event) => vec![event],
-        FiredEventList::More(events) => events,
+    Ok(match GivenEventList::deserialize(deserializer)? {
+        GivenEventList::One(event) => vec![event],
+        GivenEventList::More(events) => events,
     })
 }
 
-/// Result of the events of a case.
+/// Observed effects of the events of a case.
 #[derive(Debug, Default)]
-pub(super) struct FiredEvents {
+pub(super) struct ObservedEvents {
     /// Payload of the last event, as changed by the hooks.
     pub(super) payload: Value,
     /// Warnings of the hooks for the model.
     pub(super) notes: Vec<String>,
-    /// Whether a hook failed that is required to see everything. Such a failure would have ended an
-    /// ordinary turn.
+    /// Whether a hook failed that must be called for every event. In an ordinary turn, such a
+    /// failure would have ended the turn.
     pub(super) is_halted: bool,
     /// Total duration of the hooks.
     pub(super) took: Duration,
@@ -83,22 +83,24 @@ pub(super) struct FiredEvents {
 /// Calls the hooks of the events in order, all in one turn of the session.
 ///
 /// # Errors
-/// A payload does not fit its point, or the session failed.
+/// A payload does not have the type that its point requires, or the session failed.
 pub(super) async fn fire_events(
     session: &mut Session,
     events: &[GivenEvent],
-) -> Result<FiredEvents, RunError> {
+) -> Result<ObservedEvents, RunError> {
     let tools = session.tool_registry().clone();
     let handle = session.handle();
     let turn = session.direct_turn()?;
-    let mut fired = FiredEvents::default();
+    let mut fired = ObservedEvents::default();
     for event in events {
         let unfit = |message: String| RunError::Event {
             point: event.point.clone(),
             message,
         };
         if let Some((owner, _)) = event.point.split_once('.') {
-            let caller = turn.direct_caller(event.step).caused_by(&owner.into());
+            let caller = turn
+                .direct_caller(event.step)
+                .with_calling_plugin(&owner.into());
             let payload = event.payload.clone();
             let started = Instant::now();
             let called = handle.call_point(owner, &event.point, payload, caller);
@@ -112,13 +114,13 @@ pub(super) async fn fire_events(
             ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
                 match name {
                     $($name => {
-                        let payload = <catalog::$marker as Point>::Payload::read(event.payload.clone(), &tools).map_err(unfit)?;
+                        let payload = <catalog::$marker as Point>::Payload::from_case_value(event.payload.clone(), &tools).map_err(unfit)?;
                         let call = payload.call_id().map(str::to_owned);
                         let started = Instant::now();
                         let called = turn.dispatch_direct::<catalog::$marker>(payload, event.step, call.as_deref());
                         let out = Box::pin(called).await?;
                         fired.took += started.elapsed();
-                        fired.payload = out.value.show();
+                        fired.payload = out.value.to_case_value();
                         fired.notes.extend(out.notes.into_iter().map(|note| note.text));
                     })*
                     _ => return Err(unfit("there is no such point".to_owned())),

@@ -1,20 +1,20 @@
-//! Compares the observed behavior of a plugin in a case with the expected behavior.
+//! Compares the observed behavior of a plugin in a test case with the expected behavior.
 //!
-//! An expectation that is absent is not compared. The result is a list of differences, described
-//! for people; the case passes if it is empty.
+//! An expectation that is absent is not compared. The result is a list of differences, described in
+//! text; the case passes if the list is empty.
 
 use serde_json::Value;
 
-use super::file::{AgainExpect, CaseExpect, HookExpect};
-use super::seen::{HookSeen, SeenTurn};
+use super::file::{CaseExpectation, ExpectedNextRun, HookExpectation};
+use super::seen::{ObservedHook, ObservedTurn};
 
 /// Returns the differences, each described in one or more lines.
 #[must_use]
-pub fn find_differences(expect: &CaseExpect, seen: &SeenTurn) -> Vec<String> {
+pub fn find_plugin_case_differences(expect: &CaseExpectation, seen: &ObservedTurn) -> Vec<String> {
     let mut found = Vec::new();
     let mut equal = |what: &str, expected: &str, is: &str| {
         if expected != is {
-            found.push(describe_pair(what, expected, is));
+            found.push(describe_text_difference(what, expected, is));
         }
     };
     if let Some(output) = &expect.output {
@@ -32,12 +32,16 @@ pub fn find_differences(expect: &CaseExpect, seen: &SeenTurn) -> Vec<String> {
     if let Some(done) = expect.done
         && done != seen.done
     {
-        equal("done", &done.to_string(), &run_of_loop(seen));
+        equal("done", &done.to_string(), &describe_loop_end(seen));
     }
     if let Some(again) = &expect.again
         && !matches_next_run(again, seen)
     {
-        equal("again", &next_run(again), &run_of_loop(seen));
+        equal(
+            "again",
+            &describe_expected_run(again),
+            &describe_loop_end(seen),
+        );
     }
     for (path, text) in &expect.files {
         let is = seen
@@ -59,13 +63,13 @@ pub fn find_differences(expect: &CaseExpect, seen: &SeenTurn) -> Vec<String> {
         ("accesses", &expect.accesses, &seen.accesses),
     ] {
         if let Some(expected) = expected.as_ref().filter(|expected| *expected != is) {
-            found.push(compare_lists(what, expected, is));
+            found.push(describe_list_difference(what, expected, is));
         }
     }
     if let Some(expected) = &expect.denials {
         let denied = seen.denials();
         if *expected != denied {
-            found.push(compare_lists("denials", expected, &denied));
+            found.push(describe_list_difference("denials", expected, &denied));
         }
     }
     for (what, expected, is) in [
@@ -77,13 +81,13 @@ pub fn find_differences(expect: &CaseExpect, seen: &SeenTurn) -> Vec<String> {
     ] {
         if let Some(expected) = expected
             .as_ref()
-            .filter(|expected| !holds_lines(expected, is))
+            .filter(|expected| !contains_lines_in_order(expected, is))
         {
-            found.push(compare_lists(what, expected, is));
+            found.push(describe_list_difference(what, expected, is));
         }
     }
     for (point, expected) in &expect.hooks {
-        let calls: Vec<&HookSeen> = seen
+        let calls: Vec<&ObservedHook> = seen
             .hooks
             .iter()
             .filter(|hook| hook.point == *point)
@@ -92,33 +96,39 @@ pub fn find_differences(expect: &CaseExpect, seen: &SeenTurn) -> Vec<String> {
             .iter()
             .any(|call| matches_expected_hook(expected, call))
         {
-            let was: Vec<String> = calls.iter().map(|call| show_hook(call)).collect();
-            found.push(compare_lists(
+            let was: Vec<String> = calls.iter().map(|call| describe_hook_call(call)).collect();
+            found.push(describe_list_difference(
                 &format!("hooks.{point}"),
-                &[shown_expected(expected)],
+                &[describe_expected_hook(expected)],
                 &was,
             ));
         }
     }
     if let Some(expected) = &expect.payload {
-        compare_beneath("payload", expected, Some(&seen.payload), &mut found);
+        append_value_differences("payload", expected, Some(&seen.payload), &mut found);
     }
     found
 }
 
-/// Appends the differences between a value and the expected one. `place` is the path of the value,
-/// and `is` the value. In a table, only the expected fields are compared; in a list, all items.
-fn compare_beneath(place: &str, expected: &Value, is: Option<&Value>, found: &mut Vec<String>) {
+/// Appends the differences between the actual value `is` and the expected one to `found`. `place`
+/// is the path of the value. In a table, only the expected fields are compared; in a list, all
+/// items.
+fn append_value_differences(
+    place: &str,
+    expected: &Value,
+    is: Option<&Value>,
+    found: &mut Vec<String>,
+) {
     let is_same = match (expected, is) {
         (Value::Object(fields), Some(Value::Object(is))) => {
             for (name, expected) in fields {
-                compare_beneath(&format!("{place}.{name}"), expected, is.get(name), found);
+                append_value_differences(&format!("{place}.{name}"), expected, is.get(name), found);
             }
             true
         }
         (Value::Array(expected), Some(Value::Array(is))) if expected.len() == is.len() => {
             for (n, (expected, is)) in expected.iter().zip(is).enumerate() {
-                compare_beneath(&format!("{place}[{n}]"), expected, Some(is), found);
+                append_value_differences(&format!("{place}[{n}]"), expected, Some(is), found);
             }
             true
         }
@@ -131,8 +141,8 @@ fn compare_beneath(place: &str, expected: &Value, is: Option<&Value>, found: &mu
     }
 }
 
-/// Whether the loop requested the expected next run.
-fn matches_next_run(expect: &AgainExpect, seen: &SeenTurn) -> bool {
+/// Whether the plugin's loop requested the next run that the case expects.
+fn matches_next_run(expect: &ExpectedNextRun, seen: &ObservedTurn) -> bool {
     seen.again.as_ref().is_some_and(|again| {
         let text = expect.reason.as_deref().unwrap_or_default();
         let is_at = |after_ms| after_ms == again.after_ms;
@@ -140,16 +150,16 @@ fn matches_next_run(expect: &AgainExpect, seen: &SeenTurn) -> bool {
     })
 }
 
-/// Describes the next run that a case expects of a loop.
-fn next_run(expect: &AgainExpect) -> String {
+/// Describes the next run of a loop that the case expects.
+fn describe_expected_run(expect: &ExpectedNextRun) -> String {
     let after = expect.after_ms.map(|ms| format!(" after {ms} ms"));
     let reason = expect.reason.as_ref().map(|text| format!(": …{text}…"));
     let parts = [after, reason].into_iter().flatten();
     parts.fold("again".to_owned(), |all, part| all + &part)
 }
 
-/// Describes how a run of a loop ended.
-fn run_of_loop(seen: &SeenTurn) -> String {
+/// Describes how a run of a loop ended: with a request for another run, or as done.
+fn describe_loop_end(seen: &ObservedTurn) -> String {
     match &seen.again {
         Some(again) => format!("again after {} ms: {}", again.after_ms, again.reason),
         None if seen.done => "done".to_owned(),
@@ -158,7 +168,7 @@ fn run_of_loop(seen: &SeenTurn) -> String {
 }
 
 /// Describes a call of a hook: outcome, changed parts and reason.
-fn show_hook(call: &HookSeen) -> String {
+fn describe_hook_call(call: &ObservedHook) -> String {
     let mut text = call.outcome.clone();
     if !call.changed.is_empty() {
         text.push_str(&format!(" {}", call.changed.join(", ")));
@@ -169,10 +179,10 @@ fn show_hook(call: &HookSeen) -> String {
     text
 }
 
-fn shown_expected(expected: &HookExpect) -> String {
+fn describe_expected_hook(expected: &HookExpectation) -> String {
     match expected {
-        HookExpect::Outcome(outcome) => outcome.clone(),
-        HookExpect::Whole {
+        HookExpectation::Outcome(outcome) => outcome.clone(),
+        HookExpectation::Whole {
             outcome,
             reason,
             changed,
@@ -185,14 +195,14 @@ fn shown_expected(expected: &HookExpect) -> String {
     }
 }
 
-/// Describes a text that differs from the expected one, in several lines.
-pub(super) fn describe_pair(what: &str, expected: &str, is: &str) -> String {
+/// Describes, in several lines, that a text differs from the expected one.
+pub(super) fn describe_text_difference(what: &str, expected: &str, is: &str) -> String {
     format!("{what}\n  expected {expected:?}\n  was      {is:?}")
 }
 
 /// Whether each text occurs in a line of its own, in the order of the texts. An empty list of texts
 /// requires that there are no lines.
-pub(super) fn holds_lines(texts: &[String], lines: &[String]) -> bool {
+pub(super) fn contains_lines_in_order(texts: &[String], lines: &[String]) -> bool {
     if texts.is_empty() {
         return lines.is_empty();
     }
@@ -202,10 +212,10 @@ pub(super) fn holds_lines(texts: &[String], lines: &[String]) -> bool {
         .all(|text| lines.any(|line| line.contains(text.as_str())))
 }
 
-fn matches_expected_hook(expected: &HookExpect, call: &HookSeen) -> bool {
+fn matches_expected_hook(expected: &HookExpectation, call: &ObservedHook) -> bool {
     match expected {
-        HookExpect::Outcome(outcome) => *outcome == call.outcome,
-        HookExpect::Whole {
+        HookExpectation::Outcome(outcome) => *outcome == call.outcome,
+        HookExpectation::Whole {
             outcome,
             reason,
             changed,
@@ -220,7 +230,7 @@ fn matches_expected_hook(expected: &HookExpect, call: &HookSeen) -> bool {
     }
 }
 
-pub(super) fn compare_lists(what: &str, expected: &[String], is: &[String]) -> String {
+pub(super) fn describe_list_difference(what: &str, expected: &[String], is: &[String]) -> String {
     let lines = |sign: &str, all: &[String]| -> String {
         all.iter()
             .map(|line| format!("\n  {sign} {line}"))

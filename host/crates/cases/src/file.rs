@@ -1,6 +1,6 @@
 //! Format of case files: `[[case]]` tables with `given` and `expect`.
 //!
-//! The types here are the format; [`CaseFormat::fault`] checks a case for contradictions, for
+//! The types here define the format. [`CaseFormat::fault`] checks a case for contradictions, for
 //! example a case without expectations, which could never fail. The module `read` reads the files,
 //! and `steps` has the format of a case's further turns.
 
@@ -12,14 +12,14 @@ use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::event::{GivenEvent, one_or_more};
+use super::event::{GivenEvent, deserialize_events};
 use super::payload::deserialize_messages;
 pub use super::read::FileError;
 use super::skill::CannedTool;
-use super::steps::{CaseStep, fault_of_steps};
-use super::words::{find_unknown, no_such_point};
+use super::steps::{CaseStep, find_step_fault};
+use super::words::{find_unknown_term, unknown_point_message};
 use rind_lib::message::Message;
-use rind_lib::plugin::fixed::FixedWorld;
+use rind_lib::plugin::fixed::FixedClockAndSeed;
 use rind_lib::point::catalog;
 use rind_lib::provider::scripted::Reply;
 
@@ -27,7 +27,7 @@ use rind_lib::provider::scripted::Reply;
 pub const SCHEMA: &str = include_str!("cases.schema.json");
 
 /// Error message for a case without expectations.
-pub(super) const NOTHING_EXPECTED: &str =
+pub(super) const NO_EXPECTATIONS_ERROR: &str =
     "it has no expectations and would always pass; add `expect`";
 
 /// Case file of a plugin or of a skill.
@@ -39,10 +39,10 @@ pub struct CaseFile<C = PluginCase> {
     pub cases: Vec<C>,
 }
 
-/// Type of the cases in a file: cases of plugins or cases of skills.
+/// Format of the test cases in a file. Plugins and skills have different formats.
 pub trait CaseFormat: DeserializeOwned {
-    /// Whether the directory of the cases may be a symlink, so that plugins in several languages
-    /// can share their cases. Nothing is ever written through such a symlink.
+    /// Whether the directory of the cases may be a symlink. Plugins in several languages can then
+    /// share their cases. No file is written through such a symlink.
     const MAY_BE_LINKED: bool;
 
     /// Name of the case.
@@ -67,7 +67,7 @@ pub struct PluginCase {
     pub given: CaseGiven,
     /// Expected behavior in the first turn.
     #[serde(default)]
-    pub expect: CaseExpect,
+    pub expect: CaseExpectation,
     /// Further steps in order: turns, commands, runs of the loop, or calls of hooks.
     #[serde(default)]
     pub then: Vec<CaseStep>,
@@ -76,21 +76,21 @@ pub struct PluginCase {
     pub line: usize,
 }
 
-/// Situation of a turn, or the hooks to call. All fields are optional.
+/// Input of a turn and its environment, or the hooks to call. All fields are optional.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CaseGiven {
     /// Input of the turn.
     pub input: Option<String>,
     /// Tool call that the model makes before it sends the responses in `reply`.
-    pub tool: Option<GivenCall>,
+    pub tool: Option<GivenToolCall>,
     /// Hooks that are called instead of a turn, in order.
-    #[serde(deserialize_with = "one_or_more")]
+    #[serde(deserialize_with = "deserialize_events")]
     pub event: Vec<GivenEvent>,
     /// Slash command of the plugin that is called instead of a turn. If the command returns an
     /// input for a turn, the input is compared with `expect.prompt`, and no turn starts.
     pub command: Option<GivenCommand>,
-    /// Whether the plugin's loop runs once, instead of a turn.
+    /// Whether to run the plugin's loop once instead of a turn.
     #[serde(rename = "loop")]
     pub runs_loop: bool,
     /// Responses of the scripted model, which follow the call in `tool`.
@@ -109,13 +109,14 @@ pub struct CaseGiven {
     /// Files that are copied into the workspace and may have any content: the path in the
     /// workspace, and the path in `tests`.
     pub fixtures: BTreeMap<String, String>,
-    /// Test doubles, by name, of tools that other plugins or the program offer, such as `bash`.
+    /// Test doubles of tools that other plugins or the program offer, such as `bash`; the key is
+    /// the tool's name.
     pub tools: BTreeMap<String, CannedTool>,
     /// Responses of HTTP servers.
-    pub http: Vec<CannedAnswer>,
+    pub http: Vec<CannedResponse>,
     /// Messages that servers send over WebSockets.
-    pub websockets: Vec<CannedMessages>,
-    /// Time of the plugin's clock, in RFC 3339; the beginning of 2026 if absent.
+    pub websockets: Vec<CannedWebSocket>,
+    /// Initial time of the plugin's clock, in RFC 3339; the beginning of 2026 if absent.
     pub clock: Option<String>,
     /// Seed of the plugin's random numbers; 0 if absent.
     pub seed: Option<u64>,
@@ -143,7 +144,7 @@ pub struct GivenCommand {
 /// Tool call that the model makes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct GivenCall {
+pub struct GivenToolCall {
     /// Name of the tool.
     pub name: String,
     /// Arguments of the call.
@@ -158,12 +159,13 @@ fn no_arguments() -> Value {
 /// Canned response of an HTTP server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CannedAnswer {
+pub struct CannedResponse {
     /// Method of the request that gets this response; any method if absent.
     pub method: Option<String>,
     /// Complete URL of the request.
     pub url: String,
-    /// Headers that the request must have, including credentials; names in lower case.
+    /// Headers that the request must have to get this response, including credentials; names in
+    /// lower case.
     #[serde(default)]
     pub with: BTreeMap<String, String>,
     /// Status code; 200 if absent.
@@ -180,7 +182,7 @@ pub struct CannedAnswer {
 /// Canned messages that arrive on a WebSocket once it is open.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CannedMessages {
+pub struct CannedWebSocket {
     /// Complete URL of the connection, including a path.
     pub url: String,
     /// Texts of the messages, in order.
@@ -196,15 +198,15 @@ fn ok_status() -> u16 {
 /// `stop` expects the failure.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct CaseExpect {
+pub struct CaseExpectation {
     /// Output of the turn, the text that the command printed, or the reason why the command or the
     /// loop failed.
     pub output: Option<String>,
     /// Next run that the loop requests.
-    pub again: Option<AgainExpect>,
+    pub again: Option<ExpectedNextRun>,
     /// Whether the loop reports that it is done.
     pub done: Option<bool>,
-    /// Input for a turn that the command returned.
+    /// Input for a turn that the command must return.
     pub prompt: Option<String>,
     /// Questions that the plugin asked, in order, each with its answer, for example `Commit on
     /// main? no`.
@@ -217,11 +219,11 @@ pub struct CaseExpect {
     pub results: Option<Vec<String>>,
     /// Outcomes of the plugin's hooks, by point. If a hook is called several times, one of the
     /// calls must match.
-    pub hooks: BTreeMap<String, HookExpect>,
+    pub hooks: BTreeMap<String, HookExpectation>,
     /// All accesses of the plugin, in order, for example `network GET https://example.com/ done`.
     pub accesses: Option<Vec<String>>,
-    /// All denied accesses of the plugin, in order, without the outcome that ends an entry of
-    /// `accesses`.
+    /// All denied accesses of the plugin, in order, in the form of `accesses` but without the
+    /// outcome at the end.
     pub denials: Option<Vec<String>>,
     /// Texts that occur in the plugin's notices, in order; an empty list expects no notices.
     pub notices: Option<Vec<String>>,
@@ -229,12 +231,13 @@ pub struct CaseExpect {
     pub system: Option<Vec<String>>,
     /// Texts that occur in the messages that the plugin added, in order.
     pub injected: Option<Vec<String>>,
-    /// Texts that occur in the hooks' warnings for the model, in order; only in cases with events.
+    /// Texts that occur in the hooks' warnings for the model, in order. Allowed only in cases with
+    /// `given.event`.
     pub notes: Option<Vec<String>>,
-    /// Payload of the last event, as changed by the hooks. Only the fields given here are compared,
-    /// but all items of a list.
+    /// Payload of the last event, as changed by the hooks. Of an object, only the fields in the
+    /// case are compared; of a list, all items.
     pub payload: Option<Value>,
-    /// Whether the complete behavior is compared with the snapshot in `tests/snapshots`.
+    /// Whether to compare all observed behavior with the snapshot in `tests/snapshots`.
     pub snapshot: bool,
     /// Texts that occur in the plugin's log lines, in order.
     pub log: Option<Vec<String>>,
@@ -247,7 +250,7 @@ pub struct CaseExpect {
 /// Expected next run of a loop. Absent fields are not compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct AgainExpect {
+pub struct ExpectedNextRun {
     /// Delay before the run, in milliseconds.
     pub after_ms: Option<u64>,
     /// Text that occurs in the reason for the next run.
@@ -256,10 +259,10 @@ pub struct AgainExpect {
 
 /// Expected outcome of a hook.
 #[derive(Clone, Debug, PartialEq)]
-pub enum HookExpect {
+pub enum HookExpectation {
     /// Only the outcome: `pass`, `changed`, `asked`, `blocked`, `failed`, `failed-blocking`.
     Outcome(String),
-    /// Outcome with details.
+    /// Outcome with the hook's reason and the changed parts.
     Whole {
         /// Outcome.
         outcome: String,
@@ -270,27 +273,27 @@ pub enum HookExpect {
     },
 }
 
-/// Fields of [`HookExpect::Whole`], as in the file.
+/// Fields of [`HookExpectation::Whole`], as in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WholeHookExpect {
+struct DetailedHookExpect {
     outcome: String,
     reason: Option<String>,
     changed: Option<Vec<String>>,
 }
 
-impl<'de> Deserialize<'de> for HookExpect {
+impl<'de> Deserialize<'de> for HookExpectation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(HookExpectVisitor)
     }
 }
 
-/// Reads either form of [`HookExpect`], so that an error message is about the form that was used.
-/// An untagged enum would report only that neither form matches.
+/// Deserializes either form of [`HookExpectation`], so that an error message refers to the form in
+/// the file. An untagged enum would report only that neither form matches.
 struct HookExpectVisitor;
 
 impl<'de> Visitor<'de> for HookExpectVisitor {
-    type Value = HookExpect;
+    type Value = HookExpectation;
 
     fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(
@@ -298,13 +301,13 @@ impl<'de> Visitor<'de> for HookExpectVisitor {
         )
     }
 
-    fn visit_str<E>(self, outcome: &str) -> Result<HookExpect, E> {
-        Ok(HookExpect::Outcome(outcome.to_owned()))
+    fn visit_str<E>(self, outcome: &str) -> Result<HookExpectation, E> {
+        Ok(HookExpectation::Outcome(outcome.to_owned()))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<HookExpect, A::Error> {
-        let whole = WholeHookExpect::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(HookExpect::Whole {
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<HookExpectation, A::Error> {
+        let whole = DetailedHookExpect::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(HookExpectation::Whole {
             outcome: whole.outcome,
             reason: whole.reason,
             changed: whole.changed,
@@ -329,20 +332,21 @@ impl CaseFormat for PluginCase {
 
     fn fault(&self) -> Option<String> {
         let (given, expect) = (&self.given, &self.expect);
-        if let Err(why) = FixedWorld::with_clock(given.clock.as_deref(), given.seed) {
+        if let Err(why) = FixedClockAndSeed::with_clock_and_seed(given.clock.as_deref(), given.seed)
+        {
             return Some(format!("`given.clock`: {why}"));
         }
-        if let Some(fault) = find_unknown(expect).or_else(|| fault_of_steps(&self.then)) {
+        if let Some(fault) = find_unknown_term(expect).or_else(|| find_step_fault(&self.then)) {
             return Some(fault);
         }
         if let Some(event) = given
             .event
             .iter()
-            .find(|event| !event.is_of_plugin() && catalog::find(&event.point).is_none())
+            .find(|event| !event.is_plugin_defined() && catalog::find(&event.point).is_none())
         {
             return Some(format!(
                 "{}; the README of the contract lists them",
-                no_such_point(&event.point)
+                unknown_point_message(&event.point)
             ));
         }
         let is_of_command = ("expect.prompt", expect.prompt.is_some());
@@ -375,7 +379,7 @@ impl CaseFormat for PluginCase {
             return Some("`expect.prompt` needs `given.command`".to_owned());
         }
         if let Some(name) = named(&is_of_loop) {
-            return Some(format!("`{name}` is about the loop of `given.loop`"));
+            return Some(format!("`{name}` needs `given.loop`"));
         }
         let is_turn = given.event.is_empty();
         let of_turn = [
@@ -394,7 +398,7 @@ impl CaseFormat for PluginCase {
         } else {
             let name = named(&of_turn)?;
             Some(format!(
-                "`{name}` is about a turn, and `given.event` calls hooks without one"
+                "`{name}` needs a turn, but `given.event` calls hooks without a turn"
             ))
         }
     }

@@ -1,9 +1,9 @@
 //! Directory `tests` of a plugin or a skill: reads, writes and removes files in it.
 //!
 //! The author of the plugin or skill may have put symlinks into the directory. Therefore every path
-//! is opened one name at a time, without following symlinks; only the directory of the plugin or
-//! skill itself may be a symlink, because people install plugins that way, and the directory
-//! `tests` if [`TestFolder::open_bundle`] allows it.
+//! is opened one name at a time, without following symlinks; only two directories may be symlinks:
+//! that of the plugin or skill itself, because people install plugins as symlinks, and `tests`, if
+//! the caller of [`TestFolder::open_bundle`] allows it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,7 +18,7 @@ use rind_lib::beneath;
 use rind_lib::clock::new_id;
 
 /// Name of the directory in a plugin or skill.
-const TESTS: &str = "tests";
+const TESTS_FOLDER: &str = "tests";
 
 /// Maximum size of a fixture, in bytes.
 const MAX_FIXTURE_BYTES: u64 = 64 << 20;
@@ -33,8 +33,8 @@ pub(super) struct TestFolder {
 }
 
 impl TestFolder {
-    /// Opens the directory `tests` of a plugin or skill; `None` if it does not exist. Follows a
-    /// symlink at `tests` only if `may_be_linked`.
+    /// Opens the directory `tests` of a plugin or skill; `None` if it does not exist. If `tests` is
+    /// a symlink, it is followed only if `may_be_linked` is set.
     ///
     /// # Errors
     /// The directory cannot be opened, or is a symlink that must not be followed.
@@ -49,9 +49,9 @@ impl TestFolder {
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(errno.into()),
         };
-        let (path, name) = (bundle.to_owned(), OsStr::new(TESTS));
+        let (path, name) = (bundle.to_owned(), OsStr::new(TESTS_FOLDER));
         let bundle = Self { path, dir };
-        if may_be_linked && bundle.file_kind(name)? == Some(FileType::Symlink) {
+        if may_be_linked && bundle.read_file_type(name)? == Some(FileType::Symlink) {
             let dir = openat(&bundle.dir, name, flags, Mode::empty())?;
             return Ok(Some(Self {
                 path: bundle.path.join(name),
@@ -61,8 +61,8 @@ impl TestFolder {
         bundle.open_subfolder(name, false)
     }
 
-    /// Opens a subdirectory. If it is missing, creates it if `is_made`, and returns `None`
-    /// otherwise.
+    /// Opens a subdirectory. A missing subdirectory is created if `is_made` is set; otherwise the
+    /// result is `None`.
     ///
     /// # Errors
     /// The directory cannot be opened or created, or is a symlink.
@@ -73,10 +73,10 @@ impl TestFolder {
                 Err(errno) => return Err(errno.into()),
             }
         }
-        match self.file_kind(name)? {
+        match self.read_file_type(name)? {
             None => return Ok(None),
             Some(FileType::Directory) => {}
-            Some(kind) => return Err(self.other_kind(name, kind, "folder")),
+            Some(kind) => return Err(self.wrong_type_error(name, kind, "folder")),
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let dir = openat(&self.dir, name, flags, Mode::empty())?;
@@ -86,11 +86,11 @@ impl TestFolder {
         }))
     }
 
-    /// Returns the sorted names that end with `.toml`.
+    /// Returns the names of the files that end with `.toml`, sorted.
     ///
     /// # Errors
     /// The directory cannot be read, or has too many files.
-    pub(super) fn names(&self) -> io::Result<Vec<OsString>> {
+    pub(super) fn toml_file_names(&self) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         for entry in self.dir.entries()? {
             let name = entry?.file_name();
@@ -121,24 +121,25 @@ impl TestFolder {
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
     }
 
-    /// Reads a file of at most `max_bytes` and of any content; `None` if it does not exist.
+    /// Reads a file of at most `max_bytes`, whose content need not be text; `None` if it does not
+    /// exist.
     ///
     /// # Errors
     /// The file is not a regular file, is larger, or cannot be read.
     fn read_bytes(&self, name: &OsStr, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
         // Check the type before opening: opening a device or a pipe may have side effects.
-        match self.file_kind(name)? {
+        match self.read_file_type(name)? {
             None => return Ok(None),
             Some(FileType::RegularFile) => {}
-            Some(kind) => return Err(self.other_kind(name, kind, "file")),
+            Some(kind) => return Err(self.wrong_type_error(name, kind, "file")),
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&self.dir, name, flags, Mode::empty())?;
-        // Check the opened descriptor and not the path: the file may have been swapped after the
-        // first check.
+        // Check the type again on the open descriptor, because the file may have been replaced
+        // after the first check.
         let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
         if kind != FileType::RegularFile {
-            return Err(self.other_kind(name, kind, "file"));
+            return Err(self.wrong_type_error(name, kind, "file"));
         }
         let mut bytes = Vec::new();
         let n_read = File::from(file)
@@ -153,7 +154,8 @@ impl TestFolder {
         Ok(Some(bytes))
     }
 
-    /// Reads a file in the directory or a subdirectory. `path` must be relative and without `..`.
+    /// Reads a fixture file from the directory or a subdirectory. `path` must be relative and
+    /// without `..`.
     ///
     /// # Errors
     /// The path leads out of the directory or through a symlink, or its file cannot be read.
@@ -183,9 +185,9 @@ impl TestFolder {
     /// # Errors
     /// The name belongs to something other than a regular file, or the file cannot be written.
     pub(super) fn write_text(&self, name: &str, text: &str) -> io::Result<()> {
-        match self.file_kind(OsStr::new(name))? {
+        match self.read_file_type(OsStr::new(name))? {
             None | Some(FileType::RegularFile) => {}
-            Some(kind) => return Err(self.other_kind(OsStr::new(name), kind, "file")),
+            Some(kind) => return Err(self.wrong_type_error(OsStr::new(name), kind, "file")),
         }
         beneath::replace_file(&self.dir, name, text.as_bytes(), None, false, &new_id())
     }
@@ -203,7 +205,7 @@ impl TestFolder {
         self.path.join(name)
     }
 
-    fn file_kind(&self, name: &OsStr) -> io::Result<Option<FileType>> {
+    fn read_file_type(&self, name: &OsStr) -> io::Result<Option<FileType>> {
         match statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => Ok(Some(FileType::from_raw_mode(found.st_mode))),
             Err(Errno::NOENT) => Ok(None),
@@ -211,7 +213,7 @@ impl TestFolder {
         }
     }
 
-    fn other_kind(&self, name: &OsStr, kind: FileType, wanted: &str) -> io::Error {
+    fn wrong_type_error(&self, name: &OsStr, kind: FileType, wanted: &str) -> io::Error {
         let path = self.file_path(name);
         let is = match kind {
             FileType::Symlink => "is a symlink, and symlinks are not followed here".to_owned(),

@@ -1,38 +1,40 @@
 //! Replaces ids of subagents and sessions in observed behavior by stable names, because the ids
-//! differ between runs and snapshots must not.
+//! differ in each run and the snapshots must not differ.
 //!
-//! Only ids that appeared in an event are replaced by numbers, because a plugin may write any text.
-//! Start from [`AgentIds::see_event`].
+//! Only ids that appeared in an event are replaced, because a plugin may write other text that
+//! looks like an id. Start from [`AgentIds::record_event`].
 
 use rind_lib::event::Event;
 use rind_lib::host::loop_of_session;
 
-/// Target of an access by which a plugin runs a subagent; the subagent's id follows.
-const TARGET: &str = "agent ";
+/// Start of the target in the access record of a plugin that runs a subagent. The subagent's id
+/// follows.
+const SUBAGENT_TARGET_PREFIX: &str = "agent ";
 
-/// Ids of subagents and of the holders of archived turns, in the order in which they appeared.
+/// Ids of subagents and of agents that hold archived turns, in the order in which they
+/// appeared in events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct AgentIds(Vec<String>);
 
 impl AgentIds {
     /// Records the id in an event, if it has one.
-    pub(super) fn see_event(&mut self, event: &Event) {
+    pub(super) fn record_event(&mut self, event: &Event) {
         let id = match event {
             Event::SubagentStart { subagent, .. } => Some(subagent.as_str()),
             Event::ArchiveEnd { holder, .. } => holder.as_deref(),
             // The event also names subagents that were refused.
-            Event::Access { record } => record.target.strip_prefix(TARGET),
+            Event::Access { record } => record.target.strip_prefix(SUBAGENT_TARGET_PREFIX),
             _ => None,
         };
-        if let Some(id) = id.filter(|id| is_id(id))
+        if let Some(id) = id.filter(|id| has_host_id_form(id))
             && !self.0.iter().any(|own| own == id)
         {
             self.0.push(id.to_owned());
         }
     }
 
-    /// Replaces each recorded id by its kind and the id's number, for example `sub-1`.
-    pub(super) fn number_ids(&self, text: &str) -> String {
+    /// Replaces each recorded id by its kind and a number, for example `sub-1`.
+    pub(super) fn replace_ids_by_numbers(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (n, id) in self.0.iter().enumerate() {
             if let Some((kind, _)) = id.split_once('-') {
@@ -43,9 +45,9 @@ impl AgentIds {
     }
 }
 
-/// Makes the ids of sessions in which loops ran turns stable, by replacing the parts that differ
-/// between runs.
-pub(super) fn stable_sessions(text: &str) -> String {
+/// Replaces the parts that differ between runs in the ids of sessions in which plugins' loops ran
+/// turns.
+pub(super) fn stabilize_session_ids(text: &str) -> String {
     let is_in_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let (mut stable, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find("loop.") {
@@ -67,7 +69,7 @@ pub(super) fn stable_sessions(text: &str) -> String {
 }
 
 /// Whether a text has the form of an id that the host creates: a kind and eight hex digits.
-fn is_id(text: &str) -> bool {
+fn has_host_id_form(text: &str) -> bool {
     text.split_once('-').is_some_and(|(kind, digits)| {
         matches!(kind, "sub" | "held")
             && digits.len() == 8
@@ -86,7 +88,7 @@ mod tests {
             ("loop.a._x1.0123abcd", "loop.a._new.place"),
             ("loop.a.b loop. the loop.", "loop.a.b loop. the loop."),
         ] {
-            assert_eq!(stable_sessions(text), expected);
+            assert_eq!(stabilize_session_ids(text), expected);
         }
     }
 
@@ -106,11 +108,11 @@ mod tests {
     fn ids_become_numbers_in_their_order_and_other_texts_stay() {
         let mut ids = AgentIds::default();
         for id in ["sub-0123abcd", "sub-ffff0000", "sub-0123abcd", "sub-all"] {
-            ids.see_event(&started(id));
+            ids.record_event(&started(id));
         }
         let text = "agent sub-ffff0000 and sub-0123abcd, sub-all, sub-99999999";
         assert_eq!(
-            ids.number_ids(text),
+            ids.replace_ids_by_numbers(text),
             "agent sub-2 and sub-1, sub-all, sub-99999999"
         );
     }

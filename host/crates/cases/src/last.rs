@@ -1,5 +1,5 @@
-//! Stores the costs of a run of a plugin's cases in the cache, to show them next to the costs of
-//! the next run.
+//! Stores time, memory and host calls of a plugin's test cases in the cache, to show them next to
+//! those of the next run.
 //!
 //! Times differ between machines and runs, so a difference never fails a case.
 
@@ -8,17 +8,18 @@ use std::path::{Path, PathBuf};
 
 use super::run::CaseCost;
 
-/// Costs of cases. The key is `FILE NAME`: the file and the name of the case.
-pub type Costs = BTreeMap<String, CaseCost>;
+/// Time, memory and host calls of test cases. The key is `FILE NAME`: the file and the name of the
+/// case.
+pub type CaseCosts = BTreeMap<String, CaseCost>;
 
 /// Costs of the previous run of one plugin.
 #[derive(Debug)]
-pub struct LastRun {
+pub struct PreviousCaseCosts {
     file: PathBuf,
-    costs: Costs,
+    costs: CaseCosts,
 }
 
-impl LastRun {
+impl PreviousCaseCosts {
     /// Reads the costs of the previous run of the plugin in `folder`. A missing or corrupt file is
     /// treated as a run without cases.
     #[must_use]
@@ -40,19 +41,19 @@ impl LastRun {
     }
 
     /// Stores the costs of this run. Cases that were not run keep their previous costs, unless
-    /// `is_whole` tells that all cases were run.
+    /// `is_whole` is set, which means that all cases were run.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn keep_costs(mut self, costs: Costs, is_whole: bool) -> std::io::Result<()> {
+    pub fn store_costs(mut self, costs: CaseCosts, is_whole: bool) -> std::io::Result<()> {
         if is_whole {
             self.costs.clear();
         }
         self.costs.extend(costs);
         let text = serde_json::to_vec(&self.costs)?;
         if let Some(folder) = self.file.parent() {
-            rind_lib::disk::private_folder(folder)?;
+            rind_lib::disk::create_private_folder(folder)?;
         }
-        rind_lib::disk::replace_private(&self.file, &text)
+        rind_lib::disk::replace_private_file(&self.file, &text)
     }
 }

@@ -1,5 +1,5 @@
-//! Runs cases of plugins: turns with a scripted model, or single hooks, in the real sandbox,
-//! compared with the expected behavior.
+//! Runs test cases of plugins: turns with a scripted model, or single hooks, in the real sandbox.
+//! Compares the observed behavior with the expected one.
 //!
 //! `file` is the format of case files with their `steps`, checked by `words` and read by `read`
 //! through `folder`; `event` and `payload` are for cases that call a hook directly. `run` runs a
@@ -11,8 +11,8 @@
 //!
 //! A case runs with all permissions that the plugin requests; requests pass every check of the real
 //! egress and are then answered from the case. Each case runs warm (one instance) and cold (a fresh
-//! instance per call), two turns each, because the contract lets the host discard an instance at
-//! any moment: a plugin that behaves differently then fails the case.
+//! instance per call), two turns each, because the host may discard an instance at any moment. A
+//! case fails if the plugin behaves differently in the two runs..
 //!
 //! Cases of skills (`skill`) are turns of a host without plugins, with the same files, directories
 //! and doubles.
@@ -48,5 +48,5 @@ mod workspace;
 
 pub use file::{CaseFile, PluginCase};
 pub use run::{CaseCost, CaseOutcome, CaseRunner, run_case};
-pub use seen::SeenTurn;
+pub use seen::ObservedTurn;
 pub use suite::CaseSuite;

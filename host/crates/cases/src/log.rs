@@ -1,5 +1,6 @@
-//! Captures the log lines of plugins while a case runs. The lines are part of the case's behavior,
-//! so they are captured instead of logged; all other events are passed to the previous subscriber.
+//! Captures the log lines of plugins while a case runs. The lines are part of the observed
+//! behavior, so they are captured and not logged. All other tracing events are passed to the
+//! previous subscriber.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -14,8 +15,8 @@ use rind_lib::lock::lock;
 /// Target of the tracing events that plugins log.
 pub const TARGET: &str = "plugin";
 
-/// Maximum number of captured lines, far more than the host lets a plugin log in the two sessions
-/// of a case.
+/// Maximum number of captured lines. The host lets a plugin log far fewer in the two sessions of a
+/// case.
 const MAX_LINES: usize = 10_000;
 
 /// Log line of a plugin.
@@ -28,8 +29,8 @@ pub struct PluginLogLine {
 impl PluginLogLine {
     /// Returns the log line of a tracing event; `None` if the event is not from a plugin or is
     /// below level `info`.
-    pub fn line_of_event(event: &Event<'_>) -> Option<Self> {
-        is_heard(event.metadata()).then(|| {
+    pub fn from_event(event: &Event<'_>) -> Option<Self> {
+        is_captured_log_event(event.metadata()).then(|| {
             let mut line = Self::default();
             event.record(&mut line);
             line
@@ -39,12 +40,12 @@ impl PluginLogLine {
 
 /// Captured lines, shared by the subscriber and the case.
 #[derive(Clone, Default)]
-pub(super) struct CapturedLines(Arc<Mutex<Vec<PluginLogLine>>>);
+pub(super) struct CapturedLogLines(Arc<Mutex<Vec<PluginLogLine>>>);
 
-impl CapturedLines {
+impl CapturedLogLines {
     /// Creates a subscriber that captures log lines of plugins at level `info` and above.
-    pub(super) fn subscriber(&self) -> Dispatch {
-        Dispatch::new(LogListener {
+    pub(super) fn capture_subscriber(&self) -> Dispatch {
+        Dispatch::new(CaptureSubscriber {
             heard: self.clone(),
             before: tracing::dispatcher::get_default(Clone::clone),
         })
@@ -56,28 +57,28 @@ impl CapturedLines {
     }
 }
 
-struct LogListener {
-    heard: CapturedLines,
+struct CaptureSubscriber {
+    heard: CapturedLogLines,
     before: Dispatch,
 }
 
-fn is_heard(metadata: &Metadata<'_>) -> bool {
+fn is_captured_log_event(metadata: &Metadata<'_>) -> bool {
     metadata.target() == TARGET && *metadata.level() <= Level::INFO
 }
 
-impl Subscriber for LogListener {
+impl Subscriber for CaptureSubscriber {
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
-        // Do not cache whether the event is enabled, because the level of the previous subscriber
-        // may change.
+        // Do not let tracing cache whether the event is enabled, because the level of the previous
+        // subscriber may change.
         Interest::sometimes()
     }
 
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        is_heard(metadata) || self.before.enabled(metadata)
+        is_captured_log_event(metadata) || self.before.enabled(metadata)
     }
 
     fn event(&self, event: &Event<'_>) {
-        if let Some(line) = PluginLogLine::line_of_event(event) {
+        if let Some(line) = PluginLogLine::from_event(event) {
             let mut heard = lock(&self.heard.0);
             if heard.len() < MAX_LINES {
                 heard.push(line);

@@ -1,31 +1,31 @@
-//! Finds the plugins that the plugin of a case needs: its dependencies, and the owners of points
-//! that it implements.
+//! Finds the plugins that a tested plugin needs: its dependencies, and the plugins that define the
+//! extension points that it implements.
 //!
 //! Needed plugins are searched in sibling directories, the usual layout of a repository. This
-//! module must not know how plugins are loaded: the loader reports missing ones.
+//! module does not load plugins; the loader reports the missing ones.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 
-/// Plugins that another plugin needs, by name.
+/// Plugins that the tested plugin needs, by name.
 #[derive(Debug, Default)]
-pub struct NeededPlugins {
+pub struct RequiredPlugins {
     /// Directories of the plugins that were found.
     pub found: BTreeMap<String, PathBuf>,
     /// Sibling directories in which a needed plugin was searched but not found.
     pub(super) missing: BTreeMap<String, PathBuf>,
 }
 
-impl NeededPlugins {
+impl RequiredPlugins {
     /// Finds the plugins that the plugin in `folder` needs directly or indirectly.
-    pub fn needed_by(folder: &Path) -> Self {
+    pub fn find_required_plugins(folder: &Path) -> Self {
         let mut needed = Self::default();
         let Ok(folder) = folder.canonicalize() else {
             return needed;
         };
-        // Skip a manifest that cannot be read: the loader reports it.
+        // Skip a manifest that cannot be read, because the plugin loader reports it.
         let mut open: Vec<Manifest> = Manifest::read(&folder, None).into_iter().collect();
         while let Some(manifest) = open.pop() {
             let owners = manifest.implements.keys();
@@ -51,7 +51,7 @@ impl NeededPlugins {
 
     /// Describes where missing plugins were searched, as the end of an error message; empty if no
     /// plugin is missing.
-    pub(super) fn hint(&self) -> String {
+    pub(super) fn missing_hint(&self) -> String {
         let places: Vec<String> = self
             .missing
             .values()

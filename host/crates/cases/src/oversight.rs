@@ -1,36 +1,36 @@
-//! Finds mistakes in a case that no expectation compares, so that the case would pass without
-//! testing anything: replies that the model was never asked for, a failed turn, calls of tools that
+//! Finds mistakes in a test case that would not make it fail, so that the case would pass without
+//! testing anything: scripted replies that were never used, a failed turn, and calls of tools that
 //! do not exist.
 
 use rind_lib::agent::NO_TOOL;
 use rind_lib::event::Event;
 use rind_lib::message::ToolResult;
 
-/// Name in `refused_by` when the host itself refused a call, for example of an unknown tool.
-const HOST: &str = "host";
+/// Value of `refused_by` if the host itself refused a call, for example of an unknown tool.
+const REFUSED_BY_HOST: &str = "host";
 
 /// Stop reason of a turn that ended with an answer.
-pub(super) const DONE: &str = "done";
+pub(super) const STOP_DONE: &str = "done";
 
 /// Stop reason of a turn that failed.
-pub(super) const FAILED: &str = "failed";
+pub(super) const STOP_FAILED: &str = "failed";
 
-/// Returns the result of a call that the model made, if its tool does not exist.
-pub(super) fn unknown_tool(event: &Event) -> Option<&ToolResult> {
+/// Returns the result of a call that the model made, if no tool has the name in the call.
+pub(super) fn unknown_tool_result(event: &Event) -> Option<&ToolResult> {
     match event {
         Event::ToolEnd {
             result,
             refused_by: Some(by),
             by: None,
             ..
-        } if by == HOST && result.content.text().starts_with(NO_TOOL) => Some(result),
+        } if by == REFUSED_BY_HOST && result.content.text().starts_with(NO_TOOL) => Some(result),
         _ => None,
     }
 }
 
-/// Describes calls of tools that do not exist; `None` if `results` is empty. `key` names the
-/// expectation that would compare the results.
-pub(super) fn unknown_tools(results: &[String], key: &str) -> Option<String> {
+/// Describes calls of tools that do not exist; `None` if `results` is empty. `key` is the name of
+/// the expectation with which a case can compare the results.
+pub(super) fn describe_unknown_tools(results: &[String], key: &str) -> Option<String> {
     let lines: String = results.iter().map(|text| format!("\n  {text}")).collect();
     (!results.is_empty()).then(|| {
         format!(
@@ -39,11 +39,11 @@ pub(super) fn unknown_tools(results: &[String], key: &str) -> Option<String> {
     })
 }
 
-/// Describes replies that the model was never asked for; `None` if there are none. `places` are
-/// their indexes in `given.reply`. If the case expects another stop reason than `done`, unused
-/// replies are allowed: they show that the model is not asked again.
+/// Describes scripted replies that were never used; `None` if there are none. `places` are their
+/// indexes in `given.reply`. If the case expects another stop reason than `done`, unused replies
+/// are allowed, because they prove that the model is not asked again.
 pub(super) fn unused_replies(places: &[usize], stop: Option<&str>) -> Option<String> {
-    if stop.is_some_and(|stop| stop != DONE) {
+    if stop.is_some_and(|stop| stop != STOP_DONE) {
         return None;
     }
     let numbers: Vec<String> = places.iter().map(|n| (n + 1).to_string()).collect();
@@ -60,6 +60,6 @@ pub(super) fn unused_replies(places: &[usize], stop: Option<&str>) -> Option<Str
 }
 
 /// Describes a failed turn. `number` is the number of the turn, counted from 1.
-pub(super) fn failed_turn(number: usize, stop: &str, output: &str) -> String {
+pub(super) fn describe_failed_turn(number: usize, stop: &str, output: &str) -> String {
     format!("turn {number} ended with `{stop}`: {output}")
 }

@@ -1,12 +1,11 @@
-//! Reads case files. Errors name file, line and column, and each case is checked for
-//! contradictions.
+//! Reads case files. Errors name file, line and column. Each case is checked for contradictions.
 //!
 //! Start from [`CaseFile::read_each`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use rind_lib::near::{name_nearest, nearest_key};
+use rind_lib::near::{append_nearest_name, nearest_valid_key};
 use serde::Deserialize;
 
 use super::file::{CaseFile, CaseFormat};
@@ -16,11 +15,11 @@ use super::snapshot::snapshot_slug;
 /// Maximum size of a case file, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Name of the table of a case: `[[case]]`.
-const CASE: &str = "case";
+/// Name of the table that contains a case: `[[case]]`.
+const CASE_TABLE: &str = "case";
 
-/// Error message of the TOML parser about a table or a key that appears twice.
-const DUPLICATE: &str = "duplicate key";
+/// Error message of the TOML parser if a table or a key appears twice.
+const DUPLICATE_KEY_ERROR: &str = "duplicate key";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -84,14 +83,14 @@ impl<C: CaseFormat> CaseFile<C> {
     }
 
     /// Reads the same files as [`Self::read_all`], and returns an error for each file that cannot
-    /// be read. Reads only regular files of at most 1 MiB: running the cases of an untrusted plugin
-    /// must not read other files of the user.
+    /// be read. Reads only regular files of at most 1 MiB, because running the cases of an
+    /// untrusted plugin must not read the user's other files.
     #[must_use]
     pub fn read_each(folder: &Path) -> Vec<Result<Self, FileError>> {
         let fault = |path: PathBuf| move |source| FileError::Io { path, source };
         let opened =
             TestFolder::open_bundle(folder, C::MAY_BE_LINKED).and_then(|tests| match tests {
-                Some(tests) => Ok(Some((tests.names()?, tests))),
+                Some(tests) => Ok(Some((tests.toml_file_names()?, tests))),
                 None => Ok(None),
             });
         let (names, tests) = match opened.map_err(fault(folder.join("tests"))) {
@@ -102,7 +101,7 @@ impl<C: CaseFormat> CaseFile<C> {
         let read = |name: &OsString| {
             let path = tests.file_path(name);
             let text = tests.read_text(name, MAX_FILE_BYTES);
-            // A file that was removed after the directory was listed counts as empty.
+            // Treat a file that was removed after the directory was listed as empty.
             let text = text.map_err(fault(path.clone()))?.unwrap_or_default();
             Self::parse_file(&path, &text)
         };
@@ -127,11 +126,13 @@ impl<C: CaseFormat> CaseFile<C> {
         };
         let file: CaseDocument<C> = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            match misspelt_table(text) {
-                // The parser takes the tables below a misspelt header such as `[[cas]]` for
-                // duplicates of the previous case's tables.
-                Some((line, message)) if error.message() == DUPLICATE => format((line, 1), message),
-                _ => format(place(at), name_nearest(error.message())),
+            match find_misspelt_table(text) {
+                // Report the misspelt header, such as `[[cas]]`. The parser adds the tables below
+                // it to the previous case and reports them as duplicates.
+                Some((line, message)) if error.message() == DUPLICATE_KEY_ERROR => {
+                    format((line, 1), message)
+                }
+                _ => format(place(at), append_nearest_name(error.message())),
             }
         })?;
         let mut cases: Vec<C> = Vec::new();
@@ -165,16 +166,16 @@ impl<C: CaseFormat> CaseFile<C> {
     }
 }
 
-/// Finds the first table whose name is a misspelt `case`, such as `[[cas]]`. Returns its line, and
-/// a description of the fault.
-fn misspelt_table(text: &str) -> Option<(usize, String)> {
+/// Finds the first table header that misspells `case`, such as `[[cas]]`. Returns its line, and an
+/// error message.
+fn find_misspelt_table(text: &str) -> Option<(usize, String)> {
     text.lines().enumerate().find_map(|(index, line)| {
         let header = line.trim().trim_start_matches('[');
         let name = header.split(['.', ']']).next().unwrap_or_default().trim();
-        if header.len() == line.trim().len() || name == CASE {
+        if header.len() == line.trim().len() || name == CASE_TABLE {
             return None;
         }
-        let near = nearest_key(name, [CASE])?;
+        let near = nearest_valid_key(name, [CASE_TABLE])?;
         Some((
             index + 1,
             format!("there is no table `{name}`; did you mean `{near}`?"),

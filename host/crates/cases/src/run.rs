@@ -1,6 +1,6 @@
-//! Runs a case: creates a host with the plugin and the plugins that it needs, in temporary
-//! directories, and runs all steps of the case once warm and once cold. The turn of a case without
-//! further steps runs twice each.
+//! Runs a test case: creates a host with the plugin and the plugins that it needs, in temporary
+//! directories. Runs all steps of the case once warm (one instance) and once cold (a fresh instance
+//! per call). If a case has no further steps, its turn runs twice warm and twice cold.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,15 @@ use tracing::instrument::WithSubscriber;
 
 pub use super::error::RunError;
 use super::event::fire_events;
-use super::expect::find_differences;
+use super::expect::find_plugin_case_differences;
 use super::file::{CaseGiven, GivenCommand, PluginCase};
 use super::ids::AgentIds;
-use super::log::CapturedLines;
-use super::needed::NeededPlugins;
-use super::seen::{AgainSeen, SeenTurn, text_of};
-use super::setup::{build_host, keep_in_store, script_replies, session_options, unused_replies_of};
+use super::log::CapturedLogLines;
+use super::needed::RequiredPlugins;
+use super::seen::{ObservedNextRun, ObservedTurn, serialize_to_text};
+use super::setup::{
+    build_host, script_replies, session_options, unused_reply_indexes, write_store_values,
+};
 use super::steps::GivenTurn;
 use super::workspace::CaseWorkspace;
 use rind_lib::event::Stamped;
@@ -29,10 +31,10 @@ use rind_lib::grant::Trust;
 use rind_lib::host::{CommandError, Host, LoopError, Session};
 use rind_lib::plugin::commands::CommandReply;
 use rind_lib::plugin::compile::Compiler;
-use rind_lib::plugin::discover::Found;
+use rind_lib::plugin::discover::FoundPlugin;
 use rind_lib::plugin::load::{LoadOptions, PluginSet};
 use rind_lib::plugin::loops::LoopReply;
-use rind_lib::plugin::meter::Meter;
+use rind_lib::plugin::meter::PluginMeter;
 use rind_lib::point::payload::StopReason;
 use rind_lib::provider::scripted::{Reply, Script, Scripted};
 use rind_lib::session::{Body, SessionSpec};
@@ -50,9 +52,9 @@ pub struct CaseRunner {
 
 impl CaseRunner {
     /// Returns options that load only the plugin in `folder` and the plugins that it needs.
-    pub(super) fn load_options(&self, folder: &Path, needed: &NeededPlugins) -> LoadOptions {
+    pub(super) fn load_options(&self, folder: &Path, needed: &RequiredPlugins) -> LoadOptions {
         let folders = std::iter::once(folder).chain(needed.found.values().map(PathBuf::as_path));
-        let found = |folder: &Path| Found {
+        let found = |folder: &Path| FoundPlugin {
             // Use managed trust, so that cases can also run plugins that ship with Rind: their
             // names are reserved for plugins with managed trust.
             trust: Trust::Managed,
@@ -68,15 +70,16 @@ impl CaseRunner {
     }
 }
 
-/// Time, memory and host calls of a case.
+/// Time, memory and number of host calls of a case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CaseCost {
     /// Duration of the first warm turn. If the case calls hooks directly, duration of the hooks
     /// alone.
     pub took: Duration,
-    /// Maximum linear memory of an instance until the end of the first warm turn, in bytes.
+    /// Maximum linear memory of a plugin instance, measured until the end of the first warm turn,
+    /// in bytes.
     pub memory_bytes: u64,
-    /// Number of calls of host functions in the first warm turn, by import.
+    /// Number of calls of host functions in the first warm turn, by the name of the import.
     pub host_calls: BTreeMap<String, u64>,
 }
 
@@ -84,34 +87,34 @@ pub struct CaseCost {
 #[derive(Clone, Debug, Default)]
 pub struct CaseOutcome {
     /// Behavior in the first warm turn, which is compared with the case's `expect`.
-    pub seen: SeenTurn,
+    pub seen: ObservedTurn,
     /// Behavior in the further steps, when run warm.
-    pub then: Vec<SeenTurn>,
+    pub then: Vec<ObservedTurn>,
     /// Differences between observed and expected behavior, and between the warm and the cold run.
     pub differences: Vec<String>,
-    /// Responses that the model was never asked for, as indexes in `given.reply`, for each warm
-    /// turn.
+    /// Scripted responses that were not used, as indexes in `given.reply`, for each warm turn.
     pub unused_replies: Vec<Vec<usize>>,
     /// Cost of the first warm turn.
     pub cost: CaseCost,
 }
 
-/// Hint below the differences of a case in which a call was stopped at its deadline.
-const OVERDUE: &str = "a call of the plugin never ended, or needs longer than `timeout` of its hook or of `[limits]` in plugin.toml";
+/// Hint after the differences of a case in which a call was stopped at its deadline.
+const OVERDUE_HINT: &str = "a call of the plugin never ended, or needs longer than `timeout` of its hook or of `[limits]` in plugin.toml";
 
 /// Runs a case of the plugin `name` in `folder`.
 ///
 /// # Errors
-/// The case cannot be run at all. Wrong behavior of the plugin is no error but part of the outcome.
+/// The case cannot be run. Wrong behavior of the plugin is not an error but is reported in the
+/// outcome.
 pub async fn run_case(
     runner: &CaseRunner,
     folder: &Path,
     name: &str,
     case: &PluginCase,
 ) -> Result<CaseOutcome, RunError> {
-    let heard = CapturedLines::default();
+    let heard = CapturedLogLines::default();
     let turns = case.turns();
-    let place = CasePlace {
+    let place = CaseParameters {
         runner,
         folder,
         name,
@@ -122,27 +125,26 @@ pub async fn run_case(
     };
     let both = async {
         let warm = place.run_turns(&turns, false).await?;
-        // Skip the cold run: the call would reach its deadline again in every turn, and each time
-        // take as long.
+        // Skip the cold run, because the call would run until its deadline in every turn again.
         if warm.turns.iter().any(|seen| seen.is_overdue) {
             return Ok((warm, Vec::new()));
         }
         let cold = place.run_turns(&turns, true).await?;
         Ok::<_, RunError>((warm, cold.turns))
     };
-    let (warm, cold) = both.with_subscriber(heard.subscriber()).await?;
+    let (warm, cold) = both.with_subscriber(heard.capture_subscriber()).await?;
     let mut differences = Vec::new();
     for (n, (expect, seen)) in case.expectations().zip(&warm.turns).enumerate() {
-        let found = find_differences(expect, seen).into_iter();
-        differences.extend(found.map(|found| name_step(n, found)));
+        let found = find_plugin_case_differences(expect, seen).into_iter();
+        differences.extend(found.map(|found| prefix_with_step(n, found)));
     }
     for (n, (warm, cold)) in warm.turns.iter().zip(&cold).enumerate() {
         if warm != cold {
-            differences.push(warm_and_cold(n + 1, warm, cold));
+            differences.push(describe_warm_cold_difference(n + 1, warm, cold));
         }
     }
     if !differences.is_empty() && warm.turns.iter().any(|seen| seen.is_overdue) {
-        differences.push(OVERDUE.to_owned());
+        differences.push(OVERDUE_HINT.to_owned());
     }
     let n_steps = case.then.len();
     let mut seen = warm.turns.into_iter();
@@ -155,9 +157,9 @@ pub async fn run_case(
     })
 }
 
-/// Prefixes a difference with the step that it is about. The first step is the case itself and gets
-/// no prefix.
-pub(super) fn name_step(index: usize, text: String) -> String {
+/// Prefixes a difference with the number of its step. The first step is the case itself and gets no
+/// prefix.
+pub(super) fn prefix_with_step(index: usize, text: String) -> String {
     match index {
         0 => text,
         _ => format!("step {}: {text}", index + 1),
@@ -165,8 +167,8 @@ pub(super) fn name_step(index: usize, text: String) -> String {
 }
 
 /// Describes the fields of a turn that differ between the warm and the cold run.
-fn warm_and_cold(turn: usize, warm: &SeenTurn, cold: &SeenTurn) -> String {
-    let fields = |seen: &SeenTurn| match serde_json::to_value(seen) {
+fn describe_warm_cold_difference(turn: usize, warm: &ObservedTurn, cold: &ObservedTurn) -> String {
+    let fields = |seen: &ObservedTurn| match serde_json::to_value(seen) {
         Ok(serde_json::Value::Object(fields)) => fields,
         _ => serde_json::Map::new(),
     };
@@ -190,14 +192,15 @@ fn warm_and_cold(turn: usize, warm: &SeenTurn, cold: &SeenTurn) -> String {
     )
 }
 
-/// Parameters that the warm and the cold session of a case share.
-struct CasePlace<'a> {
+/// Parameters of a case that its warm and its cold session share.
+struct CaseParameters<'a> {
     runner: &'a CaseRunner,
     folder: &'a Path,
     name: &'a str,
     given: &'a CaseGiven,
-    heard: &'a CapturedLines,
-    /// Whether any expectation compares the system prompt, so that requests must be recorded.
+    heard: &'a CapturedLogLines,
+    /// Whether the case has an expectation about the system prompt. If so, the model's requests
+    /// must be recorded.
     compares_system: bool,
     /// Number of times that the scripted answers and replies are repeated in one session.
     n_repeats: usize,
@@ -205,45 +208,50 @@ struct CasePlace<'a> {
 
 /// A session of a case, in its own temporary directories.
 struct RunningCase<'a> {
-    place: &'a CasePlace<'a>,
+    place: &'a CaseParameters<'a>,
     workspace: CaseWorkspace,
     own_tools: Vec<String>,
-    meter: Arc<Meter>,
+    meter: Arc<PluginMeter>,
     model: Arc<Scripted>,
     host: Host,
     session: Session,
     events: UnboundedReceiver<Stamped>,
-    /// Ids of the subagents in all turns so far.
+    /// Ids of the subagents that appeared in all turns so far.
     agents: AgentIds,
 }
 
-/// Behavior in the turns of one session.
+/// Observed behavior in the turns of one session.
 #[derive(Default)]
-struct RanTurns {
-    turns: Vec<SeenTurn>,
+struct SessionTurns {
+    turns: Vec<ObservedTurn>,
     /// Cost of the first turn of the session.
     cost: CaseCost,
     /// Indexes of the unused responses, for each turn.
     unused: Vec<Vec<usize>>,
 }
 
-impl CasePlace<'_> {
+impl CaseParameters<'_> {
     /// Runs the turns in a new session: with one plugin instance, or with a fresh instance for each
     /// call if `is_cold`.
-    async fn run_turns(&self, turns: &[GivenTurn], is_cold: bool) -> Result<RanTurns, RunError> {
+    async fn run_turns(
+        &self,
+        turns: &[GivenTurn],
+        is_cold: bool,
+    ) -> Result<SessionTurns, RunError> {
         let scripts: Vec<Vec<Reply>> = turns
             .iter()
             .map(|turn| script_replies(&turn.given, self.n_repeats > 1))
             .collect();
         let script = Script::new(scripts.iter().flatten().cloned().collect());
         let mut running = self.open_case(script, is_cold).await?;
-        let mut ran = RanTurns::default();
+        let mut ran = SessionTurns::default();
         let mut n_before = 0;
-        // Drop lines that were captured before this session, for example while plugins were loaded.
+        // Drop log lines that were captured before this session, for example while plugins were
+        // loaded.
         self.heard.take();
         for (turn, script) in turns.iter().zip(&scripts) {
             if turn.new_session {
-                running.renew_session().await?;
+                running.reopen_session().await?;
             }
             running.meter.restart();
             let (seen, took) = running.run_turn(&turn.given).await?;
@@ -256,7 +264,7 @@ impl CasePlace<'_> {
                     host_calls: host_calls.map(|(name, n)| (name.to_owned(), n)).collect(),
                 };
             }
-            let unused = unused_replies_of(&turn.given, &running.model, n_before);
+            let unused = unused_reply_indexes(&turn.given, &running.model, n_before);
             ran.unused.push(unused);
             n_before += script.len();
             let is_overdue = seen.is_overdue;
@@ -273,17 +281,17 @@ impl CasePlace<'_> {
         let (given, name) = (self.given, self.name);
         let workspace = CaseWorkspace::new(&given.files)?;
         workspace.copy_fixtures(self.folder, &given.fixtures)?;
-        let meter = Arc::new(Meter::default());
-        let needed = NeededPlugins::needed_by(self.folder);
+        let meter = Arc::new(PluginMeter::default());
+        let needed = RequiredPlugins::find_required_plugins(self.folder);
         let options = LoadOptions {
             meter: Some(meter.clone()),
             is_cold,
             ..session_options(self.runner, self.folder, name, given, &workspace, &needed)
         };
         let plugins = Arc::new(PluginSet::load(&options).await?);
-        keep_in_store(&plugins, name, given)?;
-        // Report a needed plugin that cannot be loaded first: it is the reason why the plugin of
-        // the case is not loaded either.
+        write_store_values(&plugins, name, given)?;
+        // If a needed plugin cannot be loaded, report it before the tested plugin, which is not
+        // loaded for this reason.
         let left_out = &plugins.left_out;
         let needs = left_out.iter().find(|left| left.name != name);
         if let Some(left) = needs.or(left_out.first()) {
@@ -291,7 +299,7 @@ impl CasePlace<'_> {
                 Some(left) => format!("it needs `{}`, which cannot be loaded: ", left.name),
                 None => String::new(),
             };
-            let why = format!("{what}{}{}", left.why, needed.hint());
+            let why = format!("{what}{}{}", left.why, needed.missing_hint());
             return Err(RunError::NotLoaded(why));
         }
         let own = plugins
@@ -327,8 +335,8 @@ impl CasePlace<'_> {
         })
     }
 
-    /// Opens a session of the host. The first session gets the conversation and the state of the
-    /// case.
+    /// Opens a session of the host. Only the first session gets the conversation and the state from
+    /// the case.
     fn open_session(
         &self,
         host: &Host,
@@ -359,7 +367,7 @@ impl CasePlace<'_> {
 
 impl RunningCase<'_> {
     /// Closes the session and opens another one with the same workspace and stores.
-    async fn renew_session(&mut self) -> Result<(), RunError> {
+    async fn reopen_session(&mut self) -> Result<(), RunError> {
         let session = self
             .place
             .open_session(&self.host, &self.workspace, false)?;
@@ -369,10 +377,10 @@ impl RunningCase<'_> {
         Ok(())
     }
 
-    /// Runs a turn or, if `given` asks for it, a command, the loop or single hooks instead. Returns
-    /// the behavior and the duration.
-    async fn run_turn(&mut self, given: &CaseGiven) -> Result<(SeenTurn, Duration), RunError> {
-        let mut seen = SeenTurn::default();
+    /// Runs a turn or, if `given` has one of these, a command, the loop or single hooks instead.
+    /// Returns the observed behavior and the duration.
+    async fn run_turn(&mut self, given: &CaseGiven) -> Result<(ObservedTurn, Duration), RunError> {
+        let mut seen = ObservedTurn::default();
         let name = self.place.name;
         let started = Instant::now();
         let mut took = None;
@@ -384,41 +392,44 @@ impl RunningCase<'_> {
                 Ok(LoopReply::Done) => seen.done = true,
                 Ok(LoopReply::Again { after, reason }) => {
                     let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-                    seen.again = Some(AgainSeen { after_ms, reason });
+                    seen.again = Some(ObservedNextRun { after_ms, reason });
                 }
-                Err(LoopError::Failed { why, .. }) => seen.fail_call(why),
+                Err(LoopError::Failed { why, .. }) => seen.record_call_failure(why),
                 Err(error) => return Err(error.into()),
             }
         } else if given.event.is_empty() {
             let input = given.input.as_deref().unwrap_or("go");
             let outcome = self.session.turn(input).await?;
             seen.output = outcome.output;
-            seen.stop = text_of(&outcome.summary.stop);
+            seen.stop = serialize_to_text(&outcome.summary.stop);
         } else {
             let fired = fire_events(&mut self.session, &given.event).await?;
             (seen.payload, seen.notes) = (fired.payload, fired.notes);
             if fired.is_halted {
-                seen.stop = text_of(&StopReason::Blocked);
+                seen.stop = serialize_to_text(&StopReason::Blocked);
             }
             took = Some(fired.took);
         }
         let took = took.unwrap_or_else(|| started.elapsed());
-        seen.files = self.workspace.files();
+        seen.files = self.workspace.read_text_files();
         seen.system = last_system_prompt(&self.model);
         while let Ok(stamped) = self.events.try_recv() {
-            self.agents.see_event(&stamped.event);
-            seen.see_event(&stamped, name, &self.own_tools);
+            self.agents.record_event(&stamped.event);
+            seen.record_event(&stamped, name, &self.own_tools);
         }
         let lines = self.place.heard.take().into_iter();
         let own = lines.filter(|line| line.plugin == name);
         seen.log = own.map(|line| line.text).collect();
-        Ok((seen.without_names(&self.workspace.root, &self.agents), took))
+        Ok((
+            seen.with_stable_names(&self.workspace.root, &self.agents),
+            took,
+        ))
     }
 
     async fn run_command(
         &mut self,
         command: &GivenCommand,
-        seen: &mut SeenTurn,
+        seen: &mut ObservedTurn,
     ) -> Result<(), RunError> {
         let arguments = match &command.arguments {
             None => String::new(),
@@ -434,14 +445,15 @@ impl RunningCase<'_> {
             Ok(CommandReply::Text(text)) => seen.output = text,
             Ok(CommandReply::Prompt(text)) => seen.prompt = text,
             Ok(CommandReply::Nothing) => {}
-            Err(CommandError::Failed { why, .. }) => seen.fail_call(why),
+            Err(CommandError::Failed { why, .. }) => seen.record_call_failure(why),
             Err(error) => return Err(error.into()),
         }
         Ok(())
     }
 }
 
-/// Returns the blocks of the system prompt in the last request; empty if requests are not recorded.
+/// Returns the blocks of the system prompt in the model's last request. The list is empty if
+/// requests are not recorded.
 fn last_system_prompt(model: &Scripted) -> Vec<String> {
     let bodies = model.bodies();
     let blocks = bodies.last().and_then(|body| body["system"].as_array());

@@ -1,7 +1,7 @@
 //! Observed behavior of a plugin in one turn, collected from the events of the session.
 //!
 //! The behavior is serialized into snapshots, so it must be the same in every run: times, ids and
-//! temporary paths are left out. Start from [`SeenTurn`].
+//! temporary paths are left out. Start from [`ObservedTurn`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,13 +9,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ids::{AgentIds, stable_sessions};
-use super::oversight::unknown_tool;
+use super::ids::{AgentIds, stabilize_session_ids};
+use super::oversight::unknown_tool_result;
 use rind_lib::event::{Event, Stamped};
 
 /// Observed behavior in one turn, without times and ids.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct SeenTurn {
+pub struct ObservedTurn {
     /// Output of the turn or of the command, or the reason why the command or the loop failed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub output: String,
@@ -24,7 +24,7 @@ pub struct SeenTurn {
     pub prompt: String,
     /// Next run that the loop requests.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub again: Option<AgainSeen>,
+    pub again: Option<ObservedNextRun>,
     /// Whether the loop reported that it is done.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub done: bool,
@@ -34,8 +34,8 @@ pub struct SeenTurn {
     /// Last status line of the plugin.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub status: String,
-    /// Stop reason of the turn. Empty for a command or a loop, and usually for direct calls of
-    /// hooks.
+    /// Stop reason of the turn. Empty if a command or a loop ran, and usually if hooks were called
+    /// directly.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub stop: String,
     /// Texts of the results of the model's tool calls, in order.
@@ -71,7 +71,7 @@ pub struct SeenTurn {
     pub payload: Value,
     /// Calls of the plugin's hooks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub hooks: Vec<HookSeen>,
+    pub hooks: Vec<ObservedHook>,
     /// Blocks of the system prompt of the last request, if the case compares them.
     #[serde(skip)]
     pub system: Vec<String>,
@@ -83,7 +83,7 @@ pub struct SeenTurn {
     pub is_overdue: bool,
 }
 
-impl SeenTurn {
+impl ObservedTurn {
     /// Returns the accesses that were denied, in the form of `expect.denials`.
     #[must_use]
     pub fn denials(&self) -> Vec<String> {
@@ -95,7 +95,7 @@ impl SeenTurn {
 
 /// Next run that a loop requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct AgainSeen {
+pub struct ObservedNextRun {
     /// Delay before the run, in milliseconds.
     pub after_ms: u64,
     /// Reason for the next run.
@@ -104,7 +104,7 @@ pub struct AgainSeen {
 
 /// Call of a hook.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HookSeen {
+pub struct ObservedHook {
     /// Name of the point.
     pub point: String,
     /// Outcome, such as `pass` or `blocked`.
@@ -117,45 +117,47 @@ pub struct HookSeen {
     pub reason: Option<String>,
 }
 
-/// Text by which the failure of a call that was stopped at its deadline is recognized, see
+/// Text in the error of a call that was stopped at its deadline, see
 /// [`Failure::Deadline`](rind_lib::point::failure::Failure::Deadline).
-const OVERDUE: &str = "stopped at its deadline of ";
+const OVERDUE_MARK: &str = "stopped at its deadline of ";
 
 /// Whether an event reports that a call of the plugin was stopped at its deadline.
-fn is_overdue(event: &Event, plugin: &str) -> bool {
+fn reports_overdue_call(event: &Event, plugin: &str) -> bool {
     match event {
         Event::Hook { record } => {
             &*record.plugin == plugin
-                && record.was_called()
-                && record.reason.as_deref().is_some_and(says_overdue)
+                && record.was_hook_called()
+                && record.reason.as_deref().is_some_and(is_deadline_message)
         }
-        Event::ToolEnd { result, .. } => result.is_error && says_overdue(&result.content.text()),
+        Event::ToolEnd { result, .. } => {
+            result.is_error && is_deadline_message(&result.content.text())
+        }
         _ => false,
     }
 }
 
 /// Whether a text describes a call that was stopped at its deadline.
-fn says_overdue(text: &str) -> bool {
-    text.contains(OVERDUE)
+fn is_deadline_message(text: &str) -> bool {
+    text.contains(OVERDUE_MARK)
 }
 
-/// Returns the string as which a value is serialized; empty if it is serialized as another type.
-pub(super) fn text_of(value: &impl Serialize) -> String {
+/// Returns the string to which a value serializes; empty if it serializes to another type.
+pub(super) fn serialize_to_text(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }
 
-impl SeenTurn {
+impl ObservedTurn {
     /// Records why the command or the loop failed.
-    pub(super) fn fail_call(&mut self, why: String) {
-        self.is_overdue |= says_overdue(&why);
+    pub(super) fn record_call_failure(&mut self, why: String) {
+        self.is_overdue |= is_deadline_message(&why);
         self.output = why;
     }
 
-    /// Adds what an event reports about the plugin, and all results of tools.
-    pub(super) fn see_event(&mut self, stamped: &Stamped, plugin: &str, own_tools: &[String]) {
-        self.is_overdue |= is_overdue(&stamped.event, plugin);
-        let unknown = unknown_tool(&stamped.event);
+    /// Records what an event shows about the plugin, and the results of all tool calls.
+    pub(super) fn record_event(&mut self, stamped: &Stamped, plugin: &str, own_tools: &[String]) {
+        self.is_overdue |= reports_overdue_call(&stamped.event, plugin);
+        let unknown = unknown_tool_result(&stamped.event);
         let unknown = unknown.map(|result| result.content.to_string());
         self.unknown_tools.extend(unknown);
         match &stamped.event {
@@ -166,10 +168,10 @@ impl SeenTurn {
                 ..
             } if own == plugin => self.asked.push(format!("{question} {answer}")),
             Event::Status { plugin: own, text } if own == plugin => self.status.clone_from(text),
-            Event::Hook { record } if &*record.plugin == plugin && record.was_called() => {
-                self.hooks.push(HookSeen {
+            Event::Hook { record } if &*record.plugin == plugin && record.was_hook_called() => {
+                self.hooks.push(ObservedHook {
                     point: record.point.to_string(),
-                    outcome: text_of(&record.outcome),
+                    outcome: serialize_to_text(&record.outcome),
                     changed: record
                         .changed
                         .iter()
@@ -181,9 +183,9 @@ impl SeenTurn {
             Event::Access { record } if &*record.plugin == plugin => {
                 let line = format!(
                     "{} {} {}",
-                    text_of(&record.reached),
+                    serialize_to_text(&record.reached),
                     record.target,
-                    text_of(&record.outcome)
+                    serialize_to_text(&record.outcome)
                 );
                 self.accesses.push(line);
             }
@@ -212,11 +214,13 @@ impl SeenTurn {
         }
     }
 
-    /// Replaces names that differ between runs: the run's directory by `~`, and the ids of
-    /// subagents by numbers in the order in which they appeared.
-    pub(super) fn without_names(mut self, root: &Path, agents: &AgentIds) -> Self {
+    /// Replaces names that differ in each run: the temporary directory by `~`, and the ids of
+    /// subagents by numbers in the order of their appearance.
+    pub(super) fn with_stable_names(mut self, root: &Path, agents: &AgentIds) -> Self {
         let root = root.display().to_string();
-        let stable = |text: &str| stable_sessions(&agents.number_ids(&text.replace(&root, "~")));
+        let stable = |text: &str| {
+            stabilize_session_ids(&agents.replace_ids_by_numbers(&text.replace(&root, "~")))
+        };
         let unknown = &mut self.unknown_tools;
         let lists = [
             &mut self.results,
@@ -240,16 +244,20 @@ impl SeenTurn {
         for text in texts.chain(reasons) {
             *text = stable(text);
         }
-        replace_in(&mut self.payload, &stable);
+        replace_unstable_names(&mut self.payload, &stable);
         self
     }
 }
 
-fn replace_in(value: &mut Value, stable: &dyn Fn(&str) -> String) {
+fn replace_unstable_names(value: &mut Value, stable: &dyn Fn(&str) -> String) {
     match value {
         Value::String(text) => *text = stable(text),
-        Value::Array(all) => all.iter_mut().for_each(|value| replace_in(value, stable)),
-        Value::Object(all) => all.values_mut().for_each(|value| replace_in(value, stable)),
+        Value::Array(all) => all
+            .iter_mut()
+            .for_each(|value| replace_unstable_names(value, stable)),
+        Value::Object(all) => all
+            .values_mut()
+            .for_each(|value| replace_unstable_names(value, stable)),
         _ => {}
     }
 }

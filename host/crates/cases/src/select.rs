@@ -1,5 +1,5 @@
-//! Selects the cases of a plugin to run, by name or by shard, and how they run: how many at the
-//! same time, and with which deadline.
+//! Selects which test cases of a plugin are run, by name or by shard, how many run at the same
+//! time, and with which deadline.
 //!
 //! It must not know what a case does. Start from [`CaseSelection`].
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Default deadline of a case. A single hook has its own deadline of a few seconds.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(60);
 
-/// Selection of cases, how they run, and how their snapshots are treated.
+/// Options of a run: which cases are run, how, and whether snapshots are written.
 #[derive(Clone, Debug, Default)]
 pub struct CaseSelection {
     /// Substring that the names of the selected cases contain; all cases if absent.
@@ -29,14 +29,14 @@ pub struct CaseSelection {
 }
 
 impl CaseSelection {
-    pub(super) fn takes_case(&self, name: &str) -> bool {
+    pub(super) fn selects_case(&self, name: &str) -> bool {
         name.contains(self.only.as_deref().unwrap_or_default())
     }
 
-    /// Whether all cases of the plugin are selected, so that the run yields the costs and snapshots
-    /// of all of them.
+    /// Whether all cases of the plugin are selected, so that the run measures the costs and writes
+    /// the snapshots of all of them.
     #[must_use]
-    pub fn is_whole(&self) -> bool {
+    pub fn selects_all_cases(&self) -> bool {
         self.only.is_none() && self.shard.is_none()
     }
 
@@ -49,7 +49,7 @@ impl CaseSelection {
     }
 }
 
-/// Shard, one of several equal parts of all cases, written `2/5`. Cases are assigned to shards
+/// One of several equal parts of all cases, written as in `2/5`. Cases are assigned to shards
 /// round-robin, so that slow neighbors are in different shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaseShard {
@@ -57,19 +57,19 @@ pub struct CaseShard {
     number: usize,
     /// Number of shards.
     of: NonZeroUsize,
-    /// Number of cases of the plugins before the current one.
+    /// Number of cases in the plugins that were run before the current plugin.
     n_before: usize,
 }
 
 impl CaseShard {
     /// Whether the case at `index` in the current plugin belongs to this shard.
-    pub(super) fn takes_nth(&self, index: usize) -> bool {
+    pub(super) fn contains_case(&self, index: usize) -> bool {
         (self.n_before + index) % self.of == self.number - 1
     }
 
-    /// Ends the current plugin, which has `n_cases` cases. The round-robin continues with the next
-    /// plugin.
-    pub fn pass_cases(&mut self, n_cases: usize) {
+    /// Counts the `n_cases` cases of the current plugin, so that the round-robin continues in the
+    /// next plugin.
+    pub fn advance_past_cases(&mut self, n_cases: usize) {
         self.n_before += n_cases;
     }
 }
@@ -79,13 +79,13 @@ impl FromStr for CaseShard {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong =
-            || format!("`{text}` is not a share of the cases: write `1/4` for the first of four");
+            || format!("`{text}` is not a shard of the cases: write `1/4` for the first of four");
         let (number, of) = text.split_once('/').ok_or_else(wrong)?;
         let number: usize = number.parse().map_err(|_| wrong())?;
         let of: NonZeroUsize = of.parse().map_err(|_| wrong())?;
         if number == 0 || number > of.get() {
             return Err(format!(
-                "there is no share {number} of {of}: write 1 to {of}"
+                "there is no shard {number} of {of}: the number must be from 1 to {of}"
             ));
         }
         Ok(Self {
@@ -109,12 +109,13 @@ mod tests {
         let mut taken = [0; 3];
         for n_cases in [1, 1, 1, 4, 2] {
             for index in 0..n_cases {
-                let takers: Vec<usize> = (0..3).filter(|n| shards[*n].takes_nth(index)).collect();
+                let takers: Vec<usize> =
+                    (0..3).filter(|n| shards[*n].contains_case(index)).collect();
                 assert_eq!(takers.len(), 1);
                 taken[takers[0]] += 1;
             }
             for shard in &mut shards {
-                shard.pass_cases(n_cases);
+                shard.advance_past_cases(n_cases);
             }
         }
         assert_eq!(taken, [3, 3, 3]);

@@ -7,9 +7,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::doubles::{CannedNames, CaseSecrets, ScriptedPerson, canned_answer, canned_socket};
+use super::doubles::{
+    CannedResolver, CaseSecrets, ScriptedPerson, canned_http_client, canned_websocket_client,
+};
 use super::file::CaseGiven;
-use super::needed::NeededPlugins;
+use super::needed::RequiredPlugins;
 use super::run::{CaseRunner, RunError};
 use super::skill::tools::ToolDouble;
 use super::workspace::CaseWorkspace;
@@ -17,14 +19,14 @@ use rind_lib::agent::AgentConfig;
 use rind_lib::config::PluginSettings;
 use rind_lib::egress::EgressOptions;
 use rind_lib::host::{self, Host};
-use rind_lib::plugin::fixed::FixedWorld;
+use rind_lib::plugin::fixed::FixedClockAndSeed;
 use rind_lib::plugin::load::{LoadOptions, PluginSet};
 use rind_lib::provider::scripted::{Reply, Scripted};
 use rind_lib::session::SessionStore;
 use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
 
 /// Writes the values of `given.store` into the store of the plugin `name`.
-pub(super) fn keep_in_store(
+pub(super) fn write_store_values(
     plugins: &PluginSet,
     name: &str,
     given: &CaseGiven,
@@ -43,7 +45,7 @@ pub(super) fn keep_in_store(
 
 /// Creates the host of a case: the plugin `name` with the plugins that it needs, a scripted model,
 /// the built-in file tools, the doubles of tools, and a scripted person, whose answers are repeated
-/// in each of `n_repeats` turns.
+/// `n_repeats` times, once for each turn.
 pub(super) async fn build_host(
     given: &CaseGiven,
     workspace: &CaseWorkspace,
@@ -61,14 +63,15 @@ pub(super) async fn build_host(
     };
     let answers = given.answers.as_deref().unwrap_or_default();
     let replies = given.replies.as_deref().unwrap_or_default();
-    // If the tested plugin may order the turns of the agent, its loop orders those of the case.
+    // If the tested plugin may run turns instead of the agent's built-in loop, use its loop for the
+    // turns of the case.
     let mut own = plugins.plugins.iter();
-    let own = own.find(|plugin| plugin.manifest.name == name && plugin.may_order_turns());
+    let own = own.find(|plugin| plugin.manifest.name == name && plugin.may_run_agent_loop());
     let config = AgentConfig {
         agent_loop: own.map(|plugin| plugin.manifest.name.clone()),
         loop_models: vec!["*".to_owned()],
         // Make the calls of `output-delta` hooks independent of the speed of the machine, unless
-        // the case is about time itself.
+        // the case tests timing.
         checks_ends_only: !model.pauses_between_words(),
         ..AgentConfig::default()
     };
@@ -95,25 +98,26 @@ pub(super) fn session_options(
     name: &str,
     given: &CaseGiven,
     workspace: &CaseWorkspace,
-    needed: &NeededPlugins,
+    needed: &RequiredPlugins,
 ) -> LoadOptions {
     let mut options = LoadOptions {
         egress: EgressOptions {
             secrets: Arc::new(CaseSecrets(given.secrets.clone())),
-            resolver: Arc::new(CannedNames),
-            canned: Some(canned_answer(given.http.clone())),
-            canned_sockets: Some(canned_socket(given.websockets.clone())),
+            resolver: Arc::new(CannedResolver),
+            canned: Some(canned_http_client(given.http.clone())),
+            canned_sockets: Some(canned_websocket_client(given.websockets.clone())),
             ..EgressOptions::default()
         },
-        // `ok` hides no error: an invalid clock was already refused when the case was read.
-        fixed: FixedWorld::with_clock(given.clock.as_deref(), given.seed).ok(),
+        // No error can be lost here, because an invalid clock was already refused when the case was
+        // read.
+        fixed: FixedClockAndSeed::with_clock_and_seed(given.clock.as_deref(), given.seed).ok(),
         ..runner.load_options(folder, needed)
     }
     .at(&workspace.paths);
     // Share the cache, so that a component is compiled once instead of once per case.
     options.cache.clone_from(&runner.cache);
     options.cache_key.clone_from(&runner.cache_key);
-    // Grant all requested permissions, because the plugin's author intends it to have them.
+    // Grant all requested permissions, because users of the plugin are expected to grant them.
     let names = needed.found.keys().map(String::as_str);
     let names = std::iter::once(name).chain(names);
     options.grants.flags = names.filter_map(|name| name.parse().ok()).collect();
@@ -125,9 +129,9 @@ pub(super) fn session_options(
     options
 }
 
-/// Returns the indexes in `given.reply` of the replies that the model was not asked for in one
-/// turn. `n_before` is the number of replies before that turn in the script.
-pub(super) fn unused_replies_of(
+/// Returns the indexes in `given.reply` of the replies that were not used in one turn. `n_before`
+/// is the number of replies before that turn in the script.
+pub(super) fn unused_reply_indexes(
     given: &CaseGiven,
     model: &Scripted,
     n_before: usize,
@@ -138,9 +142,9 @@ pub(super) fn unused_replies_of(
     places.filter(|place| *place < given.reply.len()).collect()
 }
 
-/// Returns the scripted responses of the model in a turn. Adds the answer "done" if the case has
-/// none, except if the turn might not ask the model: a command or a loop need not ask, and in a
-/// case with further steps (not `is_alone`) an unused answer would go to the next step.
+/// Returns the scripted responses of the model in a turn. Adds the answer "done" if the case has no
+/// responses, except where the answer might remain unused: a command or a loop need not ask the
+/// model, and in a case with further steps (not `is_alone`) the next step would get the answer.
 pub(super) fn script_replies(given: &CaseGiven, is_alone: bool) -> Vec<Reply> {
     let call = given
         .tool

@@ -1,8 +1,8 @@
-//! Snapshots: the behavior in a case, stored in a file next to the cases for review.
+//! Stores the observed behavior of a case in a snapshot file next to the case files, for review.
 //!
-//! A snapshot is written only on request. A missing one is a difference like any other, so that CI
-//! never accepts unreviewed behavior. Only files that were written as snapshots are replaced or
-//! removed, and never through a symlink.
+//! A snapshot is written only on request. A missing snapshot fails the case like a different one,
+//! so that CI never accepts unreviewed behavior. Only files that were written as snapshots are
+//! replaced or removed, and never through a symlink.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,19 +14,19 @@ use similar::{ChangeTag, TextDiff};
 
 use super::file::{CaseFile, CaseFormat, PluginCase};
 use super::folder::TestFolder;
-use super::seen::SeenTurn;
+use super::seen::ObservedTurn;
 
-/// Number of lines that are shown around a difference.
+/// Number of unchanged lines that are shown before and after a difference.
 const CONTEXT_LINES: usize = 2;
 
 /// Directory of snapshots, in the directory of the cases.
-const FOLDER: &str = "snapshots";
+const SNAPSHOT_FOLDER: &str = "snapshots";
 
 /// Maximum size of a snapshot, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// Prefix and suffix of the second line, which marks a file as a snapshot that the program wrote.
-const MARK: (&str, &str) = ("# Written by `rind ", " --accept`.");
+const WRITTEN_MARK: (&str, &str) = ("# Written by `rind ", " --accept`.");
 
 /// Snapshot of one case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,20 +37,20 @@ pub struct CaseSnapshot {
     cases: PathBuf,
     /// File name of the snapshot.
     name: String,
-    /// Content that the file should have.
+    /// Content that the file should have after this run.
     text: String,
-    /// Command that writes the snapshot when `--accept` is added.
+    /// Command that writes the snapshot if it is run with `--accept`.
     command: &'static str,
 }
 
 /// Result of comparing a snapshot with its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SnapshotComparison {
-    /// Equal.
+    /// The snapshot equals its file.
     Same,
-    /// No file.
+    /// There is no file.
     Missing,
-    /// Different in these lines: `-` in the file, `+` now.
+    /// The snapshot differs from its file in these lines: `-` in the file, `+` now.
     Differs(String),
 }
 
@@ -75,11 +75,13 @@ pub fn snapshot_slug(name: &str) -> String {
 /// Returns the directory of the snapshots of a case file.
 #[must_use]
 pub fn snapshot_folder(cases: &Path) -> PathBuf {
-    cases.with_file_name(FOLDER).join(folder_stem(cases))
+    cases
+        .with_file_name(SNAPSHOT_FOLDER)
+        .join(snapshot_folder_name(cases))
 }
 
 /// Returns the name of the directory with the snapshots of a case file.
-fn folder_stem(cases: &Path) -> &OsStr {
+fn snapshot_folder_name(cases: &Path) -> &OsStr {
     cases.file_stem().unwrap_or_default()
 }
 
@@ -90,16 +92,16 @@ fn open_snapshots(cases: &Path, is_made: bool) -> io::Result<Option<TestFolder>>
     let Some(tests) = TestFolder::open_bundle(bundle, false)? else {
         return Ok(None);
     };
-    let Some(snapshots) = tests.open_subfolder(OsStr::new(FOLDER), is_made)? else {
+    let Some(snapshots) = tests.open_subfolder(OsStr::new(SNAPSHOT_FOLDER), is_made)? else {
         return Ok(None);
     };
-    snapshots.open_subfolder(folder_stem(cases), is_made)
+    snapshots.open_subfolder(snapshot_folder_name(cases), is_made)
 }
 
 /// Whether a text is a snapshot that the program wrote.
-fn is_written(text: &str) -> bool {
+fn is_written_snapshot(text: &str) -> bool {
     let line = text.lines().nth(1);
-    line.is_some_and(|line| line.starts_with(MARK.0) && line.ends_with(MARK.1))
+    line.is_some_and(|line| line.starts_with(WRITTEN_MARK.0) && line.ends_with(WRITTEN_MARK.1))
 }
 
 impl CaseSnapshot {
@@ -108,13 +110,13 @@ impl CaseSnapshot {
     ///
     /// # Errors
     /// The behavior cannot be written as TOML.
-    pub fn snapshot_of(
+    pub fn from_case(
         cases: &Path,
         case: &PluginCase,
-        seen: &SeenTurn,
+        seen: &ObservedTurn,
     ) -> Result<Self, toml::ser::Error> {
         let mut seen = seen.clone();
-        without_null(&mut seen.payload);
+        remove_nulls(&mut seen.payload);
         let given = &case.given.files;
         for path in given.keys() {
             let removed = || "(removed)".to_owned();
@@ -148,9 +150,9 @@ impl CaseSnapshot {
     /// Returns whether the file was written.
     ///
     /// # Errors
-    /// Text for the report: the snapshot differs or is missing, or its file cannot be read or
-    /// written.
-    pub(super) fn keep_snapshot(&self, accept: bool) -> Result<bool, String> {
+    /// The snapshot differs or is missing, or its file cannot be read or written. The error is a
+    /// text for the report.
+    pub(super) fn compare_or_accept(&self, accept: bool) -> Result<bool, String> {
         let (place, command) = (self.path.display(), self.command);
         let compared = self
             .compare()
@@ -178,7 +180,7 @@ impl CaseSnapshot {
     /// # Errors
     /// The file cannot be read.
     pub fn compare(&self) -> io::Result<SnapshotComparison> {
-        let Some(kept) = self.kept()? else {
+        let Some(kept) = self.read_file_text()? else {
             return Ok(SnapshotComparison::Missing);
         };
         let kept = kept.replace("\r\n", "\n");
@@ -190,7 +192,7 @@ impl CaseSnapshot {
         )))
     }
 
-    /// Writes the file, replacing only a file that was written as a snapshot.
+    /// Writes the snapshot file. Replaces an existing file only if it was written as a snapshot.
     ///
     /// # Errors
     /// The file cannot be written, or another file has its name.
@@ -201,7 +203,10 @@ impl CaseSnapshot {
                 MAX_BYTES >> 20
             )));
         }
-        if self.kept()?.is_some_and(|kept| !is_written(&kept)) {
+        if self
+            .read_file_text()?
+            .is_some_and(|kept| !is_written_snapshot(&kept))
+        {
             return Err(io::Error::other(
                 "a file of that name is there that was not written by `--accept`: move it away",
             ));
@@ -211,7 +216,7 @@ impl CaseSnapshot {
     }
 
     /// Returns the text of the file; `None` if there is none.
-    fn kept(&self) -> io::Result<Option<String>> {
+    fn read_file_text(&self) -> io::Result<Option<String>> {
         let folder = open_snapshots(&self.cases, false)?;
         folder.map_or(Ok(None), |folder| {
             folder.read_text(OsStr::new(&self.name), MAX_BYTES)
@@ -224,21 +229,21 @@ impl CaseSnapshot {
 pub struct UnusedSnapshot {
     /// Path of the snapshot file.
     pub path: PathBuf,
-    /// Whether `--accept` wrote the file, and may therefore remove it.
+    /// Whether `--accept` wrote the file. Only such files may be removed.
     pub is_written: bool,
 }
 
-/// Finds files among the snapshots that belong to no case, and removes those that were written as
-/// snapshots if `is_accepted`.
+/// Finds files among the snapshots that belong to no case, and, if `is_accepted` is set, removes
+/// those that were written as snapshots.
 ///
 /// # Errors
 /// The directory or a file cannot be read or removed.
-pub(super) fn clear_unused<C: CaseFormat>(
+pub(super) fn clear_unused_snapshots<C: CaseFormat>(
     file: &CaseFile<C>,
     is_accepted: bool,
 ) -> io::Result<Vec<UnusedSnapshot>> {
-    // If the directory of cases is a symlink, its snapshots belong to the plugin at the link's
-    // target.
+    // If the directory of cases is a symlink, the snapshots in it belong to another plugin, so none
+    // is unused here.
     let tests = file.path.parent();
     if C::MAY_BE_LINKED && tests.is_some_and(Path::is_symlink) {
         return Ok(Vec::new());
@@ -251,13 +256,14 @@ pub(super) fn clear_unused<C: CaseFormat>(
         .map(|case| snapshot_slug(case.name()) + ".toml")
         .collect();
     let mut unused = Vec::new();
-    for name in folder.names()? {
+    for name in folder.toml_file_names()? {
         if used.iter().any(|used| **used == *name) {
             continue;
         }
-        // A file that cannot be read counts as not written by `--accept`, so it is never removed.
+        // Treat a file that cannot be read as not written by `--accept`, so that it is never
+        // removed.
         let text = folder.read_text(&name, MAX_BYTES).ok().flatten();
-        let is_written = text.is_some_and(|text| is_written(&text));
+        let is_written = text.is_some_and(|text| is_written_snapshot(&text));
         if is_accepted && is_written {
             folder.remove_file(&name)?;
         }
@@ -290,13 +296,13 @@ fn diff_snapshots(kept: &str, now: &str) -> String {
 }
 
 /// Removes nulls, which TOML cannot represent.
-fn without_null(value: &mut Value) {
+fn remove_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, value| !value.is_null());
-            fields.values_mut().for_each(without_null);
+            fields.values_mut().for_each(remove_nulls);
         }
-        Value::Array(all) => all.iter_mut().for_each(without_null),
+        Value::Array(all) => all.iter_mut().for_each(remove_nulls),
         _ => {}
     }
 }

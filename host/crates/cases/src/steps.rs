@@ -2,9 +2,11 @@
 
 use serde::Deserialize;
 
-use super::event::{GivenEvent, one_or_more};
-use super::file::{CaseExpect, CaseGiven, GivenCall, GivenCommand, NOTHING_EXPECTED, PluginCase};
-use super::words::find_unknown;
+use super::event::{GivenEvent, deserialize_events};
+use super::file::{
+    CaseExpectation, CaseGiven, GivenCommand, GivenToolCall, NO_EXPECTATIONS_ERROR, PluginCase,
+};
+use super::words::find_unknown_term;
 use rind_lib::point::catalog;
 use rind_lib::provider::scripted::Reply;
 
@@ -12,27 +14,27 @@ use rind_lib::provider::scripted::Reply;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseStep {
-    /// Situation of the step: its input, command, loop or hooks, and the responses of the model.
+    /// Input, command, loop or hooks of the step, and the responses of the model.
     #[serde(default)]
     pub given: StepGiven,
     /// Expected behavior of this step alone.
     #[serde(default)]
-    pub expect: CaseExpect,
+    pub expect: CaseExpectation,
 }
 
-/// Situation of a step. All fields are optional and have the same meaning as in a case.
+/// Input and environment of a step. All fields are optional and have the same meaning as in a case.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StepGiven {
-    /// Whether the step begins a new session, which keeps files and store but not the session's
-    /// state.
+    /// Whether the step begins a new session, which keeps the workspace files and the plugin's
+    /// store but not the session state.
     pub new_session: bool,
     /// Input of the turn.
     pub input: Option<String>,
-    /// A tool call that the model makes before it answers.
-    pub tool: Option<GivenCall>,
+    /// Tool call that the model makes before it sends the responses in `reply`.
+    pub tool: Option<GivenToolCall>,
     /// Hooks that are called instead of a turn, in order.
-    #[serde(deserialize_with = "one_or_more")]
+    #[serde(deserialize_with = "deserialize_events")]
     pub event: Vec<GivenEvent>,
     /// Slash command that the person calls, instead of a turn.
     pub command: Option<GivenCommand>,
@@ -43,7 +45,7 @@ pub struct StepGiven {
     pub reply: Vec<Reply>,
 }
 
-/// Turn of a case.
+/// One turn of a case, from its first or a further step.
 pub(super) struct GivenTurn {
     /// The `given` of the case, with input, calls and replies of this turn instead of the first
     /// turn's.
@@ -54,7 +56,7 @@ pub(super) struct GivenTurn {
 
 impl PluginCase {
     /// Returns the turns of one run of the case. A case without further steps runs the same turn
-    /// twice, so that the second turn calls a warm instance.
+    /// twice, so that the second turn calls an instance that was used before.
     pub(super) fn turns(&self) -> Vec<GivenTurn> {
         let first = || GivenTurn {
             given: self.given.clone(),
@@ -90,7 +92,7 @@ impl PluginCase {
     }
 
     /// Returns the expectations of each step, including the first.
-    pub(super) fn expectations(&self) -> impl Iterator<Item = &CaseExpect> {
+    pub(super) fn expectations(&self) -> impl Iterator<Item = &CaseExpectation> {
         let steps = self.then.iter().map(|step| &step.expect);
         std::iter::once(&self.expect).chain(steps)
     }
@@ -98,26 +100,26 @@ impl PluginCase {
 
 /// Describes the first mistake in the steps of a case: an unknown term, a step that expects
 /// nothing, or a step with several kinds of input.
-pub(super) fn fault_of_steps(steps: &[CaseStep]) -> Option<String> {
+pub(super) fn find_step_fault(steps: &[CaseStep]) -> Option<String> {
     steps.iter().enumerate().find_map(|(n, step)| {
-        let fault = find_unknown(&step.expect).or_else(|| step_fault(step))?;
+        let fault = find_unknown_term(&step.expect).or_else(|| find_fault_in_step(step))?;
         // Step 1 is the case itself, and `n` counts the further steps from 0.
         Some(format!("step {}: {fault}", n + 2))
     })
 }
 
-fn step_fault(step: &CaseStep) -> Option<String> {
+fn find_fault_in_step(step: &CaseStep) -> Option<String> {
     let given = &step.given;
-    if step.expect == CaseExpect::default() {
-        return Some(NOTHING_EXPECTED.to_owned());
+    if step.expect == CaseExpectation::default() {
+        return Some(NO_EXPECTATIONS_ERROR.to_owned());
     }
     if step.expect.snapshot {
         return Some("`expect.snapshot` is allowed in the first step only".to_owned());
     }
     let is_known =
-        |event: &GivenEvent| event.is_of_plugin() || catalog::find(&event.point).is_some();
+        |event: &GivenEvent| event.is_plugin_defined() || catalog::find(&event.point).is_some();
     if let Some(event) = given.event.iter().find(|event| !is_known(event)) {
-        return Some(super::words::no_such_point(&event.point));
+        return Some(super::words::unknown_point_message(&event.point));
     }
     let kinds = [
         ("input", given.input.is_some() || given.tool.is_some()),
@@ -132,7 +134,7 @@ fn step_fault(step: &CaseStep) -> Option<String> {
         .collect();
     (named.len() > 1).then(|| {
         format!(
-            "`{}` are for different steps; write one step for each",
+            "`{}` cannot be in the same step; write one step for each",
             named.join("` and `")
         )
     })

@@ -9,12 +9,14 @@ use futures_util::StreamExt;
 use tokio_util::task::AbortOnDropHandle;
 
 pub use super::coverage::PluginCoverage;
-use super::coverage::{AGENT_LOOP, LOOP};
-use super::file::{CaseExpect, CaseFile, CaseFormat, FileError, NOTHING_EXPECTED, PluginCase};
-use super::needed::NeededPlugins;
-use super::oversight::{FAILED, failed_turn, unknown_tools, unused_replies};
-use super::run::{CaseCost, CaseOutcome, CaseRunner, name_step, run_case};
-use super::seen::SeenTurn;
+use super::coverage::{AGENT_LOOP_NAME, SERVE_LOOP_NAME};
+use super::file::{
+    CaseExpectation, CaseFile, CaseFormat, FileError, NO_EXPECTATIONS_ERROR, PluginCase,
+};
+use super::needed::RequiredPlugins;
+use super::oversight::{STOP_FAILED, describe_failed_turn, describe_unknown_tools, unused_replies};
+use super::run::{CaseCost, CaseOutcome, CaseRunner, prefix_with_step, run_case};
+use super::seen::ObservedTurn;
 pub use super::select::{CaseSelection, CaseShard, DEFAULT_DEADLINE};
 use super::snapshot::{self, CaseSnapshot, UnusedSnapshot};
 use rind_lib::plugin::load::PluginSet;
@@ -36,7 +38,7 @@ pub struct CaseRun {
     pub plugin: String,
     /// File of the case, as passed by the caller.
     pub file: PathBuf,
-    /// Line of the case in its file.
+    /// Number of the line in the file at which the case begins.
     pub line: usize,
     /// Name of the case.
     pub name: String,
@@ -44,7 +46,7 @@ pub struct CaseRun {
     pub cost: CaseCost,
     /// Duration of the whole case: all turns, warm and cold.
     pub total: Duration,
-    /// Cost of the case when the suite ran before, if known.
+    /// Cost of the case in the previous run of the suite, if known.
     pub last: Option<CaseCost>,
     /// Differences from the expected behavior, or the reason why the case cannot run; empty if it
     /// passed.
@@ -57,13 +59,14 @@ pub struct CaseRun {
     pub reached: Vec<String>,
     /// Outcomes of the hooks that were called in the case: the point, and the outcome.
     pub outcomes: Vec<(String, String)>,
-    /// Whether the case could not run, so that nothing is known about the plugin's behavior.
+    /// Whether the case could not be run, so that it says nothing about the plugin's behavior.
     pub is_error: bool,
 }
 
 impl CaseRun {
-    /// Reports a case file that cannot be read as a failed case; the other files are still run.
-    pub(super) fn unread_case(plugin: &str, fault: &FileError) -> Self {
+    /// Creates the failed run that reports a case file that cannot be read. The other files are
+    /// still run.
+    pub(super) fn from_unreadable_file(plugin: &str, fault: &FileError) -> Self {
         let name = fault.path().file_name().unwrap_or_default();
         Self {
             plugin: plugin.to_owned(),
@@ -102,8 +105,8 @@ pub(super) fn read_cases<C: CaseFormat>(folder: &Path) -> (Vec<CaseFile<C>>, Vec
     (files, faults)
 }
 
-/// Finds snapshots that belong to no case, and removes them if `is_accepted`. An error is reported
-/// as a failed case.
+/// Finds snapshots that belong to no case, and removes them if `is_accepted` is set. If a directory
+/// cannot be searched, the error is returned as a failed case.
 pub(super) fn clear_snapshots<C: CaseFormat>(
     plugin: &str,
     files: &[CaseFile<C>],
@@ -111,7 +114,7 @@ pub(super) fn clear_snapshots<C: CaseFormat>(
 ) -> (Vec<UnusedSnapshot>, Vec<CaseRun>) {
     let (mut unused, mut failed) = (Vec::new(), Vec::new());
     for file in files {
-        match snapshot::clear_unused(file, is_accepted) {
+        match snapshot::clear_unused_snapshots(file, is_accepted) {
             Ok(found) => unused.extend(found),
             Err(error) => failed.push(CaseRun {
                 plugin: plugin.to_owned(),
@@ -162,20 +165,21 @@ impl CaseSuite {
     ) -> impl Iterator<Item = (&'a CaseFile, &'a PluginCase)> {
         let in_file = |file: &'a CaseFile| file.cases.iter().map(move |case| (file, case));
         let all = self.files.iter().flat_map(in_file);
-        let named = all.filter(|(_, case)| selection.takes_case(&case.name));
+        let named = all.filter(|(_, case)| selection.selects_case(&case.name));
         let share = selection.shard;
         let taken = named.enumerate();
         let taken =
-            taken.filter(move |(index, _)| share.is_none_or(|share| share.takes_nth(*index)));
+            taken.filter(move |(index, _)| share.is_none_or(|share| share.contains_case(*index)));
         taken.map(|(_, found)| found)
     }
 
-    /// Returns the number of cases whose names are selected, including those of other shards.
+    /// Returns the number of cases that the selection includes by name, without regard to the
+    /// shard.
     #[must_use]
-    pub fn n_named(&self, selection: &CaseSelection) -> usize {
+    pub fn count_cases_named(&self, selection: &CaseSelection) -> usize {
         let cases = self.files.iter().flat_map(|file| &file.cases);
         cases
-            .filter(|case| selection.takes_case(&case.name))
+            .filter(|case| selection.selects_case(&case.name))
             .count()
     }
 
@@ -191,15 +195,15 @@ impl CaseSuite {
         let faults = self
             .faults
             .iter()
-            .map(|fault| CaseRun::unread_case(name, fault));
+            .map(|fault| CaseRun::from_unreadable_file(name, fault));
         let mut all: Vec<CaseRun> = faults.collect();
         all.iter_mut().for_each(&mut on_case);
         if selection.fail_fast && !all.is_empty() {
             return all;
         }
         let work = self.selected_cases(selection);
-        let work: Vec<CaseWork> = work
-            .map(|(file, case)| CaseWork {
+        let work: Vec<CaseTask> = work
+            .map(|(file, case)| CaseTask {
                 runner: runner.clone(),
                 folder: self.folder.clone(),
                 plugin: name.clone(),
@@ -210,13 +214,13 @@ impl CaseSuite {
             })
             .collect();
         if !work.is_empty() {
-            // Compile the plugins first: a large component takes a busy machine a minute, which
-            // must not count as time of the first case. Ignore errors here: each case reports why a
-            // plugin cannot be loaded.
-            let needed = NeededPlugins::needed_by(&self.folder);
+            // Compile the plugins first: a large component can take a minute, which must not count
+            // as time of the first case. Ignore errors here, because each case reports why a plugin
+            // cannot be loaded.
+            let needed = RequiredPlugins::find_required_plugins(&self.folder);
             let _compiled = PluginSet::load(&runner.load_options(&self.folder, &needed)).await;
         }
-        let started = futures_util::stream::iter(work).map(CaseWork::start_case);
+        let started = futures_util::stream::iter(work).map(CaseTask::start_case);
         let mut running = std::pin::pin!(started.buffered(selection.n_jobs()));
         while let Some(mut ran) = running.next().await {
             on_case(&mut ran);
@@ -237,8 +241,8 @@ impl CaseSuite {
     }
 }
 
-/// A case with everything that its task needs to run.
-struct CaseWork {
+/// State that the task of one case needs.
+struct CaseTask {
     runner: CaseRunner,
     folder: PathBuf,
     plugin: String,
@@ -248,9 +252,9 @@ struct CaseWork {
     deadline: Duration,
 }
 
-impl CaseWork {
-    /// Runs the case in a task of its own, so that cases run in parallel. Dropping the future stops
-    /// the task.
+impl CaseTask {
+    /// Runs the case in a separate task, so that cases run in parallel. If the future is dropped,
+    /// the task is stopped.
     async fn start_case(self) -> CaseRun {
         let mut lost = self.new_run();
         let running = AbortOnDropHandle::new(tokio::spawn(self.run_case()));
@@ -280,7 +284,7 @@ impl CaseWork {
         let started = Instant::now();
         let running = run_case(&self.runner, &self.folder, &self.plugin, &self.case);
         match tokio::time::timeout(self.deadline, running).await {
-            Ok(Ok(outcome)) => self.judge_outcome(&mut ran, outcome),
+            Ok(Ok(outcome)) => self.compare_outcome(&mut ran, outcome),
             Ok(Err(error)) => {
                 ran.is_error = true;
                 ran.failures.push(error.to_string());
@@ -295,19 +299,19 @@ impl CaseWork {
     }
 
     /// Compares the behavior in the case with the expected one, and with its snapshot.
-    fn judge_outcome(&self, ran: &mut CaseRun, outcome: CaseOutcome) {
+    fn compare_outcome(&self, ran: &mut CaseRun, outcome: CaseOutcome) {
         let case = &self.case;
         ran.failures.clone_from(&outcome.differences);
-        ran.failures.extend(find_oversights(case, &outcome));
+        ran.failures.extend(find_case_oversights(case, &outcome));
         if case.expect.snapshot {
-            // If the case fails for another reason, its behavior is not accepted as a snapshot.
+            // Do not accept the behavior as a snapshot if the case fails for another reason.
             let accept = self.accept && ran.failures.is_empty();
-            match keep_snapshot(&self.file, case, &outcome, accept) {
+            match compare_case_snapshot(&self.file, case, &outcome, accept) {
                 Ok(is_accepted) => ran.is_accepted = is_accepted,
                 Err(why) => ran.failures.push(why),
             }
         }
-        ran.reached = reached_parts(case, &outcome);
+        ran.reached = reached_plugin_parts(case, &outcome);
         let steps = std::iter::once(&outcome.seen).chain(&outcome.then);
         let hooks = steps.flat_map(|seen| &seen.hooks);
         ran.outcomes = hooks
@@ -319,14 +323,14 @@ impl CaseWork {
 }
 
 /// Returns the names of the points, tools and commands that the steps of a case reached, with
-/// [`LOOP`] and [`AGENT_LOOP`] if those ran.
-fn reached_parts(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
+/// [`SERVE_LOOP_NAME`] and [`AGENT_LOOP_NAME`] if those ran.
+fn reached_plugin_parts(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
     let steps = std::iter::once(&outcome.seen).chain(&outcome.then);
     let seen = steps.flat_map(|seen| {
         let hooks = seen.hooks.iter().map(|hook| hook.point.clone());
         let mut accesses = seen.accesses.iter();
         let is_ordered = accesses.any(|access| access.starts_with("external the order of turn "));
-        let ordered = is_ordered.then(|| AGENT_LOOP.to_owned());
+        let ordered = is_ordered.then(|| AGENT_LOOP_NAME.to_owned());
         hooks.chain(seen.tools.iter().cloned()).chain(ordered)
     });
     let first = std::iter::once((&case.given.command, case.given.runs_loop));
@@ -335,13 +339,14 @@ fn reached_parts(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
     let called = first.chain(then).flat_map(|(command, runs_loop)| {
         let command = command.iter();
         let command = command.map(|command| format!("/{}", command.name));
-        command.chain(runs_loop.then(|| LOOP.to_owned()))
+        command.chain(runs_loop.then(|| SERVE_LOOP_NAME.to_owned()))
     });
     seen.chain(called).collect()
 }
 
-/// Finds problems in the steps of a case that no expectation covers, such as an unused reply.
-fn find_oversights(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
+/// Finds problems in the steps of a case that do not make an expectation fail, such as an unused
+/// reply.
+fn find_case_oversights(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
     let none = Vec::new();
     let steps = std::iter::once(&outcome.seen).chain(&outcome.then);
     let runs_loop = std::iter::once(case.given.runs_loop);
@@ -349,37 +354,37 @@ fn find_oversights(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
     let all = case.expectations().zip(steps).zip(runs_loop).enumerate();
     all.flat_map(|(n, ((expect, seen), runs_loop))| {
         let unused = outcome.unused_replies.get(n).unwrap_or(&none);
-        let found = step_oversights(expect, seen, unused, runs_loop);
-        found.into_iter().map(move |text| name_step(n, text))
+        let found = find_step_oversights(expect, seen, unused, runs_loop);
+        found.into_iter().map(move |text| prefix_with_step(n, text))
     })
     .collect()
 }
 
-fn step_oversights(
-    expect: &CaseExpect,
-    seen: &SeenTurn,
+fn find_step_oversights(
+    expect: &CaseExpectation,
+    seen: &ObservedTurn,
     unused: &[usize],
     runs_loop: bool,
 ) -> Vec<String> {
     let mut found = Vec::new();
-    if *expect == CaseExpect::default() {
-        found.push(NOTHING_EXPECTED.to_owned());
+    if *expect == CaseExpectation::default() {
+        found.push(NO_EXPECTATIONS_ERROR.to_owned());
     }
     found.extend(unused_replies(unused, expect.stop.as_deref()));
     if expect.snapshot {
         return found;
     }
     if expect.results.is_none() {
-        found.extend(unknown_tools(&seen.unknown_tools, "results"));
+        found.extend(describe_unknown_tools(&seen.unknown_tools, "results"));
     }
-    if expect.stop.is_none() && seen.stop == FAILED {
-        found.push(failed_turn(1, &seen.stop, &seen.output));
+    if expect.stop.is_none() && seen.stop == STOP_FAILED {
+        found.push(describe_failed_turn(1, &seen.stop, &seen.output));
     }
     let has_outcome = seen.again.is_some() || seen.done;
     let is_compared = expect.output.is_some() || expect.again.is_some() || expect.done.is_some();
     if runs_loop && !has_outcome && !is_compared {
         found.push(format!(
-            "the loop failed, and `output` does not say so: {}",
+            "the loop failed, and the case does not expect this in `output`: {}",
             seen.output
         ));
     }
@@ -388,13 +393,13 @@ fn step_oversights(
 
 /// Compares the snapshot of a case with its file, or writes the file if `accept`. Returns whether
 /// the file was written.
-fn keep_snapshot(
+fn compare_case_snapshot(
     cases: &Path,
     case: &PluginCase,
     outcome: &CaseOutcome,
     accept: bool,
 ) -> Result<bool, String> {
-    let snapshot = CaseSnapshot::snapshot_of(cases, case, &outcome.seen)
+    let snapshot = CaseSnapshot::from_case(cases, case, &outcome.seen)
         .map_err(|error| format!("the snapshot cannot be written as TOML: {error}"))?;
-    snapshot.keep_snapshot(accept)
+    snapshot.compare_or_accept(accept)
 }

@@ -1,14 +1,15 @@
-//! Finds terms in a case that can never match: unknown points, outcomes and stop reasons.
+//! Finds unknown points, outcomes and stop reasons in the expectations of a case, which could never
+//! match.
 //!
-//! Without this check the comparison with such a term would fail with a message that does not name
-//! the mistake, or would even pass. Start from [`find_unknown`].
+//! Without this check, the comparison would fail with a message that does not name the mistake, or
+//! would even pass. Start from [`find_unknown_term`].
 
-use super::file::{CaseExpect, HookExpect};
-use rind_lib::near::{nearest, nearest_key};
+use super::file::{CaseExpectation, HookExpectation};
+use rind_lib::near::{nearest_name, nearest_valid_key};
 use rind_lib::point::catalog::{self, CATALOG};
 
 /// Outcomes of a hook that was called.
-const OUTCOMES: [&str; 6] = [
+const HOOK_OUTCOMES: [&str; 6] = [
     "pass",
     "changed",
     "asked",
@@ -17,19 +18,20 @@ const OUTCOMES: [&str; 6] = [
     "failed-blocking",
 ];
 
-/// Reasons why a turn ends.
-const STOPS: [&str; 5] = ["done", "max-steps", "blocked", "cancelled", "failed"];
+/// Possible stop reasons of a turn.
+const STOP_REASONS: [&str; 5] = ["done", "max-steps", "blocked", "cancelled", "failed"];
 
 /// Describes the first unknown term in the expectations of a step.
-pub(super) fn find_unknown(expect: &CaseExpect) -> Option<String> {
+pub(super) fn find_unknown_term(expect: &CaseExpectation) -> Option<String> {
     let hooks = expect.hooks.iter();
-    let hooks = hooks.flat_map(|(point, hook)| [unknown_point(point), unknown_outcome(hook)]);
+    let hooks =
+        hooks.flat_map(|(point, hook)| [find_unknown_point(point), find_unknown_outcome(hook)]);
     let stop = expect.stop.as_deref();
-    let stop = stop.and_then(|stop| unknown_word("`expect.stop`", stop, &STOPS));
+    let stop = stop.and_then(|stop| find_unknown_word("`expect.stop`", stop, &STOP_REASONS));
     hooks.chain([stop]).flatten().next()
 }
 
-fn unknown_point(point: &str) -> Option<String> {
+fn find_unknown_point(point: &str) -> Option<String> {
     // The name of a point that a plugin defines begins with the plugin's name and a dot.
     if point.contains('.') || CATALOG.iter().any(|row| row.name == point) {
         return None;
@@ -42,30 +44,30 @@ fn unknown_point(point: &str) -> Option<String> {
     }
     Some(format!(
         "`expect.hooks`: {}; the README of the contract lists them",
-        no_such_point(point)
+        unknown_point_message(point)
     ))
 }
 
-/// Returns the message that there is no such point, with the most similar name.
-pub(super) fn no_such_point(point: &str) -> String {
+/// Returns the message that the contract has no such point, with the most similar name.
+pub(super) fn unknown_point_message(point: &str) -> String {
     let hyphened = point.replace('_', "-");
     let names: Vec<&str> = CATALOG.iter().map(|row| row.name).collect();
     let near = names.iter().find(|name| **name == hyphened).copied();
-    let near = near.or_else(|| nearest(&hyphened, names));
+    let near = near.or_else(|| nearest_name(&hyphened, names));
     let hint = near.map(|near| format!(", did you mean `{near}`?"));
     format!("there is no point `{point}`{}", hint.unwrap_or_default())
 }
 
-fn unknown_outcome(hook: &HookExpect) -> Option<String> {
-    let (HookExpect::Outcome(outcome) | HookExpect::Whole { outcome, .. }) = hook;
-    unknown_word("`expect.hooks`: the outcome", outcome, &OUTCOMES)
+fn find_unknown_outcome(hook: &HookExpectation) -> Option<String> {
+    let (HookExpectation::Outcome(outcome) | HookExpectation::Whole { outcome, .. }) = hook;
+    find_unknown_word("`expect.hooks`: the outcome", outcome, &HOOK_OUTCOMES)
 }
 
-fn unknown_word(what: &str, word: &str, known: &[&'static str]) -> Option<String> {
+fn find_unknown_word(what: &str, word: &str, known: &[&'static str]) -> Option<String> {
     if known.contains(&word) {
         return None;
     }
-    let near = nearest_key(word, known.iter().copied());
+    let near = nearest_valid_key(word, known.iter().copied());
     let hint = near.map_or_else(
         || format!("it is one of {}", known.join(", ")),
         |near| format!("did you mean `{near}`?"),
@@ -78,7 +80,7 @@ mod tests {
     use super::*;
 
     fn said(toml: &str) -> String {
-        find_unknown(&toml::from_str(toml).unwrap()).unwrap_or_default()
+        find_unknown_term(&toml::from_str(toml).unwrap()).unwrap_or_default()
     }
 
     #[test]

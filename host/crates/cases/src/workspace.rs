@@ -1,4 +1,5 @@
-//! Creates the temporary directories of a run: a home and a workspace with its files.
+//! Creates the temporary directories of a test run: a home, and a workspace with the files of the
+//! case.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -72,7 +73,7 @@ impl CaseWorkspace {
     }
 
     /// Returns the text files of the workspace by path, except very large ones.
-    pub(super) fn files(&self) -> BTreeMap<String, String> {
+    pub(super) fn read_text_files(&self) -> BTreeMap<String, String> {
         let mut found = BTreeMap::new();
         let mut folders: Vec<PathBuf> = vec![self.path.clone()];
         while let Some(folder) = folders.pop() {

@@ -1,20 +1,23 @@
-//! Checks the component itself: that it exists, its size, its contract version, and that the host
-//! has something to call.
+//! Checks a plugin's component: that it exists, its size, its contract version, and that it exports
+//! something that the host calls.
 //!
-//! Whether the manifest covers the imports and exports is checked with the loader's own functions,
-//! so that this check and the loader refuse the same plugins.
+//! The loader's own functions check whether the manifest declares all imports and exports, so that
+//! this check and the loader refuse the same plugins.
 
 use super::FaultCollector;
 use rind_lib::plugin::cache::ComponentBytes;
 use rind_lib::plugin::contract;
-use rind_lib::plugin::contract::sources::find_staleness;
+use rind_lib::plugin::contract::sources::stale_build_message;
 use rind_lib::plugin::manifest::Manifest;
-use rind_lib::plugin::surface::Surface;
+use rind_lib::plugin::surface::ComponentSurface;
 use rind_lib::plugin::{Error, authority, foreign};
 
-/// Reads the names of the component's imports and exports, and adds the faults that its bytes show.
-/// Returns `None` if the component is missing or cannot be read.
-pub(super) fn read_surface(found: &mut FaultCollector<'_>, manifest: &Manifest) -> Option<Surface> {
+/// Reads the names of the component's imports and exports, and adds faults such as a missing
+/// version stamp to `found`. Returns `None` if the component is missing or cannot be read.
+pub(super) fn read_component_surface(
+    found: &mut FaultCollector<'_>,
+    manifest: &Manifest,
+) -> Option<ComponentSurface> {
     let path = manifest.component_path(found.folder)?;
     if !path.is_file() {
         let file = manifest.component.as_deref().unwrap_or_default();
@@ -23,18 +26,18 @@ pub(super) fn read_surface(found: &mut FaultCollector<'_>, manifest: &Manifest) 
             found.folder.display()
         );
         found
-            .add_at("component", &["component"], message)
-            .mark_refused();
+            .add_fault_at_key("component", &["component"], message)
+            .mark_last_fault_as_refused();
         return None;
     }
     let file = path.file_name().unwrap_or_default().to_owned();
     let mut stale = None;
     let read = ComponentBytes::read_component(&path, None);
     let surface = read.and_then(|read| {
-        stale = find_staleness(found.folder, &read.bytes);
-        let surface = Surface::read(&path, &read.bytes)?;
-        match foreign::foreign_proposals(&read.bytes) {
-            Some(message) => Err(read.foreign_error(message)),
+        stale = stale_build_message(found.folder, &read.bytes);
+        let surface = ComponentSurface::read(&path, &read.bytes)?;
+        match foreign::describe_disabled_proposals(&read.bytes) {
+            Some(message) => Err(read.other_host_error(message)),
             None => Ok(surface),
         }
     });
@@ -48,7 +51,7 @@ pub(super) fn read_surface(found: &mut FaultCollector<'_>, manifest: &Manifest) 
             };
             found
                 .add_fault(rule, &file, None, error.to_string())
-                .mark_refused();
+                .mark_last_fault_as_refused();
             return None;
         }
     };
@@ -84,18 +87,22 @@ pub(super) fn read_surface(found: &mut FaultCollector<'_>, manifest: &Manifest) 
         }
         Some(_) => {}
     }
-    if surface.own_exports().next().is_none() {
+    if surface.contract_exports().next().is_none() {
         let message = "nothing calls it, because it exports nothing of the contract: export a hook, `tools`, `commands` or `loop`";
         found.add_fault("component", &file, None, message);
     }
-    check_exported(found, manifest, &surface);
-    check_covered(found, manifest, &surface);
+    check_option_exports(found, manifest, &surface);
+    check_manifest_coverage(found, manifest, &surface);
     Some(surface)
 }
 
 /// Checks that the manifest covers the component's imports and exports. Adds one fault per line
 /// that the manifest lacks.
-fn check_covered(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &Surface) {
+fn check_manifest_coverage(
+    found: &mut FaultCollector<'_>,
+    manifest: &Manifest,
+    surface: &ComponentSurface,
+) {
     let imports = surface
         .imports
         .iter()
@@ -116,8 +123,8 @@ fn check_covered(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &
             }
             Err(error) => (error.to_string(), error.to_string()),
         };
-        // Several parts of one interface, or two hooks of the same kind, need the same line of the
-        // manifest: report it once.
+        // Report a missing line of the manifest only once: several parts of one interface, or two
+        // hooks of the same kind, need the same line.
         let reason = why.split("needs `").nth(1).unwrap_or(&why).to_owned();
         if told.contains(&reason) {
             continue;
@@ -130,8 +137,8 @@ fn check_covered(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &
             "side_effects"
         };
         found
-            .add_at("missing-permission", &[key], message)
-            .mark_refused();
+            .add_fault_at_key("missing-permission", &[key], message)
+            .mark_last_fault_as_refused();
     }
     if surface.has_import("http") || surface.has_import("wasi:http") {
         let has_hosts = manifest
@@ -146,25 +153,29 @@ fn check_covered(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &
                 "side_effects"
             };
             found
-                .add_at("missing-permission", &[key], message)
-                .mark_refused();
+                .add_fault_at_key("missing-permission", &[key], message)
+                .mark_last_fault_as_refused();
         }
     }
 }
 
-/// Finds options in the manifest without the export that they configure, and exports without the
-/// options that make them useful.
-fn check_exported(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &Surface) {
-    let exports: Vec<&str> = surface.own_exports().collect();
+/// Finds options in the manifest for exports that the component does not have, and exports that
+/// have no effect without options in the manifest.
+fn check_option_exports(
+    found: &mut FaultCollector<'_>,
+    manifest: &Manifest,
+    surface: &ComponentSurface,
+) {
+    let exports: Vec<&str> = surface.contract_exports().collect();
     for point in manifest.hooks.keys().map(toml::Spanned::get_ref) {
         if !exports.contains(&point.as_str()) {
-            let line = found.places.line_of(&["hooks", point]);
+            let line = found.places.key_line(&["hooks", point]);
             let message = format!(
                 "options for a hook on `{point}`, which the component does not export: write the hook, or remove the section"
             );
-            // If the file names the point by an alias, its key is not found: use the line of
-            // `[hooks]`.
-            let line = line.or_else(|| found.places.line_of(&["hooks"]));
+            // Use the line of `[hooks]` if the key is not found, because the file names the point
+            // by an alias.
+            let line = line.or_else(|| found.places.key_line(&["hooks"]));
             found
                 .add_fault(
                     "missing-export",
@@ -172,7 +183,7 @@ fn check_exported(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: 
                     line,
                     message,
                 )
-                .mark_refused();
+                .mark_last_fault_as_refused();
         }
     }
     let is_implementing = exports.contains(&"implement");
@@ -185,11 +196,11 @@ fn check_exported(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: 
         let message =
             format!("implements `{point}`, but the component does not export `implement`");
         found
-            .add_at("missing-export", &["implements", point], message)
-            .mark_refused();
+            .add_fault_at_key("missing-export", &["implements", point], message)
+            .mark_last_fault_as_refused();
     }
     if is_implementing && manifest.implements.is_empty() {
         let message = "the component exports `implement`, and `[implements]` names no point, so nothing ever calls it";
-        found.add_at("unused-export", &["component"], message);
+        found.add_fault_at_key("unused-export", &["component"], message);
     }
 }

@@ -1,8 +1,8 @@
-//! Changes to `plugin.toml` that remove faults. Each removes or lowers a request of the plugin, and
-//! never adds one.
+//! Changes `plugin.toml` so that faults disappear. Each change removes or lowers what the plugin
+//! requests.
 //!
 //! The document is edited with its comments and order preserved. A fix must never raise a limit or
-//! add a permission: an author could apply it without reading it.
+//! add a permission, because an author may apply it without reading it.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -26,11 +26,11 @@ pub enum ManifestFix {
         /// Item to remove.
         item: String,
     },
-    /// Sets a key to the value that takes effect anyway, such as the host's maximum.
+    /// Sets a key to the value that takes effect even now, such as the host's maximum.
     Set {
         /// Keys that lead to the value, outermost first.
         keys: Vec<String>,
-        /// Value: a number, or otherwise a text.
+        /// Value that is written as a number if it is one, otherwise as a text.
         value: String,
     },
     /// Adds a list with one item.
@@ -55,7 +55,7 @@ impl ManifestFix {
                 list.retain(|item| item.as_str() != Some(name));
                 if list.is_empty() {
                     list.push("none");
-                    // Remove the whitespace that the removed item left.
+                    // Remove the whitespace that is left in the list after the removal.
                     list.fmt();
                 }
                 document.remove(name);

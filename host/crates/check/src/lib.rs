@@ -1,9 +1,9 @@
 //! `rind plugin check`: faults of a plugin that its author can correct before anyone installs it.
 //!
-//! This module owns the rules. Faults that make the loader refuse a plugin are found by running the
-//! loader's own code; problems that the loader ignores silently (unused permissions, undocumented
-//! settings) are found here. Each fault is reported once, with its file and line. Plugins are
-//! changed only by [`fix`], which only removes or lowers their requests.
+//! This crate owns the rules. It runs the loader's own code to find faults for which the loader
+//! refuses a plugin, and finds problems that the loader ignores silently (unused permissions,
+//! undocumented settings). Each fault is reported once, with its file and line. Only [`fix`]
+//! changes a plugin, and only by removing or lowering what the plugin requests.
 //!
 //! Start from [`check_plugin`].
 
@@ -21,13 +21,13 @@ use serde::Serialize;
 
 use fix::ManifestFix;
 pub use loaded::BUILT_IN_COMMANDS;
-use place::TomlPlaces;
+use place::TomlKeyLines;
 use rind_lib::plugin::Error;
 use rind_lib::plugin::load::{LoadOptions, LoadedPlugin, PluginSet, Why};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
-use rind_lib::plugin::surface::Surface;
+use rind_lib::plugin::surface::ComponentSurface;
 
-/// Names of the rules, as in `--allow`, each with its subject.
+/// Names of the rules, as in `--allow`, each with a description of the fault.
 pub const RULES: &[(&str, &str)] = &[
     ("manifest", "plugin.toml cannot be read as a manifest"),
     (
@@ -90,11 +90,11 @@ pub struct PluginFault {
     /// Line in the file, from 1; absent for a file that is missing or has no lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// Problem and remedy.
+    /// Description of the problem and its remedy.
     pub message: String,
-    /// Whether the fault makes every host refuse the plugin.
+    /// Whether every host refuses to load the plugin because of the fault.
     pub is_refused: bool,
-    /// Change that removes the fault, if there is a safe one.
+    /// Change to `plugin.toml` that removes the fault, if there is a safe one.
     #[serde(skip)]
     pub fix: Option<ManifestFix>,
 }
@@ -110,23 +110,24 @@ pub struct CheckedPlugin {
     pub faults: Vec<PluginFault>,
 }
 
-/// Collector of the faults of one plugin.
+/// Collects the faults of one plugin.
 struct FaultCollector<'a> {
     folder: &'a Path,
-    places: TomlPlaces,
+    places: TomlKeyLines,
     faults: Vec<PluginFault>,
 }
 
 impl FaultCollector<'_> {
-    /// Adds a fault at a key of `plugin.toml`, or at the nearest enclosing table in the file.
-    fn add_at(
+    /// Adds a fault at the line of a key in `plugin.toml`. If the file does not contain the key,
+    /// uses the line of the nearest enclosing table.
+    fn add_fault_at_key(
         &mut self,
         rule: &'static str,
         keys: &[&str],
         message: impl Into<String>,
     ) -> &mut PluginFault {
-        // A key without any enclosing table in the file is reported at the first line.
-        let line = self.places.line_of(keys).or(Some(1));
+        // Report a key without any enclosing table in the file at the first line.
+        let line = self.places.key_line(keys).or(Some(1));
         self.add_fault(rule, FILE_NAME, line, message)
     }
 
@@ -153,21 +154,22 @@ impl FaultCollector<'_> {
 
 impl PluginFault {
     /// Marks the fault as one that makes the loader refuse the plugin.
-    fn mark_refused(&mut self) -> &mut Self {
+    fn mark_last_fault_as_refused(&mut self) -> &mut Self {
         self.is_refused = true;
         self
     }
 
-    fn fixed_by(&mut self, fix: ManifestFix) {
+    fn attach_fix(&mut self, fix: ManifestFix) {
         self.fix = Some(fix);
     }
 }
 
-/// Checks the plugin in `folder`. `options` configures loading; it must name no other plugin.
-/// `taken` lists tools of other plugins in the same session, each as plugin name and tool name.
+/// Checks the plugin in `folder`. `options` configures how the plugin is loaded and must not name
+/// other plugins. `taken` lists tools of other plugins in the same session, each as plugin name and
+/// tool name.
 ///
 /// # Errors
-/// The host itself cannot load plugins.
+/// The host cannot load any plugin.
 pub async fn check_plugin(
     folder: &Path,
     options: &LoadOptions,
@@ -176,7 +178,7 @@ pub async fn check_plugin(
     let text = std::fs::read_to_string(folder.join(FILE_NAME)).unwrap_or_default();
     let mut found = FaultCollector {
         folder,
-        places: TomlPlaces::places_of(&text),
+        places: TomlKeyLines::from_text(&text),
         faults: Vec::new(),
     };
     let mut name = folder.file_name().map_or_else(
@@ -186,21 +188,21 @@ pub async fn check_plugin(
     words::check_secrets(&mut found, &text);
     match Manifest::read(folder, None) {
         Err(error) => {
-            manifest::report_unreadable(&mut found, &text, &error);
-            words::check_readme(&mut found, None, &OfferedNames::default());
+            manifest::report_unreadable_manifest(&mut found, &text, &error);
+            words::check_readme(&mut found, None, &PluginToolNames::default());
         }
         Ok(read) => {
             name.clone_from(&read.name);
-            let surface = component::read_surface(&mut found, &read);
+            let surface = component::read_component_surface(&mut found, &read);
             manifest::check_manifest(&mut found, &read, surface.as_ref());
             settings::check_settings(&mut found, &read, surface.as_ref());
             let offered = if found.faults.iter().any(|fault| fault.is_refused) {
-                OfferedNames::default()
+                PluginToolNames::default()
             } else {
                 let set = PluginSet::load(options).await?;
-                take_loaded(&mut found, &read, surface.as_ref(), &set)
+                collect_loaded_names(&mut found, &read, surface.as_ref(), &set)
             };
-            loaded::check_taken(&mut found, &read, &offered.tools, taken);
+            loaded::check_duplicate_tools(&mut found, &read, &offered.tools, taken);
             words::check_versions(&mut found, &read);
             words::check_readme(&mut found, Some(&read), &offered);
         }
@@ -217,26 +219,26 @@ pub async fn check_plugin(
 
 /// Names of a plugin's tools and commands, and whether it has a loop.
 #[derive(Default)]
-struct OfferedNames {
+struct PluginToolNames {
     tools: Vec<String>,
     commands: Vec<String>,
     has_loop: bool,
 }
 
-/// Returns the names of the loaded plugin's tools and commands, and adds the faults that only
-/// loading shows.
-fn take_loaded(
+/// Returns the names of the loaded plugin's tools and commands, and adds the faults that can be
+/// found only by loading the plugin.
+fn collect_loaded_names(
     found: &mut FaultCollector<'_>,
     manifest: &Manifest,
-    surface: Option<&Surface>,
+    surface: Option<&ComponentSurface>,
     set: &PluginSet,
-) -> OfferedNames {
+) -> PluginToolNames {
     let checked = |plugin: &LoadedPlugin| plugin.manifest.name == manifest.name;
     if let Some(plugin) = set.plugins.iter().find(|plugin| checked(plugin)) {
-        loaded::check_loaded(found, plugin, surface);
+        loaded::check_loaded_plugin(found, plugin, surface);
         let tools = plugin.tools.iter().map(|tool| tool.name.clone());
         let commands = plugin.commands.iter().map(|command| command.name.clone());
-        return OfferedNames {
+        return PluginToolNames {
             tools: tools.collect(),
             commands: commands.collect(),
             has_loop: plugin.has_loop(),
@@ -248,8 +250,8 @@ fn take_loaded(
         .filter(|left| left.name == manifest.name)
     {
         if let Why::Failed(error) = &left.why {
-            loaded::report_refused(found, manifest, error);
+            loaded::report_load_refusal(found, manifest, error);
         }
     }
-    OfferedNames::default()
+    PluginToolNames::default()
 }

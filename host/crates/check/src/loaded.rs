@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::FaultCollector;
-use super::place::find_function;
+use super::place::find_tool_function;
 use rind_lib::plugin::Error;
 use rind_lib::plugin::load::LoadedPlugin;
 use rind_lib::plugin::manifest::Manifest;
-use rind_lib::plugin::surface::Surface;
+use rind_lib::plugin::surface::ComponentSurface;
 use rind_lib::plugin::tools::BUILT_IN_TOOLS;
 
 /// Names of the built-in commands, which hide a plugin's command of the same name.
@@ -42,15 +42,15 @@ pub const BUILT_IN_COMMANDS: [&str; 26] = [
     "quit",
 ];
 
-/// Minimum length of a useful description, in characters: shorter ones do not tell a model when to
-/// call a tool, or a person the effect of a command.
+/// Minimum length of a useful description, in characters: a shorter one can tell neither a model
+/// when to call a tool, nor a person the effect of a command.
 const MIN_DESCRIPTION_CHARS: usize = 12;
 
 /// Checks the tools and commands of a loaded plugin.
-pub(super) fn check_loaded(
+pub(super) fn check_loaded_plugin(
     found: &mut FaultCollector<'_>,
     plugin: &LoadedPlugin,
-    surface: Option<&Surface>,
+    surface: Option<&ComponentSurface>,
 ) {
     check_tools(found, plugin, surface);
     check_commands(found, plugin, surface);
@@ -59,16 +59,16 @@ pub(super) fn check_loaded(
 fn check_commands(
     found: &mut FaultCollector<'_>,
     plugin: &LoadedPlugin,
-    surface: Option<&Surface>,
+    surface: Option<&ComponentSurface>,
 ) {
-    let exports_commands = surface.is_some_and(|s| s.own_exports().any(|e| e == "commands"));
+    let exports_commands = surface.is_some_and(|s| s.contract_exports().any(|e| e == "commands"));
     if exports_commands && plugin.commands.is_empty() {
         let file = plugin.manifest.component.clone().unwrap_or_default();
         let message = "the component exports `commands` and lists none";
         found.add_fault("unused-export", file, None, message);
     }
     for command in &plugin.commands {
-        let (file, line) = find_place(found, &plugin.manifest, &command.name);
+        let (file, line) = find_tool_place(found, &plugin.manifest, &command.name);
         let name = format!("command `/{}`", command.name);
         if BUILT_IN_COMMANDS.contains(&command.name.as_str()) {
             let message = format!(
@@ -119,8 +119,13 @@ fn check_arguments(
     }
 }
 
-fn check_tools(found: &mut FaultCollector<'_>, plugin: &LoadedPlugin, surface: Option<&Surface>) {
-    let exports_tools = surface.is_some_and(|surface| surface.own_exports().any(|e| e == "tools"));
+fn check_tools(
+    found: &mut FaultCollector<'_>,
+    plugin: &LoadedPlugin,
+    surface: Option<&ComponentSurface>,
+) {
+    let exports_tools =
+        surface.is_some_and(|surface| surface.contract_exports().any(|e| e == "tools"));
     if exports_tools && plugin.tools.is_empty() {
         let file = plugin.manifest.component.clone().unwrap_or_default();
         found.add_fault(
@@ -131,7 +136,7 @@ fn check_tools(found: &mut FaultCollector<'_>, plugin: &LoadedPlugin, surface: O
         );
     }
     for tool in &plugin.tools {
-        let (file, line) = find_place(found, &plugin.manifest, &tool.name);
+        let (file, line) = find_tool_place(found, &plugin.manifest, &tool.name);
         let mut add = |rule, message: String| {
             found.add_fault(rule, &file, line, message);
         };
@@ -157,7 +162,7 @@ fn check_tools(found: &mut FaultCollector<'_>, plugin: &LoadedPlugin, surface: O
 }
 
 /// Reports tools that have the name of another plugin's tool: a session offers only one of the two.
-pub(super) fn check_taken(
+pub(super) fn check_duplicate_tools(
     found: &mut FaultCollector<'_>,
     manifest: &Manifest,
     tools: &[String],
@@ -166,7 +171,7 @@ pub(super) fn check_taken(
     for tool in tools {
         let is_it = |(plugin, name): &&(String, String)| name == tool && *plugin != manifest.name;
         if let Some((plugin, _)) = taken.iter().find(is_it) {
-            let (file, line) = find_place(found, manifest, tool);
+            let (file, line) = find_tool_place(found, manifest, tool);
             let message = format!(
                 "the tool `{tool}` has the name of one of plugin `{plugin}`, and a session offers only one of the two: rename it"
             );
@@ -175,20 +180,24 @@ pub(super) fn check_taken(
     }
 }
 
-/// Reports why the loader refuses a plugin whose imports and exports are all covered.
-pub(super) fn report_refused(found: &mut FaultCollector<'_>, manifest: &Manifest, error: &Error) {
+/// Reports why the loader refuses a plugin although its manifest declares all imports and exports.
+pub(super) fn report_load_refusal(
+    found: &mut FaultCollector<'_>,
+    manifest: &Manifest,
+    error: &Error,
+) {
     // Skip errors that only the operator can correct: required settings without defaults, and other
     // plugins that need not be installed here.
-    if error.is_up_to_operator(&manifest.name) {
+    if error.needs_operator_action(&manifest.name) {
         return;
     }
     let (rule, file, line) = match error {
         Error::Tool { tool, .. } => {
-            let (file, line) = find_place(found, manifest, tool);
+            let (file, line) = find_tool_place(found, manifest, tool);
             ("tools", file, line)
         }
         Error::Command { command, .. } => {
-            let (file, line) = find_place(found, manifest, command);
+            let (file, line) = find_tool_place(found, manifest, command);
             ("commands", file, line)
         }
         Error::Skew { .. } => (
@@ -199,7 +208,7 @@ pub(super) fn report_refused(found: &mut FaultCollector<'_>, manifest: &Manifest
         Error::Reserved { .. } => (
             "manifest",
             PathBuf::from("plugin.toml"),
-            found.places.line_of(&["name"]),
+            found.places.key_line(&["name"]),
         ),
         _ => (
             "load",
@@ -209,17 +218,17 @@ pub(super) fn report_refused(found: &mut FaultCollector<'_>, manifest: &Manifest
     };
     found
         .add_fault(rule, file, line, error.to_string())
-        .mark_refused();
+        .mark_last_fault_as_refused();
 }
 
 /// Returns the location of a tool or command: its function in the sources, or otherwise the
 /// component.
-fn find_place(
+fn find_tool_place(
     found: &FaultCollector<'_>,
     manifest: &Manifest,
     name: &str,
 ) -> (PathBuf, Option<usize>) {
-    match find_function(found.folder, name) {
+    match find_tool_function(found.folder, name) {
         Some((file, line)) => (file, Some(line)),
         None => (manifest.component.clone().unwrap_or_default().into(), None),
     }

@@ -1,34 +1,38 @@
 //! Checks the manifest against the component: unused requests, and limits without effect.
 //!
-//! The component's imports and exports show the capabilities that the plugin can use; a request
-//! beyond that only makes the question for permissions longer.
+//! The component's imports and exports show which capabilities the plugin can use. A request for
+//! another capability only makes the permission question longer.
 
 use std::time::Duration;
 
 use super::FaultCollector;
 use super::fix::ManifestFix;
-use super::place::line_of;
+use super::place::line_number_at_offset;
 use rind_lib::egress::MAX_REQUESTS;
 use rind_lib::folder::FolderQuota;
 use rind_lib::grant::{ExternalCall, Root, SideEffect};
 use rind_lib::plugin::Error;
 use rind_lib::plugin::limits::MAX_MEMORY_BYTES;
 use rind_lib::plugin::manifest::{FILE_NAME, HookOptions, Manifest};
-use rind_lib::plugin::open::ceiling;
-use rind_lib::plugin::surface::Surface;
+use rind_lib::plugin::open::max_hook_deadline;
+use rind_lib::plugin::surface::ComponentSurface;
 use rind_lib::plugin::tools::MAX_TOOL_DEADLINE;
 use rind_lib::point::catalog;
 use rind_lib::point::dispatch::PointKind;
 
 /// Reports a manifest that cannot be read, at the line in the error.
-pub(super) fn report_unreadable(found: &mut FaultCollector<'_>, text: &str, error: &Error) {
+pub(super) fn report_unreadable_manifest(
+    found: &mut FaultCollector<'_>,
+    text: &str,
+    error: &Error,
+) {
     let Error::Manifest { message, .. } = error else {
         found
             .add_fault("manifest", FILE_NAME, None, error.to_string())
-            .mark_refused();
+            .mark_last_fault_as_refused();
         return;
     };
-    let line = line_number(message).or_else(|| line_of_message(found, text, message));
+    let line = line_number(message).or_else(|| find_message_line(found, text, message));
     // Drop the source line that the parser prints: the fault has its own line number.
     let is_picture = |line: &&str| !line.contains('|') && !line.starts_with("TOML parse error");
     let words: Vec<&str> = message.lines().filter(is_picture).map(str::trim).collect();
@@ -48,7 +52,7 @@ pub(super) fn report_unreadable(found: &mut FaultCollector<'_>, text: &str, erro
         );
     found
         .add_fault("manifest", FILE_NAME, line, words)
-        .mark_refused();
+        .mark_last_fault_as_refused();
 }
 
 /// Returns the number after the word `line` in a message.
@@ -58,9 +62,9 @@ fn line_number(message: &str) -> Option<usize> {
     digits.parse().ok()
 }
 
-/// Returns the line of the text quoted by a message, or else the line of the section or key at the
-/// beginning of the message.
-fn line_of_message(found: &FaultCollector<'_>, text: &str, message: &str) -> Option<usize> {
+/// Returns the line of the text that `message` quotes. If it quotes none, returns the line of the
+/// section or key at its beginning.
+fn find_message_line(found: &FaultCollector<'_>, text: &str, message: &str) -> Option<usize> {
     let quoted = message.split('`').nth(1).filter(|quoted| quoted.len() > 1);
     let of_quoted = quoted.and_then(|quoted| text.find(&format!("\"{quoted}")));
     let section = message
@@ -68,49 +72,53 @@ fn line_of_message(found: &FaultCollector<'_>, text: &str, message: &str) -> Opt
         .and_then(|rest| rest.split_once(']'));
     let section = section.map(|(section, _)| section.trim_start_matches('['));
     of_quoted
-        .map(|at| line_of(text, at))
+        .map(|at| line_number_at_offset(text, at))
         .or_else(|| match section {
             Some(section) => found
                 .places
-                .line_of(&section.split('.').collect::<Vec<_>>()),
-            None => found.places.line_of(&[message.split([':', ' ']).next()?]),
+                .key_line(&section.split('.').collect::<Vec<_>>()),
+            None => found.places.key_line(&[message.split([':', ' ']).next()?]),
         })
 }
 
-/// Checks the requests of the manifest against the component's imports and exports.
+/// Checks whether the component needs what the manifest requests.
 pub(super) fn check_manifest(
     found: &mut FaultCollector<'_>,
     manifest: &Manifest,
-    surface: Option<&Surface>,
+    surface: Option<&ComponentSurface>,
 ) {
-    check_limits(found, manifest);
-    check_broad(found, manifest);
-    check_points(found, manifest, surface);
+    check_manifest_limits(found, manifest);
+    check_broad_permissions(found, manifest);
+    check_hook_points(found, manifest, surface);
     let Some(surface) = surface else {
         return;
     };
-    side_effects(found, manifest, surface);
-    check_external(found, manifest, surface);
+    check_side_effects(found, manifest, surface);
+    check_external_side_effects(found, manifest, surface);
     if manifest.compat.sockets.is_some() && !surface.has_import("wasi:sockets") {
         let message = "the component does not import `wasi:sockets`: remove the line";
         let keys = ["compat", "sockets"];
         found
-            .add_at("unused-permission", &keys, message)
-            .fixed_by(ManifestFix::remove_keys(&keys));
+            .add_fault_at_key("unused-permission", &keys, message)
+            .attach_fix(ManifestFix::remove_keys(&keys));
     }
 }
 
 /// Import that calls tools of other plugins and of the host.
 const TOOLS_IMPORT: &str = "tools-host";
 
-/// Imports that need the side effect `external`.
-fn external_imports() -> impl Iterator<Item = &'static str> {
+/// Returns the imports that need the side effect `external`.
+fn external_side_effect_imports() -> impl Iterator<Item = &'static str> {
     let calls = ExternalCall::ALL.iter().map(|call| call.import());
     calls.chain([TOOLS_IMPORT])
 }
 
 /// Reports side effects that the component does not need.
-fn side_effects(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &Surface) {
+fn check_side_effects(
+    found: &mut FaultCollector<'_>,
+    manifest: &Manifest,
+    surface: &ComponentSurface,
+) {
     let is_missing = |fault: &super::PluginFault| fault.rule == "missing-permission";
     if manifest.side_effects.is_empty() && found.faults.iter().any(is_missing) {
         return;
@@ -118,8 +126,8 @@ fn side_effects(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &S
     if manifest.side_effects.is_empty() {
         let message = "`side_effects` is not declared; write `side_effects = [\"none\"]`";
         found
-            .add_at("manifest", &["name"], message)
-            .fixed_by(ManifestFix::Insert {
+            .add_fault_at_key("manifest", &["name"], message)
+            .attach_fix(ManifestFix::Insert {
                 key: "side_effects",
                 value: "none",
             });
@@ -127,13 +135,15 @@ fn side_effects(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &S
     }
     let files = surface.has_import("files") || surface.has_import("wasi:filesystem");
     let http = surface.has_import("http") || surface.has_import("wasi:http");
-    let calls = external_imports().any(|import| surface.has_import(import));
-    let changes = surface.own_exports().any(|export| {
+    let calls = external_side_effect_imports().any(|import| surface.has_import(import));
+    let changes = surface.contract_exports().any(|export| {
         let row = catalog::CATALOG.iter().find(|row| row.name == export);
         row.is_some_and(|row| row.kind != PointKind::Observe)
     });
     let session = surface.has_import("session") || changes;
-    let names: Vec<String> = external_imports().map(|name| format!("`{name}`")).collect();
+    let names: Vec<String> = external_side_effect_imports()
+        .map(|name| format!("`{name}`"))
+        .collect();
     let no_calls = format!("imports none of {}", names.join(", "));
     let table = [
         (
@@ -160,15 +170,15 @@ fn side_effects(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &S
         if manifest.has(effect) && !is_used {
             let message = format!("asks for `{name}`, but the component {why}: remove `{name}`");
             found
-                .add_at("unused-permission", &["side_effects"], message)
-                .fixed_by(ManifestFix::SideEffect(name));
+                .add_fault_at_key("unused-permission", &["side_effects"], message)
+                .attach_fix(ManifestFix::SideEffect(name));
         }
     }
     let filesystem = manifest.filesystem.as_ref();
     let is_empty = filesystem.is_none_or(|f| f.read.is_empty() && f.write.is_empty());
     if files && manifest.has(SideEffect::Filesystem) && is_empty {
         let message = "asks for `filesystem`, and `[filesystem]` names no folder: every access will be denied";
-        found.add_at("missing-permission", &["side_effects"], message);
+        found.add_fault_at_key("missing-permission", &["side_effects"], message);
     }
     for read in filesystem.iter().flat_map(|f| &f.read) {
         let write = filesystem
@@ -177,12 +187,12 @@ fn side_effects(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &S
             .find(|write| write.contains(read));
         if let Some(write) = write {
             let message = format!(
-                "`{read}` is in `write` as `{write}` already, which includes reading: remove it here"
+                "`{read}` is redundant, because `write` has `{write}`, which includes reading: remove it here"
             );
             let keys = ["filesystem", "read"];
             found
-                .add_at("unused-permission", &keys, message)
-                .fixed_by(ManifestFix::Item {
+                .add_fault_at_key("unused-permission", &keys, message)
+                .attach_fix(ManifestFix::Item {
                     keys: keys.map(str::to_owned).to_vec(),
                     item: read.to_string(),
                 });
@@ -190,15 +200,20 @@ fn side_effects(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &S
     }
 }
 
-/// Reports entries of `[external]` without the corresponding import.
-fn check_external(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &Surface) {
+/// Reports entries of `[external]` for which the component lacks the import.
+fn check_external_side_effects(
+    found: &mut FaultCollector<'_>,
+    manifest: &Manifest,
+    surface: &ComponentSurface,
+) {
     let (Some(external), true) = (&manifest.external, manifest.has(SideEffect::External)) else {
         return;
     };
     let calls = external.calls().map(|call| (call.name(), call.import()));
     let tools = (!external.tools.is_empty()).then_some(("tools", TOOLS_IMPORT));
-    if !external_imports().any(|import| surface.has_import(import)) {
-        // Nothing needs the side effect `external`: `side_effects` reports it as a whole.
+    if !external_side_effect_imports().any(|import| surface.has_import(import)) {
+        // Report nothing here: no import needs the side effect `external`, so `check_side_effects`
+        // reports the whole section.
         return;
     }
     for (key, import) in calls.chain(tools) {
@@ -208,14 +223,14 @@ fn check_external(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: 
             );
             let keys = ["external", key];
             found
-                .add_at("unused-permission", &keys, message)
-                .fixed_by(ManifestFix::remove_keys(&keys));
+                .add_fault_at_key("unused-permission", &keys, message)
+                .attach_fix(ManifestFix::remove_keys(&keys));
         }
     }
 }
 
 /// Reports permissions that are too broad to review.
-fn check_broad(found: &mut FaultCollector<'_>, manifest: &Manifest) {
+fn check_broad_permissions(found: &mut FaultCollector<'_>, manifest: &Manifest) {
     if manifest
         .network
         .iter()
@@ -223,48 +238,52 @@ fn check_broad(found: &mut FaultCollector<'_>, manifest: &Manifest) {
         .any(rind_lib::grant::HostPattern::is_any)
     {
         let message = "requests every host: list the hosts that it uses, or allow this rule if the person chooses the hosts";
-        found.add_at("broad-permission", &["network", "hosts"], message);
+        found.add_fault_at_key("broad-permission", &["network", "hosts"], message);
     }
 }
 
 /// Reports points of the plugin that lack a description or a caller, and a dependency of the plugin
 /// on itself.
-fn check_points(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: Option<&Surface>) {
+fn check_hook_points(
+    found: &mut FaultCollector<'_>,
+    manifest: &Manifest,
+    surface: Option<&ComponentSurface>,
+) {
     for (name, point) in &manifest.points {
         let keys = ["points", name.as_str()];
         if point.description.trim().is_empty() {
             let message = format!(
                 "the point `{name}` has no `description`, so authors do not know what to implement"
             );
-            found.add_at("description", &keys, message);
+            found.add_fault_at_key("description", &keys, message);
         }
         let is_called = surface.is_none_or(|surface| surface.has_import("points"));
         if !is_called && point.callers.is_empty() {
             let message = format!(
                 "nothing calls the point `{name}`: the component does not import `points`, and it has no `callers`"
             );
-            found.add_at("unused-export", &keys, message);
+            found.add_fault_at_key("unused-export", &keys, message);
         }
     }
     if manifest.dependencies.contains_key(&manifest.name) {
         let keys = ["dependencies", manifest.name.as_str()];
         found
-            .add_at("manifest", &keys, "the plugin depends on itself")
-            .mark_refused();
+            .add_fault_at_key("manifest", &keys, "the plugin depends on itself")
+            .mark_last_fault_as_refused();
     }
 }
 
 /// Reports limits above the host's maximum, which the host would lower silently, and limits of
 /// features that the plugin does not have.
-fn check_limits(found: &mut FaultCollector<'_>, manifest: &Manifest) {
+fn check_manifest_limits(found: &mut FaultCollector<'_>, manifest: &Manifest) {
     let limits = &manifest.limits;
     let mut above = |key: &str, is_above: bool, most: &str| {
         if is_above {
             let keys = ["limits", key];
             let message =
                 format!("`{key}` is above the host's maximum of {most}, which is used instead");
-            let fault = found.add_at("limits", &keys, message);
-            fault.fixed_by(ManifestFix::Set {
+            let fault = found.add_fault_at_key("limits", &keys, message);
+            fault.attach_fix(ManifestFix::Set {
                 keys: keys.map(str::to_owned).to_vec(),
                 value: most.to_owned(),
             });
@@ -302,9 +321,9 @@ fn check_limits(found: &mut FaultCollector<'_>, manifest: &Manifest) {
         .as_ref()
         .is_some_and(|external| external.calls().next().is_some());
     for (point, options) in &manifest.hooks {
-        let most = ceiling(options, waits);
+        let most = max_hook_deadline(options, waits);
         if options.timeout.is_some_and(|own| own > most) {
-            hook_timeout(found, point.get_ref(), options, most);
+            check_hook_timeout(found, point.get_ref(), options, most);
         }
     }
     let has_data = manifest
@@ -337,13 +356,13 @@ fn check_limits(found: &mut FaultCollector<'_>, manifest: &Manifest) {
             let keys = ["limits", key];
             let message = format!("`{key}` limits nothing without {needs}: remove it");
             found
-                .add_at("limits", &keys, message)
-                .fixed_by(ManifestFix::remove_keys(&keys));
+                .add_fault_at_key("limits", &keys, message)
+                .attach_fix(ManifestFix::remove_keys(&keys));
         }
     }
 }
 
-fn hook_timeout(
+fn check_hook_timeout(
     found: &mut FaultCollector<'_>,
     point: &str,
     options: &HookOptions,
@@ -360,8 +379,8 @@ fn hook_timeout(
     );
     let keys = ["hooks", point, "timeout"];
     found
-        .add_at("limits", &keys, message)
-        .fixed_by(ManifestFix::Set {
+        .add_fault_at_key("limits", &keys, message)
+        .attach_fix(ManifestFix::Set {
             keys: keys.map(str::to_owned).to_vec(),
             value: format!("{}s", most.as_secs()),
         });

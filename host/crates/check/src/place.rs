@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 use toml_edit::{Document, Item, TableLike};
 
-/// Directories with dependencies or generated files, which are skipped.
-const PASSED_OVER: [&str; 5] = ["target", "node_modules", "dist", "build", "__pycache__"];
+/// Directories with dependencies or generated files, which are not searched.
+const SKIPPED_FOLDERS: [&str; 5] = ["target", "node_modules", "dist", "build", "__pycache__"];
 
 /// Extensions of source files that are searched for functions.
-const SOURCES: [&str; 6] = ["rs", "py", "js", "ts", "mjs", "mts"];
+const SOURCE_EXTENSIONS: [&str; 6] = ["rs", "py", "js", "ts", "mjs", "mts"];
 
 /// Maximum depth of searched directories.
 const MAX_DEPTH: usize = 5;
@@ -19,21 +19,22 @@ const MAX_DEPTH: usize = 5;
 const MAX_SOURCE_BYTES: u64 = 1 << 20;
 
 /// Line numbers of a TOML file, by key.
-pub(super) struct TomlPlaces {
+pub(super) struct TomlKeyLines {
     text: String,
     document: Option<Document<String>>,
 }
 
-impl TomlPlaces {
-    pub(super) fn places_of(text: &str) -> Self {
+impl TomlKeyLines {
+    pub(super) fn from_text(text: &str) -> Self {
         Self {
             text: text.to_owned(),
             document: Document::parse(text.to_owned()).ok(),
         }
     }
 
-    /// Returns the line of a key, or of the innermost enclosing key or table in the file.
-    pub(super) fn line_of(&self, keys: &[&str]) -> Option<usize> {
+    /// Returns the line of a key. If the file does not contain the key, returns the line of the
+    /// innermost enclosing key or table.
+    pub(super) fn key_line(&self, keys: &[&str]) -> Option<usize> {
         let mut table: &dyn TableLike = self.document.as_ref()?.as_table();
         let mut last = None;
         for name in keys {
@@ -46,7 +47,7 @@ impl TomlPlaces {
                 None => break,
             }
         }
-        Some(line_of(&self.text, last?.start))
+        Some(line_number_at_offset(&self.text, last?.start))
     }
 }
 
@@ -55,14 +56,14 @@ fn item_span(item: &Item) -> Option<Range<usize>> {
 }
 
 /// Returns the line number of a byte offset, from 1.
-pub(super) fn line_of(text: &str, at: usize) -> usize {
+pub(super) fn line_number_at_offset(text: &str, at: usize) -> usize {
     let before = text.as_bytes().iter().take(at);
     before.filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// Finds the function of a tool, or otherwise its quoted name, in the sources of a plugin. Returns
-/// the path relative to `folder`, and the line.
-pub(super) fn find_function(folder: &Path, name: &str) -> Option<(PathBuf, usize)> {
+/// Finds the function of a tool in the sources of a plugin. If there is none, finds the tool's name
+/// in quotes. Returns the path relative to `folder`, and the line.
+pub(super) fn find_tool_function(folder: &Path, name: &str) -> Option<(PathBuf, usize)> {
     let snake = name.replace('-', "_");
     let escaped = regex::escape(&snake);
     let defined = Regex::new(&format!(r"\b(fn|def|function)\s+{escaped}\b")).ok()?;
@@ -77,7 +78,7 @@ pub(super) fn find_function(folder: &Path, name: &str) -> Option<(PathBuf, usize
         texts.iter().find_map(|(path, text)| {
             let at = pattern.find(text)?.start();
             let path = path.strip_prefix(folder).ok()?;
-            Some((path.to_owned(), line_of(text, at)))
+            Some((path.to_owned(), line_number_at_offset(text, at)))
         })
     })
 }
@@ -95,14 +96,14 @@ fn collect_sources(folder: &Path, depth: usize, sources: &mut Vec<PathBuf>) {
             continue;
         };
         if metadata.is_dir() && depth < MAX_DEPTH {
-            if !PASSED_OVER.contains(&&*name) && !name.starts_with('.') {
+            if !SKIPPED_FOLDERS.contains(&&*name) && !name.starts_with('.') {
                 collect_sources(&path, depth + 1, sources);
             }
         } else if metadata.is_file()
             && metadata.len() <= MAX_SOURCE_BYTES
             && path
                 .extension()
-                .is_some_and(|end| SOURCES.iter().any(|own| end == *own))
+                .is_some_and(|end| SOURCE_EXTENSIONS.iter().any(|own| end == *own))
         {
             sources.push(path);
         }

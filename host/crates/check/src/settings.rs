@@ -1,27 +1,27 @@
-//! Checks of the schemas in the manifest: the settings, and the payloads of points that the plugin
-//! defines.
+//! Checks the schemas in the manifest: those of the settings, and those of the payloads of points
+//! that the plugin defines.
 
 use serde_json::Value;
 
 use super::FaultCollector;
 use super::fix::ManifestFix;
 use rind_lib::plugin::manifest::Manifest;
-use rind_lib::plugin::surface::Surface;
+use rind_lib::plugin::surface::ComponentSurface;
 use rind_lib::tool::schema;
 
 /// Checks `[config]` and the schemas of `[points.NAME]`.
 pub(super) fn check_settings(
     found: &mut FaultCollector<'_>,
     manifest: &Manifest,
-    surface: Option<&Surface>,
+    surface: Option<&ComponentSurface>,
 ) {
     for (name, point) in &manifest.points {
         for (which, declared) in [("payload", &point.payload), ("result", &point.result)] {
             if let Some(Err(error)) = declared.as_ref().map(schema::compile) {
                 let message = format!("`{which}` of the point `{name}`: {error}");
                 found
-                    .add_at("schema", &["points", name, which], message)
-                    .mark_refused();
+                    .add_fault_at_key("schema", &["points", name, which], message)
+                    .mark_last_fault_as_refused();
             }
         }
     }
@@ -30,29 +30,29 @@ pub(super) fn check_settings(
         (Some(_), Some(false)) => {
             let message = "declares settings, but the component does not import `config`, so they change nothing: remove them";
             found
-                .add_at("settings", &["config"], message)
-                .fixed_by(ManifestFix::remove_keys(&["config"]));
+                .add_fault_at_key("settings", &["config"], message)
+                .attach_fix(ManifestFix::remove_keys(&["config"]));
         }
         (None, Some(true)) => {
             let message = "the component reads settings, but there is no `[config]`, so they cannot be set: declare them";
-            found.add_at("settings", &["component"], message);
+            found.add_fault_at_key("settings", &["component"], message);
         }
         _ => {}
     }
     if let (Some(config), true) = (&manifest.config, reads != Some(false)) {
-        config_schema(found, config);
+        check_config_schema(found, config);
     }
 }
 
-fn config_schema(found: &mut FaultCollector<'_>, config: &Value) {
+fn check_config_schema(found: &mut FaultCollector<'_>, config: &Value) {
     let mut whole = config.clone();
     if let Value::Object(map) = &mut whole {
         map.entry("type").or_insert_with(|| "object".into());
     }
     if let Err(error) = schema::compile(&whole) {
         found
-            .add_at("schema", &["config"], format!("`[config]`: {error}"))
-            .mark_refused();
+            .add_fault_at_key("schema", &["config"], format!("`[config]`: {error}"))
+            .mark_last_fault_as_refused();
         return;
     }
     let required = config.get("required").and_then(Value::as_array);
@@ -62,14 +62,14 @@ fn config_schema(found: &mut FaultCollector<'_>, config: &Value) {
             let message = format!(
                 "`{name}` is required but not among the properties, so no settings are valid"
             );
-            found.add_at("schema", &["config", "required"], message);
+            found.add_fault_at_key("schema", &["config", "required"], message);
         }
     }
     for (name, property) in properties.into_iter().flatten() {
         let keys = ["config", "properties", name.as_str()];
         let description = property.get("description").and_then(Value::as_str);
         if description.is_none_or(|text| text.trim().is_empty()) {
-            found.add_at(
+            found.add_fault_at_key(
                 "description",
                 &keys,
                 format!("the setting `{name}` has no `description`"),
@@ -80,9 +80,12 @@ fn config_schema(found: &mut FaultCollector<'_>, config: &Value) {
         };
         let alone = serde_json::json!({"type": "object", "properties": {name: property}});
         let value = serde_json::json!({name: default});
-        if let Ok(Some(misfit)) = schema::misfit(&alone, &value) {
-            let message = format!("the default of `{name}` does not fit: {}", misfit.message);
-            found.add_at(
+        if let Ok(Some(misfit)) = schema::find_first_fault(&alone, &value) {
+            let message = format!(
+                "the default of `{name}` does not match its schema: {}",
+                misfit.message
+            );
+            found.add_fault_at_key(
                 "schema",
                 &["config", "properties", name, "default"],
                 message,

@@ -1,16 +1,16 @@
-//! Checks of files next to the manifest: README, versions in package manifests, secrets.
+//! Checks files next to the manifest: the README, the versions in package manifests, and secrets.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::place::line_of;
-use super::{FaultCollector, OfferedNames};
+use super::place::line_number_at_offset;
+use super::{FaultCollector, PluginToolNames};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
-use rind_lib::secret::Scanner;
+use rind_lib::secret::SecretScanner;
 
-/// Names of the README, the usual one first.
-const READMES: [&str; 3] = ["README.md", "README", "readme.md"];
+/// Possible names of the README, the usual name first.
+const README_NAMES: [&str; 3] = ["README.md", "README", "readme.md"];
 
 /// Maximum length of a description that a list shows on one line, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 160;
@@ -20,12 +20,12 @@ const MAX_DESCRIPTION_CHARS: usize = 160;
 pub(super) fn check_readme(
     found: &mut FaultCollector<'_>,
     manifest: Option<&Manifest>,
-    offered: &OfferedNames,
+    offered: &PluginToolNames,
 ) {
     if let Some(manifest) = manifest {
         check_description(found, manifest);
     }
-    let read = READMES.iter().find_map(|name| {
+    let read = README_NAMES.iter().find_map(|name| {
         Some((
             *name,
             std::fs::read_to_string(found.folder.join(name)).ok()?,
@@ -34,7 +34,7 @@ pub(super) fn check_readme(
     let Some((name, text)) = read else {
         let message =
             "there is no README.md: say what the plugin does, its settings and its limits";
-        found.add_fault("readme", READMES[0], None, message);
+        found.add_fault("readme", README_NAMES[0], None, message);
         return;
     };
     if text.trim().lines().count() < 2 {
@@ -48,15 +48,15 @@ pub(super) fn check_readme(
         .config
         .as_ref()
         .and_then(|config| config.get("properties"));
-    // If the check of settings reported a fault, do not require documentation of the settings: an
-    // unread setting should be removed instead.
+    // Do not require documentation of the settings if their check reported a fault, because a
+    // setting that the plugin does not read should be removed instead.
     let is_unread = found.faults.iter().any(|fault| fault.rule == "settings");
     let config = config.filter(|_| !is_unread);
     let settings = config.and_then(Value::as_object).into_iter().flatten();
     for setting in settings.map(|(setting, _)| setting) {
         if !text.contains(setting.as_str()) {
             let message = format!("{name} does not explain the setting `{setting}`");
-            found.add_at("readme", &["config", "properties", setting], message);
+            found.add_fault_at_key("readme", &["config", "properties", setting], message);
         }
     }
     for tool in &offered.tools {
@@ -91,7 +91,7 @@ fn check_description(found: &mut FaultCollector<'_>, manifest: &Manifest) {
     } else {
         return;
     };
-    found.add_at("description", &["description"], message);
+    found.add_fault_at_key("description", &["description"], message);
 }
 
 /// Checks that the package manifest of the plugin's language, such as `Cargo.toml`, has the same
@@ -114,8 +114,8 @@ pub(super) fn check_versions(found: &mut FaultCollector<'_>, manifest: &Manifest
         } else {
             toml::from_str(&text).ok()
         };
-        let named = value_at(value.as_ref(), keys);
-        // Skip a version of another type: the tool of the language refuses it.
+        let named = value_at_keys(value.as_ref(), keys);
+        // Skip a version that is not a string: the tool of the language refuses it.
         let (other, place) = match named {
             Some(Value::String(other)) => (other.clone(), file.to_owned()),
             Some(inherits) if inherits.get("workspace") == Some(&Value::Bool(true)) => {
@@ -129,12 +129,12 @@ pub(super) fn check_versions(found: &mut FaultCollector<'_>, manifest: &Manifest
         };
         if other != version {
             let message = format!("`version` is {version} here and {other} in {place}");
-            found.add_at("version", &["version"], message);
+            found.add_fault_at_key("version", &["version"], message);
         }
     }
 }
 
-fn value_at<'a>(value: Option<&'a Value>, keys: &[&str]) -> Option<&'a Value> {
+fn value_at_keys<'a>(value: Option<&'a Value>, keys: &[&str]) -> Option<&'a Value> {
     keys.iter().try_fold(value?, |at, key| at.get(key))
 }
 
@@ -145,14 +145,14 @@ fn inherited_version(folder: &Path) -> Option<(String, PathBuf)> {
     folder.ancestors().find_map(|above| {
         let path = above.join("Cargo.toml");
         let value: Value = toml::from_str(&std::fs::read_to_string(&path).ok()?).ok()?;
-        let version = value_at(Some(&value), &["workspace", "package", "version"])?;
+        let version = value_at_keys(Some(&value), &["workspace", "package", "version"])?;
         Some((version.as_str()?.to_owned(), path))
     })
 }
 
 pub(super) fn check_secrets(found: &mut FaultCollector<'_>, text: &str) {
-    for finding in Scanner::shared().scan(text) {
-        let line = line_of(text, finding.range.start);
+    for finding in SecretScanner::shared().scan(text) {
+        let line = line_number_at_offset(text, finding.range.start);
         let message = format!(
             "this looks like a secret ({}): write `{{NAME}}`, and the operator sets the secret in `secrets.toml` or the environment",
             finding.rule

@@ -14,29 +14,34 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{ModelArgs, PluginArgs};
-use super::command::{self, CommandCallResult, CommandSet, OpenFacts, OwnerAction, split_command};
+use super::command::{
+    self, CommandCallResult, CommandSet, OpenSessionFacts, OwnerAction, split_command,
+};
 use super::exit_code::{self, ExitStatus};
-use super::signals::AnySignal;
+use super::signals::ShutdownSignals;
 use super::{environment, mcp, open, render};
 use rind_acp::backend::{
-    AcpBackend, BackendSession, ClientServer, ClientServerReach, CommandOutcome, ConfirmPerson,
-    OfferedCommand, OpenError, OpenOrder, SessionCommands,
+    AcpBackend, BackendSession, ClientServer, ClientServerTransport, CommandOutcome,
+    ConfirmationPrompt, OfferedCommand, OpenSessionRequest, SessionCommands, SessionOpenError,
 };
 use rind_lib::Session;
 use rind_lib::lock::lock;
-use rind_lib::provider::{self, Selected};
+use rind_lib::provider::{self, SelectedModel};
 use rind_lib::session::{self, SessionStore};
 use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
-use rind_mcp::{AskServer, McpServer, ServerQuestion, ServerSettings, fit_server_name};
-use rind_operator::environment::{OperatorEnvironment, ShownWarnings};
-use rind_operator::mcp::{NO_YES, NamedServer};
+use rind_mcp::{
+    AskServerApproval, McpServer, ServerApprovalQuestion, ServerSettings, fit_server_name,
+};
+use rind_operator::environment::{OperatorEnvironment, WarningsAlreadyShown};
+use rind_operator::mcp::{NOT_APPROVED, RunServer};
 use rind_operator::model;
 use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
 use rind_operator::setup::OperatorSetup;
-use rind_operator::start::{PreparedRun, RunFrontend};
+use rind_operator::start::{RunBeforeHost, RunFrontend};
 
-/// The editor starts it, names the folder of each session, and asks the questions about tool calls.
-/// Permissions of plugins are not asked for: grant them with `--grant` or in a terminal before.
+/// The editor starts this command, names the folder of each session, and asks the user about tool
+/// calls. Nobody is asked for permissions of plugins: grant them with `--grant` or in a terminal
+/// before.
 #[derive(Debug, ClapArgs)]
 pub(super) struct AcpArgs {
     #[command(flatten)]
@@ -65,8 +70,8 @@ pub(super) async fn run_acp(args: AcpArgs) -> anyhow::Result<ExitStatus> {
         );
     }
     let cancel = CancellationToken::new();
-    let interrupted = AnySignal::interrupts().context("listen for signals")?;
-    tokio::spawn(interrupted.pass_on(cancel.clone()));
+    let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for signals")?;
+    tokio::spawn(interrupted.cancel_then_exit(cancel.clone()));
     let backend = OperatorBackend {
         model: args.model.selection(),
         plugins: args.plugins.selection(),
@@ -86,7 +91,7 @@ pub(super) async fn run_acp(args: AcpArgs) -> anyhow::Result<ExitStatus> {
     })
 }
 
-/// Opens the sessions of an editor as the operator's settings and flags say.
+/// Opens sessions for an editor, with the operator's settings and flags.
 struct OperatorBackend {
     model: ModelSelection,
     plugins: PluginSelection,
@@ -100,13 +105,16 @@ impl AcpBackend for OperatorBackend {
         Ok(SessionStore::new(paths.sessions()))
     }
 
-    fn open<'a>(&'a self, order: OpenOrder) -> BoxFuture<'a, Result<BackendSession, OpenError>> {
+    fn open<'a>(
+        &'a self,
+        order: OpenSessionRequest,
+    ) -> BoxFuture<'a, Result<BackendSession, SessionOpenError>> {
         Box::pin(async move { self.open_session(order).await.map_err(|e| open_error(&e)) })
     }
 }
 
 impl OperatorBackend {
-    async fn open_session(&self, order: OpenOrder) -> anyhow::Result<BackendSession> {
+    async fn open_session(&self, order: OpenSessionRequest) -> anyhow::Result<BackendSession> {
         let notes: Arc<Mutex<Vec<String>>> = Arc::default();
         let environment = Arc::new(session_environment(notes.clone()));
         let settings = RunSettings {
@@ -127,18 +135,18 @@ impl OperatorBackend {
             servers: order.servers,
             ask: AcpServerAsk(order.confirm),
         };
-        let run = PreparedRun::new(settings, &frontend).await?;
-        let facts = open::command_facts(&run)?;
+        let run = RunBeforeHost::new(settings, &frontend).await?;
+        let facts = open::built_in_command_context(&run)?;
         let program = std::env::current_exe().context("cannot find the path of this program")?;
         let commands = CommandSet::new(facts, run.setup.project.as_deref(), program).await;
         lock(&notes).extend(commands.faults());
         let ready = run.host(order.approver).await?;
         let session = ready.session()?;
-        commands.note_open(OpenFacts::of(&session));
+        commands.set_open_session(OpenSessionFacts::of(&session));
         let mut notes = std::mem::take(&mut *lock(&notes));
-        // If questions are deferred, drop the note that a server was not approved: its question is
-        // asked with the first prompt.
-        notes.retain(|note| !is_deferred || !note.ends_with(NO_YES));
+        // If questions are postponed, drop the notice that a server was not approved, because the
+        // person is asked about it with the first prompt.
+        notes.retain(|note| !is_deferred || !note.ends_with(NOT_APPROVED));
         Ok(BackendSession {
             session,
             switch: ready.switch,
@@ -151,8 +159,8 @@ impl OperatorBackend {
     }
 }
 
-/// Returns the environment of a session. Its warnings go to standard error, and into `notes` for
-/// the editor.
+/// Returns the operator's environment for a session. Warnings are printed to standard error, and
+/// added to `notes` for the editor.
 fn session_environment(notes: Arc<Mutex<Vec<String>>>) -> OperatorEnvironment {
     let warn = move |text: &str| {
         render::print_warning(text);
@@ -160,12 +168,12 @@ fn session_environment(notes: Arc<Mutex<Vec<String>>>) -> OperatorEnvironment {
     };
     OperatorEnvironment {
         on_warning: Arc::new(warn),
-        said: ShownWarnings::default(),
+        said: WarningsAlreadyShown::default(),
         ..OperatorEnvironment::clone(&environment::operator_environment())
     }
 }
 
-fn open_error(error: &anyhow::Error) -> OpenError {
+fn open_error(error: &anyhow::Error) -> SessionOpenError {
     let text = format!("{error:#}");
     let lacks_model = error.chain().any(|cause| cause.is::<provider::Error>());
     let is_unknown = error.chain().any(|cause| {
@@ -177,29 +185,29 @@ fn open_error(error: &anyhow::Error) -> OpenError {
         matches!(own, Some(session::Error::Unknown { .. }))
     });
     if lacks_model || text.starts_with("no model is set up") {
-        OpenError::NoModel(text)
+        SessionOpenError::NoModel(text)
     } else if is_unknown {
-        OpenError::Unknown(text)
-    } else if exit_code::of_error(error) == ExitStatus::Usage {
-        OpenError::Wrong(text)
+        SessionOpenError::Unknown(text)
+    } else if exit_code::exit_status_for_error(error) == ExitStatus::Usage {
+        SessionOpenError::Wrong(text)
     } else {
-        OpenError::Failed(text)
+        SessionOpenError::Failed(text)
     }
 }
 
-/// Asks the editor while a session starts. Never asks whether to trust a project or grant
-/// permissions to plugins, because those questions are made for a terminal.
+/// Asks the person through the editor while a session starts. Never asks whether to trust a project
+/// or to grant permissions to plugins, because those questions are made for a terminal.
 struct AcpFrontend {
     servers: Vec<ClientServer>,
     ask: AcpServerAsk,
 }
 
 impl RunFrontend for AcpFrontend {
-    fn ask_server(&self) -> Option<&dyn AskServer> {
+    fn ask_server(&self) -> Option<&dyn AskServerApproval> {
         Some(&self.ask)
     }
 
-    fn named_servers(&self) -> Vec<NamedServer> {
+    fn named_servers(&self) -> Vec<RunServer> {
         self.servers.iter().map(named_server).collect()
     }
 
@@ -216,50 +224,50 @@ impl RunFrontend for AcpFrontend {
     }
 }
 
-fn named_server(server: &ClientServer) -> NamedServer {
+fn named_server(server: &ClientServer) -> RunServer {
     let mut settings = ServerSettings::default();
     let mut variables = Vec::new();
     match &server.reach {
-        ClientServerReach::Program { command, args, env } => {
+        ClientServerTransport::Program { command, args, env } => {
             settings.command = Some(command.clone());
             settings.args.clone_from(args);
             variables.clone_from(env);
         }
-        ClientServerReach::Http { url, headers } => {
+        ClientServerTransport::Http { url, headers } => {
             settings.url = Some(url.clone());
             settings.headers = headers.iter().cloned().collect();
         }
     }
-    NamedServer {
+    RunServer {
         name: fit_server_name(&server.name),
         settings,
         env: variables,
-        ..NamedServer::default()
+        ..RunServer::default()
     }
 }
 
 /// Asks about MCP servers with a form of the editor.
-struct AcpServerAsk(Arc<dyn ConfirmPerson>);
+struct AcpServerAsk(Arc<dyn ConfirmationPrompt>);
 
-impl AskServer for AcpServerAsk {
+impl AskServerApproval for AcpServerAsk {
     fn ask_start<'a>(&'a self, server: &'a McpServer, place: &'a str) -> BoxFuture<'a, bool> {
-        self.0.confirm(mcp::start_text(server, place))
+        self.0.confirm(mcp::server_start_question(server, place))
     }
 
-    fn ask<'a>(&'a self, question: ServerQuestion<'a>) -> BoxFuture<'a, bool> {
-        self.0.confirm(mcp::question_text(&question))
+    fn ask<'a>(&'a self, question: ServerApprovalQuestion<'a>) -> BoxFuture<'a, bool> {
+        self.0.confirm(mcp::server_tools_question(&question))
     }
 }
 
-/// Slash commands of a session, for an editor.
+/// Slash commands of a session that an editor can call.
 struct AcpCommands {
     commands: CommandSet,
     setup: OperatorSetup,
 }
 
 impl SessionCommands for AcpCommands {
-    fn offered(&self) -> Vec<OfferedCommand> {
-        let offers = self.commands.offered_commands().into_iter();
+    fn list_commands(&self) -> Vec<OfferedCommand> {
+        let offers = self.commands.list_commands_without_terminal().into_iter();
         let offers = offers.map(|own| OfferedCommand {
             name: own.name,
             description: own.description,
@@ -272,7 +280,7 @@ impl SessionCommands for AcpCommands {
         split_command(line).is_some()
     }
 
-    fn run<'a>(
+    fn run_line<'a>(
         &'a self,
         line: &'a str,
         session: &'a mut Session,
@@ -286,22 +294,23 @@ impl SessionCommands for AcpCommands {
         })
     }
 
-    fn select_model(&self, name: &str, is_listed: bool) -> Result<Selected, String> {
-        // A listed name belongs to the provider that listed it, even if the name contains a slash.
-        let provider = self.commands.open_model().filter(|_| is_listed);
+    fn select_model(&self, name: &str, is_listed: bool) -> Result<SelectedModel, String> {
+        // Use the current provider for a listed name, even if the name contains a slash, because
+        // this provider listed it.
+        let provider = self.commands.open_session_model().filter(|_| is_listed);
         let wanted = ModelSelection {
             provider: provider.map(|(provider, _)| provider.name().to_owned()),
             model: Some(name.to_owned()),
             ..ModelSelection::default()
         };
-        let selected = model::select_in_session(&self.setup, &wanted);
+        let selected = model::select_model_in_session(&self.setup, &wanted);
         let selected = selected.map_err(|error| format!("{error:#}"))?;
-        self.commands.note_model(&selected);
+        self.commands.set_open_session_model(&selected);
         Ok(selected)
     }
 
     fn release_session(&self) {
-        self.commands.forget_open();
+        self.commands.clear_open_session();
     }
 }
 

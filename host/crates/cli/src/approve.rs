@@ -1,31 +1,31 @@
 //! Asks the person at the terminal whether a tool call may run.
 //!
 //! Questions go through a channel to the task that renders the turn. That task prints a question
-//! after the events that led to it, and prints nothing over an open question.
+//! after the earlier events of the turn, and prints nothing while a question is open.
 
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::question::{QuestionLine, QuestionScreen, escape_line};
-use super::render::call::CallColors;
+use super::render::call::CallHighlighter;
 use super::render::diff::{ComparedTexts, diff_rows};
 use super::render::{self, BOLD, DIM, PLUGIN, WARN};
 use rind_lib::message::EffectClass;
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 use rind_lib::tool::preview::ShownLine;
-use rind_lib::tool::registry::is_source;
+use rind_lib::tool::registry::is_outside_source;
 
-/// A question for the terminal, and the channel for its answer.
+/// A question to ask at the terminal, and the channel for its answer.
 pub(super) struct TerminalQuestion {
-    pub(super) question: AskedQuestion,
-    /// Channel for the answer. Its receiver may have been dropped, and ignores an answer to another
+    pub(super) question: TerminalQuestionKind,
+    /// Channel for the answer. The receiver may have been dropped. It ignores an answer to another
     /// kind of question.
-    pub(super) answer: oneshot::Sender<AskedAnswer>,
+    pub(super) answer: oneshot::Sender<TerminalAnswer>,
 }
 
-pub(super) enum AskedQuestion {
+pub(super) enum TerminalQuestionKind {
     /// Whether a tool call may run.
     Call(Question),
     Person(PersonQuestion),
@@ -33,18 +33,18 @@ pub(super) enum AskedQuestion {
     Command(CommandQuestion),
 }
 
-/// Question of a built-in command, answered with one of `words` or the first letter of one.
+/// Question of a built-in command, answered with one of `words` or with a word's first letter.
 #[derive(Clone, Debug)]
 pub(super) struct CommandQuestion {
     pub(super) screen: QuestionScreen,
     pub(super) words: Vec<&'static str>,
 }
 
-/// Word that declines a question of a built-in command.
-pub(super) const NO: &str = "no";
+/// Answer that declines a question of a built-in command.
+pub(super) const DECLINED: &str = "no";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum AskedAnswer {
+pub(super) enum TerminalAnswer {
     Call(ApprovalAnswer),
     /// Answer of the person to a plugin's question; `None` after the questions were closed.
     Person(Option<PersonAnswer>),
@@ -52,27 +52,27 @@ pub(super) enum AskedAnswer {
     Command(&'static str),
 }
 
-impl AskedAnswer {
-    /// Whether the answer refuses, so that it is accepted even before the complete question was
+impl TerminalAnswer {
+    /// Whether the answer is a refusal. A refusal is accepted even before the complete question was
     /// shown.
-    pub(super) fn is_no(&self) -> bool {
+    pub(super) fn is_refusal(&self) -> bool {
         matches!(
             self,
             Self::Call(ApprovalAnswer::No(_))
                 | Self::Person(Some(PersonAnswer::Yes(false)))
-                | Self::Command(NO)
+                | Self::Command(DECLINED)
         )
     }
 }
 
-impl AskedQuestion {
-    /// Returns the answer in place of a person who does not answer: a no, or for a question of a
-    /// plugin `None`, which stands for the plugin's default.
-    pub(super) fn unanswered_reply(&self, why: &str) -> AskedAnswer {
+impl TerminalQuestionKind {
+    /// Returns the answer to use if the person does not answer. It is a no, or for a question of a
+    /// plugin `None`, which means the plugin's default.
+    pub(super) fn reply_without_person(&self, why: &str) -> TerminalAnswer {
         match self {
-            Self::Call(_) => AskedAnswer::Call(ApprovalAnswer::No(why.to_owned())),
-            Self::Person(_) => AskedAnswer::Person(None),
-            Self::Command(_) => AskedAnswer::Command(NO),
+            Self::Call(_) => TerminalAnswer::Call(ApprovalAnswer::No(why.to_owned())),
+            Self::Person(_) => TerminalAnswer::Person(None),
+            Self::Command(_) => TerminalAnswer::Command(DECLINED),
         }
     }
 }
@@ -80,41 +80,42 @@ impl AskedQuestion {
 impl TerminalQuestion {
     /// Asks the person, and sends the answer. Stops when `cancel` is set or the receiver of the
     /// answer is dropped.
-    pub(super) async fn put_question(self, cancel: &CancellationToken) {
+    pub(super) async fn ask_and_answer(self, cancel: &CancellationToken) {
         let (question, mut answer) = (self.question, self.answer);
         let screen = question_screen(&question);
         tokio::select! {
-            given = screen.ask_approval(|line| parse_answer(line, &question), AskedAnswer::is_no) => {
-                let _ = answer.send(given.unwrap_or_else(|| question.unanswered_reply("")));
+            given = screen.ask_approval(|line| parse_answer(line, &question), TerminalAnswer::is_refusal) => {
+                let _ = answer.send(given.unwrap_or_else(|| question.reply_without_person("")));
             }
             () = cancel.cancelled() => render::say_line(""),
-            // The receiver was dropped: the plugin that made the call was stopped.
+            // The receiver was dropped, because the plugin that made the call was stopped.
             () = answer.closed() => render::say_line("no longer asked"),
         }
     }
 }
 
-/// Asks the person at the terminal a question of a built-in command. Returns [`NO`] if there is no
-/// answer.
+/// Asks the person at the terminal a question of a built-in command. Returns [`DECLINED`] if there
+/// is no answer.
 pub(super) async fn ask_command_question(
     asker: &mpsc::UnboundedSender<TerminalQuestion>,
     question: CommandQuestion,
 ) -> &'static str {
     let (answer, answered) = oneshot::channel();
-    let question = AskedQuestion::Command(question);
+    let question = TerminalQuestionKind::Command(question);
     let _ = asker.send(TerminalQuestion { question, answer });
     match answered.await {
-        Ok(AskedAnswer::Command(word)) => word,
-        _ => NO,
+        Ok(TerminalAnswer::Command(word)) => word,
+        _ => DECLINED,
     }
 }
 
 pub(super) struct TerminalApprover(pub(super) mpsc::UnboundedSender<TerminalQuestion>);
 
 impl TerminalApprover {
-    async fn await_answer(&self, question: AskedQuestion) -> Option<AskedAnswer> {
+    async fn await_answer(&self, question: TerminalQuestionKind) -> Option<TerminalAnswer> {
         let (answer, answered) = oneshot::channel();
-        // If the receiver is gone, the question is dropped, which closes its answer channel.
+        // Ignore an error: if the receiver was dropped, the question is dropped as well, which
+        // closes its answer channel.
         let _ = self.0.send(TerminalQuestion { question, answer });
         answered.await.ok()
     }
@@ -124,10 +125,10 @@ impl Approver for TerminalApprover {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
             match self
-                .await_answer(AskedQuestion::Call(question.clone()))
+                .await_answer(TerminalQuestionKind::Call(question.clone()))
                 .await
             {
-                Some(AskedAnswer::Call(answer)) => answer,
+                Some(TerminalAnswer::Call(answer)) => answer,
                 _ => ApprovalAnswer::No("the terminal was closed".to_owned()),
             }
         })
@@ -136,61 +137,64 @@ impl Approver for TerminalApprover {
     fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
         Box::pin(async move {
             match self
-                .await_answer(AskedQuestion::Person(question.clone()))
+                .await_answer(TerminalQuestionKind::Person(question.clone()))
                 .await
             {
-                Some(AskedAnswer::Person(answer)) => answer,
+                Some(TerminalAnswer::Person(answer)) => answer,
                 _ => None,
             }
         })
     }
 }
 
-/// Builds the first line of a question: the tool, its caller and its effect.
-fn call_head(
+/// Builds the first line of an approval question: the tool, its caller and its effect.
+fn question_head(
     head: QuestionLine,
     by: Option<&str>,
     tool: impl FnOnce(QuestionLine) -> QuestionLine,
     question: &Question,
 ) -> QuestionLine {
     let head = match by {
-        None => tool(head).own_words(" wants to "),
+        None => tool(head).with_text(" wants to "),
         Some(by) => {
             let head = head
-                .own_words("plugin ")
-                .their_words(PLUGIN, by)
-                .own_words(" calls ");
-            tool(head).own_words(", which wants to ")
+                .with_text("plugin ")
+                .with_foreign_text(PLUGIN, by)
+                .with_text(" calls ");
+            tool(head).with_text(", which wants to ")
         }
     };
-    head.own_words(match question.plugin.as_deref().is_some_and(is_source) {
-        // Only the server of the tool knows the effects of a call.
-        true => "run on its server",
-        false => effect_text(question.effect_class),
-    })
-    .styled_words(DIM, &format!(" ({})", question.effect_class))
+    head.with_text(
+        match question.plugin.as_deref().is_some_and(is_outside_source) {
+            // Only the server of the tool knows the effects of a call.
+            true => "run on its server",
+            false => effect_class_text(question.effect_class),
+        },
+    )
+    .with_styled_text(DIM, &format!(" ({})", question.effect_class))
 }
 
-pub(super) fn question_screen(question: &AskedQuestion) -> QuestionScreen {
+pub(super) fn question_screen(question: &TerminalQuestionKind) -> QuestionScreen {
     match question {
-        AskedQuestion::Call(question) => screen_of_call(question),
-        AskedQuestion::Person(question) => super::person::person_screen(question),
-        AskedQuestion::Command(question) => question.screen.clone(),
+        TerminalQuestionKind::Call(question) => call_question_screen(question),
+        TerminalQuestionKind::Person(question) => super::person::person_question_screen(question),
+        TerminalQuestionKind::Command(question) => question.screen.clone(),
     }
 }
 
 /// Shows the arguments of a call, colored by their language. If a built-in tool changes an existing
-/// file, a complete diff with context lines replaces the arguments with the old and the new text.
-fn call_lines(question: &Question) -> Vec<QuestionLine> {
+/// file, shows a complete diff with context lines instead of the arguments with the old and the new
+/// text.
+fn call_question_lines(question: &Question) -> Vec<QuestionLine> {
     let is_built_in = question.plugin.is_none() && question.skill.is_none();
-    let mut colors = CallColors::of_lines(&question.arguments);
+    let mut colors = CallHighlighter::for_shown_lines(&question.arguments);
     let change = question.change.as_deref().filter(|_| is_built_in);
     let is_replaced = |own: &&ShownLine| change.is_some() && matches!(own.mark, "- " | "+ ");
     let shown = question.arguments.iter().filter(|own| !is_replaced(own));
     let mut lines: Vec<QuestionLine> = shown
         .map(|own| {
             let pieces = colors.pieces(own.mark, &escape_line(&own.text));
-            QuestionLine::new(format!("  {}", own.mark)).escaped_pieces(pieces)
+            QuestionLine::new(format!("  {}", own.mark)).with_escaped_pieces(pieces)
         })
         .collect();
     if let Some(change) = change {
@@ -203,54 +207,59 @@ fn call_lines(question: &Question) -> Vec<QuestionLine> {
         let (rows, _) = diff_rows(texts, usize::MAX);
         if rows.is_empty() {
             let words = "  the file stays as it is";
-            lines.push(QuestionLine::new("").styled_words(DIM, words));
+            lines.push(QuestionLine::new("").with_styled_text(DIM, words));
         }
         let rows = rows.into_iter();
-        lines.extend(rows.map(|row| QuestionLine::new("  ").escaped_pieces(row.into_pieces())));
+        lines
+            .extend(rows.map(|row| QuestionLine::new("  ").with_escaped_pieces(row.into_pieces())));
     }
     lines
 }
 
-fn screen_of_call(question: &Question) -> QuestionScreen {
+fn call_question_screen(question: &Question) -> QuestionScreen {
     let tool = |line: QuestionLine| {
-        let line = line.their_words(BOLD, &question.tool);
+        let line = line.with_foreign_text(BOLD, &question.tool);
         match &question.plugin {
             None => line,
             // The name of a tool source that is not a plugin begins with its kind, as in
             // `mcp:docs`.
-            Some(source) if is_source(source) => line.own_words(" of ").their_words(PLUGIN, source),
-            Some(plugin) => line.own_words(" of plugin ").their_words(PLUGIN, plugin),
+            Some(source) if is_outside_source(source) => {
+                line.with_text(" of ").with_foreign_text(PLUGIN, source)
+            }
+            Some(plugin) => line
+                .with_text(" of plugin ")
+                .with_foreign_text(PLUGIN, plugin),
         }
     };
-    let head = QuestionLine::new("").styled_words(WARN.bold(), "? ");
+    let head = QuestionLine::new("").with_styled_text(WARN.bold(), "? ");
     let head = match (&question.skill, &question.by) {
         (Some(skill), by) => {
             let head = match by {
-                None => head.own_words("use the skill "),
+                None => head.with_text("use the skill "),
                 Some(by) => head
-                    .own_words("plugin ")
-                    .their_words(PLUGIN, by)
-                    .own_words(" wants to use the skill "),
+                    .with_text("plugin ")
+                    .with_foreign_text(PLUGIN, by)
+                    .with_text(" wants to use the skill "),
             };
-            head.their_words(BOLD, skill)
+            head.with_foreign_text(BOLD, skill)
         }
-        (None, by) => call_head(head, by.as_deref(), tool, question),
+        (None, by) => question_head(head, by.as_deref(), tool, question),
     };
-    let arguments = call_lines(question);
+    let arguments = call_question_lines(question);
     let may = (!question.may.is_empty())
-        .then(|| QuestionLine::new("  may: ").their_words(DIM, &question.may.join("; ")));
+        .then(|| QuestionLine::new("  may: ").with_foreign_text(DIM, &question.may.join("; ")));
     let reasons = question.reasons.iter().map(|(plugin, why)| {
         QuestionLine::new("  ")
-            .their_words(PLUGIN, plugin)
-            .own_words(" asks: ")
-            .their_words(DIM, why)
+            .with_foreign_text(PLUGIN, plugin)
+            .with_text(" asks: ")
+            .with_foreign_text(DIM, why)
     });
     let covers = match &question.covers {
         Ok(covers) => QuestionLine::new("  ")
-            .own_words("always covers ")
-            .their_words(BOLD, covers),
+            .with_text("always covers ")
+            .with_foreign_text(BOLD, covers),
         // The reason may contain the name of a program from the call, so escape it.
-        Err(why) => QuestionLine::new("  ").their_words(DIM, why),
+        Err(why) => QuestionLine::new("  ").with_foreign_text(DIM, why),
     };
     let keys = if question.covers.is_ok() {
         "[y]es, [a]lways in this session, or [n]o and why"
@@ -270,26 +279,32 @@ fn screen_of_call(question: &Question) -> QuestionScreen {
     }
 }
 
-/// Parses a line into an answer; `None` when it is not a valid one.
-pub(super) fn parse_answer(line: &str, question: &AskedQuestion) -> Option<AskedAnswer> {
+/// Parses a line as an answer to the question; `None` if the line is no valid answer.
+pub(super) fn parse_answer(line: &str, question: &TerminalQuestionKind) -> Option<TerminalAnswer> {
     match question {
-        AskedQuestion::Call(question) => parse_of_call(line, question).map(AskedAnswer::Call),
-        AskedQuestion::Person(question) => {
-            let answer = super::person::parse_answer(line, &question.kind)?;
-            Some(AskedAnswer::Person(Some(answer)))
+        TerminalQuestionKind::Call(question) => {
+            parse_call_answer(line, question).map(TerminalAnswer::Call)
         }
-        AskedQuestion::Command(question) => parse_own(line, &question.words),
+        TerminalQuestionKind::Person(question) => {
+            let answer = super::person::parse_answer(line, &question.kind)?;
+            Some(TerminalAnswer::Person(Some(answer)))
+        }
+        TerminalQuestionKind::Command(question) => parse_word_answer(line, &question.words),
     }
 }
 
 /// Parses a line as one of these words; `None` if it matches none.
-pub(super) fn parse_own(line: &str, words: &[&'static str]) -> Option<AskedAnswer> {
+pub(super) fn parse_word_answer(line: &str, words: &[&'static str]) -> Option<TerminalAnswer> {
     let line = line.trim().to_lowercase();
     let is_it = |word: &&'static str| line == *word || word.get(..1) == Some(&*line);
-    words.iter().copied().find(is_it).map(AskedAnswer::Command)
+    words
+        .iter()
+        .copied()
+        .find(is_it)
+        .map(TerminalAnswer::Command)
 }
 
-fn parse_of_call(line: &str, question: &Question) -> Option<ApprovalAnswer> {
+fn parse_call_answer(line: &str, question: &Question) -> Option<ApprovalAnswer> {
     let (word, rest) = line
         .split_once(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | ';'))
         .unwrap_or((line, ""));
@@ -301,7 +316,7 @@ fn parse_of_call(line: &str, question: &Question) -> Option<ApprovalAnswer> {
     }
 }
 
-fn effect_text(class: EffectClass) -> &'static str {
+fn effect_class_text(class: EffectClass) -> &'static str {
     match class {
         EffectClass::Read => "read",
         EffectClass::Write => "change files",

@@ -9,11 +9,11 @@ use super::completion;
 use super::environment;
 use super::guard::args::GuardCommand;
 use super::install::args::{
-    InstallArgs, PackArgs, PublishArgs, RemoveArgs, SearchPathArgs, UpdateArgs,
+    PackArgs, PluginInstallArgs, PluginRemoveArgs, PluginUpdateArgs, PublishArgs, SearchPathArgs,
 };
 use super::listen::ListenAddress;
 use super::mcp::args::McpCommand;
-use super::render::trace::Detail;
+use super::render::trace::TraceDetail;
 use super::session::args::{
     SessionDiffArgs, SessionDoctorArgs, SessionEntriesArgs, SessionExportArgs, SessionForkArgs,
     SessionGcArgs, SessionImportArgs, SessionListArgs, SessionRenameArgs, SessionRmArgs,
@@ -24,7 +24,7 @@ use rind_lib::grant::decide::GrantFlag;
 use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
 use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
 
-/// Usage lines. Those of `rind chat` come first, because it is the command without a name.
+/// Usage lines of the program. Those of `rind chat` come first, because it is the default command.
 const USAGE: &str = "\
 rind [\"PROMPT\"]     chat, with a first prompt of several words
        rind -c             chat: continue the last session of this folder
@@ -35,7 +35,7 @@ rind [\"PROMPT\"]     chat, with a first prompt of several words
 #[derive(Debug, Parser)]
 #[command(name = "rind", version, override_usage = USAGE, after_help = super::exit_code::HELP)]
 pub(super) struct CliArgs {
-    /// Without one: `rind chat`, with all its options
+    /// Command; if it is absent, `rind chat` with all its options
     #[command(subcommand)]
     pub(super) command: Option<CliCommand>,
 }
@@ -90,7 +90,7 @@ pub(super) enum CliCommand {
         command: ConfigCommand,
     },
     /// Write a settings file with every setting as a comment
-    Init(InitArgs),
+    Init(ConfigInitArgs),
     /// Let your plugins judge the tool calls of other agents, through the hooks of those agents
     Guard {
         #[command(subcommand)]
@@ -104,7 +104,7 @@ pub(super) enum CliCommand {
     Tools(super::tools::ToolsArgs),
     /// Print the JSON Schema of something that Rind writes
     Schema(SchemaArgs),
-    /// Say what really holds on this machine, what is weaker and what is missing
+    /// Report which protections work on this machine, which are weaker and which are missing
     Doctor(super::doctor::DoctorArgs),
     /// Print the completions of commands and flags for a shell
     Completions(CompletionsArgs),
@@ -124,7 +124,7 @@ pub(super) struct ChatArgs {
     /// First prompt
     pub(super) prompt: Option<String>,
     #[command(flatten)]
-    pub(super) open: OpenArgs,
+    pub(super) open: SessionOpenArgs,
     /// Continue the last session of this folder
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub(super) go_on: bool,
@@ -151,7 +151,7 @@ pub(super) struct RunArgs {
     /// Task for the model; read from standard input when it is absent or `-`.
     pub(super) prompt: Option<String>,
     #[command(flatten)]
-    pub(super) open: OpenArgs,
+    pub(super) open: SessionOpenArgs,
     #[command(flatten)]
     pub(super) show: ShowArgs,
     /// Show an image to the model; may be given several times
@@ -203,7 +203,7 @@ fn parse_cost(text: &str) -> Result<f64, String> {
 #[derive(Debug, ClapArgs)]
 pub(super) struct ServeArgs {
     #[command(flatten)]
-    pub(super) open: OpenArgs,
+    pub(super) open: SessionOpenArgs,
     /// Print every event as a line of JSON on standard output; `session` tells the loops apart
     #[arg(long)]
     pub(super) json: bool,
@@ -217,12 +217,12 @@ pub(super) struct ServeArgs {
     pub(super) also_workspace: Vec<PathBuf>,
     #[cfg(feature = "nats")]
     #[command(flatten)]
-    pub(super) shared: super::cluster::FrontArgs,
+    pub(super) shared: super::cluster::ServeStoreArgs,
 }
 
 /// Arguments of commands that open a session.
 #[derive(Debug, Default, ClapArgs)]
-pub(super) struct OpenArgs {
+pub(super) struct SessionOpenArgs {
     #[command(flatten)]
     pub(super) model: ModelArgs,
     #[command(flatten)]
@@ -252,8 +252,8 @@ pub(super) struct OpenArgs {
     pub(super) workspace: Option<PathBuf>,
 }
 
-impl OpenArgs {
-    /// Resolves the arguments and the environment to the settings of a run.
+impl SessionOpenArgs {
+    /// Combines the arguments and the environment into the settings of a run.
     pub(super) fn run_settings(
         &self,
         session: SessionChoice,
@@ -292,7 +292,7 @@ pub(super) struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// Returns the choice of a model.
+    /// Returns the provider, model and settings that the arguments select.
     pub(super) fn selection(&self) -> ModelSelection {
         ModelSelection {
             provider: self.provider.clone(),
@@ -324,7 +324,7 @@ pub(super) struct PluginArgs {
 }
 
 impl PluginArgs {
-    /// Returns the choice of plugins.
+    /// Returns which plugins the arguments add, leave out and grant.
     pub(super) fn selection(&self) -> PluginSelection {
         PluginSelection {
             local: self.plugin.clone(),
@@ -344,7 +344,7 @@ pub(super) struct ShowArgs {
     /// Print every event as a line of JSON on standard output
     #[arg(long)]
     pub(super) json: bool,
-    /// Omits the model's answer from standard output, which is for another result.
+    /// Whether standard output omits the model's answer, because it is for another result.
     #[arg(skip)]
     pub(super) hides_answer: bool,
     /// Show the turn as a tree with every hook, what it did, and how long it took; `--trace=full`
@@ -358,7 +358,7 @@ pub(super) struct ShowArgs {
         default_missing_value = "short",
         hide_possible_values = true
     )]
-    pub(super) trace: Option<Detail>,
+    pub(super) trace: Option<TraceDetail>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -377,11 +377,11 @@ pub(super) struct DemoArgs {
 #[derive(Debug, ClapArgs)]
 pub(super) struct SchemaArgs {
     /// Subject of the schema.
-    pub(super) of: SchemaOf,
+    pub(super) of: SchemaName,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum SchemaOf {
+pub(super) enum SchemaName {
     /// A file of cases of a plugin, `tests/NAME.toml`
     Cases,
     /// Output of `rind plugin check --json`
@@ -424,14 +424,14 @@ pub(super) struct ConfigShowArgs {
 }
 
 #[derive(Debug, ClapArgs)]
-pub(super) struct InitArgs {
+pub(super) struct ConfigInitArgs {
     /// Write your own settings, instead of those of the project in this folder
     #[arg(long)]
     pub(super) user: bool,
 }
 
 #[derive(Debug, ClapArgs)]
-pub(super) struct JsonArgs {
+pub(super) struct JsonOutputArgs {
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -440,48 +440,48 @@ pub(super) struct JsonArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum PluginSubcommand {
     /// List every plugin that is found, and why some do not run
-    List(ListArgs),
+    List(PluginListArgs),
     /// Say what a plugin does, asks for and may touch, from its bytes
-    Inspect(InspectArgs),
+    Inspect(PluginInspectArgs),
     /// List the points, and which plugins define, implement and call them
-    Points(ListArgs),
+    Points(PluginListArgs),
     /// List the permissions of plugins and the trusted projects, and revoke them
     Grants(GrantsArgs),
     /// Switch a plugin on again
-    Enable(SwitchArgs),
+    Enable(PluginSwitchArgs),
     /// Switch a plugin off
-    Disable(SwitchArgs),
+    Disable(PluginSwitchArgs),
     /// Make a folder with a plugin to start from, in Rust, JavaScript or Python
-    New(super::plugin::new::NewArgs),
+    New(super::plugin::new::NewPluginArgs),
     /// Build plugins in Rust, JavaScript or Python to components
-    Build(BuildArgs),
+    Build(PluginBuildArgs),
     /// Find faults of plugins before anybody installs them; exit code 1 when there are any
     Check(super::check::CheckArgs),
     /// Run the cases of plugins, `tests/*.toml`, in the real sandbox, warm and cold; exit code 1
     /// when one fails
-    Test(super::case::TestArgs),
+    Test(super::case::PluginTestArgs),
     /// Watch a plugin that is being written: build it after each change, and replace it in a
     /// running session
-    Dev(super::plugin::dev::DevArgs),
+    Dev(super::plugin::dev::PluginDevArgs),
     /// Call one tool of a plugin by hand, and show the trace; the operator's rules hold as in a run
-    Call(super::case::CallArgs),
+    Call(super::case::PluginCallArgs),
     /// Pack a plugin into one file, or into a package of npm, PyPI or crates
     Pack(PackArgs),
     /// Publish a packed plugin to an OCI registry
     Publish(PublishArgs),
     /// Install a plugin from a folder, a packed file, an archive, an OCI registry, or a package of npm,
     /// PyPI or crates
-    Install(InstallArgs),
+    Install(PluginInstallArgs),
     /// Install what the sources of installed plugins have now
-    Update(UpdateArgs),
+    Update(PluginUpdateArgs),
     /// Remove an installed plugin
-    Remove(RemoveArgs),
+    Remove(PluginRemoveArgs),
     /// List the folders that are searched for plugins, in order
     SearchPath(SearchPathArgs),
 }
 
 #[derive(Debug, ClapArgs)]
-pub(super) struct ListArgs {
+pub(super) struct PluginListArgs {
     #[command(flatten)]
     pub(super) plugins: PluginArgs,
     /// Print JSON
@@ -490,7 +490,7 @@ pub(super) struct ListArgs {
 }
 
 #[derive(Debug, ClapArgs)]
-pub(super) struct InspectArgs {
+pub(super) struct PluginInspectArgs {
     /// Name of a plugin that is installed, or its folder
     #[arg(add = completion::complete_plugins())]
     pub(super) plugin: String,
@@ -503,7 +503,7 @@ pub(super) struct InspectArgs {
 }
 
 #[derive(Debug, ClapArgs)]
-pub(super) struct SwitchArgs {
+pub(super) struct PluginSwitchArgs {
     /// Name of the plugin
     #[arg(add = completion::complete_plugins())]
     pub(super) plugin: String,
@@ -526,7 +526,7 @@ pub(super) struct GrantsArgs {
 }
 
 #[derive(Debug, ClapArgs)]
-pub(super) struct BuildArgs {
+pub(super) struct PluginBuildArgs {
     /// Folders of plugins, each with `plugin.toml` and `Cargo.toml`, `package.json` or
     /// `pyproject.toml`
     #[arg(required = true, value_name = "DIR")]

@@ -1,7 +1,7 @@
 //! Attaches images that a person names with `@` in a typed text, or with `--image`.
 //!
-//! Owns which words name an image, and how the file of an image is read. It must not know how the
-//! image is sent. Start from [`attach_mentioned`].
+//! Decides which words of a text name an image, and reads image files. It must not know how an
+//! image is sent. Start from [`attach_mentioned_images`].
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -22,40 +22,41 @@ const MAX_IMAGES: usize = 10;
 
 /// File extensions of images that models accept. Only a word with one of these extensions can name
 /// an image; the first bytes of the file decide its format.
-const ENDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
+const IMAGE_EXTENSIONS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
-/// Extensions of other files. A name after an `@` with one of these extensions is treated as a
-/// file, unlike a name such as `@app.route`.
-const FILE_ENDS: [&str; 24] = [
+/// Extensions of other files. A word such as `@main.rs` with one of these extensions is treated as
+/// a file name, unlike a word such as `@app.route`.
+const FILE_EXTENSIONS: [&str; 24] = [
     "c", "cfg", "cpp", "css", "csv", "go", "h", "html", "ini", "java", "js", "json", "jsx", "lock",
     "md", "py", "rs", "sh", "sql", "toml", "ts", "tsx", "txt", "yaml",
 ];
 
-/// Widest line about an image, in columns.
-const MAX_LINE: usize = 400;
+/// Maximum width of a line that describes an image, in columns.
+const MAX_LINE_COLUMNS: usize = 400;
 
-/// Named image with its path, or the reason why it is not attached.
-pub(super) type Named = Result<(PathBuf, Attachment), String>;
+/// Path and content of an image that a text names, or the reason why the image is not attached.
+pub(super) type ImageAttachment = Result<(PathBuf, Attachment), String>;
 
 /// Finds images that a text names: `@shot.png`, `@"my shot.png"`, `@~/shot.png`. Relative paths
-/// start at the workspace. A word that names no file stays an ordinary word.
-pub(super) fn attach_mentioned(text: &str, workspace: &Path) -> Vec<Named> {
+/// start at the workspace. A word that names no existing file is ignored.
+pub(super) fn attach_mentioned_images(text: &str, workspace: &Path) -> Vec<ImageAttachment> {
     let found = mentioned_paths(text, workspace);
     let n_more = found.len().saturating_sub(MAX_IMAGES);
-    let mut images: Vec<Named> = found
+    let mut images: Vec<ImageAttachment> = found
         .iter()
         .take(MAX_IMAGES)
-        .map(|path| attach_file(path))
+        .map(|path| attach_image_file(path))
         .collect();
     if n_more > 0 {
-        let why = format!("{n_more} more images are left out: a message takes {MAX_IMAGES}");
+        let why = format!("{n_more} more images, because a message has at most {MAX_IMAGES}");
         images.push(Err(why));
     }
     images
 }
 
-/// Returns lines about images that are named only inside pastes: these are not attached.
-pub(super) fn only_pasted(noted: &str, text: &str, workspace: &Path) -> Vec<String> {
+/// Returns a warning for each image that is named only inside pasted text, because such images are
+/// not attached.
+pub(super) fn warn_pasted_images(noted: &str, text: &str, workspace: &Path) -> Vec<String> {
     if noted == text {
         return Vec::new();
     }
@@ -63,16 +64,16 @@ pub(super) fn only_pasted(noted: &str, text: &str, workspace: &Path) -> Vec<Stri
     let mut pasted = mentioned_paths(text, workspace);
     pasted.retain(|path| !named.contains(path));
     let why = "its name was pasted; type its name to attach the image";
-    let line = |path: &PathBuf| in_words(&Err(format!("{}: {why}", path.display())));
+    let line = |path: &PathBuf| describe_image(&Err(format!("{}: {why}", path.display())));
     pasted.iter().take(MAX_IMAGES).map(line).collect()
 }
 
-/// Returns the paths of the existing images that a text names.
+/// Returns the paths of those images named in a text that exist.
 fn mentioned_paths(text: &str, workspace: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
-    for name in mentioned_names(text) {
+    for name in find_mentioned_names(text) {
         let path = resolve_name(name, workspace);
-        if is_named_as_image(&path) && path.exists() && !found.contains(&path) {
+        if has_image_extension(&path) && path.exists() && !found.contains(&path) {
             found.push(path);
         }
     }
@@ -80,29 +81,29 @@ fn mentioned_paths(text: &str, workspace: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns a message for each name after an `@` that looks like a file but does not exist.
-pub(super) fn missing_files(text: &str, workspace: &Path) -> Vec<String> {
+pub(super) fn warn_missing_files(text: &str, workspace: &Path) -> Vec<String> {
     let has_end = |name: &str| {
         let end = Path::new(name).extension().and_then(OsStr::to_str);
-        end.is_some_and(|end| FILE_ENDS.contains(&end))
+        end.is_some_and(|end| FILE_EXTENSIONS.contains(&end))
     };
-    let names = mentioned_names(text).into_iter();
+    let names = find_mentioned_names(text).into_iter();
     let missing = names.filter(|name| {
         !name.contains(':') && has_end(name) && !resolve_name(name, workspace).exists()
     });
-    let line = |name: &str| one_line(&format!("@{name}: no such file here"), MAX_LINE);
+    let line = |name: &str| one_line(&format!("@{name}: there is no such file"), MAX_LINE_COLUMNS);
     missing.take(MAX_IMAGES).map(line).collect()
 }
 
-/// Returns a line for the person that says whether the image is attached.
-pub(super) fn in_words(named: &Named) -> String {
+/// Returns a line for the person that tells whether an image is attached or why not.
+pub(super) fn describe_image(named: &ImageAttachment) -> String {
     let line = match named {
         Ok((path, image)) => format!("shown to the model: {} {}", path.display(), image.blob()),
         Err(why) => format!("not shown to the model: {why}"),
     };
-    one_line(&line, MAX_LINE)
+    one_line(&line, MAX_LINE_COLUMNS)
 }
 
-pub(super) fn attach_file(path: &Path) -> Named {
+pub(super) fn attach_image_file(path: &Path) -> ImageAttachment {
     let read = read_image(path).and_then(Attachment::image);
     read.map(|image| (path.to_owned(), image))
         .map_err(|why| format!("{}: {why}", path.display()))
@@ -111,7 +112,7 @@ pub(super) fn attach_file(path: &Path) -> Named {
 /// Converts a pasted path of an image into a word that names the image after an `@`; `None` for any
 /// other text. Terminals and file managers paste the path of a dropped file in quotes, with
 /// backslashes before special characters, or as a `file://` URL.
-pub(super) fn of_paste(text: &str) -> Option<String> {
+pub(super) fn pasted_path_to_mention(text: &str) -> Option<String> {
     let text = text.trim();
     let quoted = |mark: char| text.strip_prefix(mark)?.strip_suffix(mark);
     let path = if let Some(path) = quoted('\'').or_else(|| quoted('"')) {
@@ -121,11 +122,11 @@ pub(super) fn of_paste(text: &str) -> Option<String> {
         let path = percent_decode_str(address).decode_utf8().ok()?;
         path.into_owned()
     } else {
-        without_backslashes(text)?
+        unescape_shell_word(text)?
     };
     let is_image = path.starts_with('/')
         && !path.contains(|c: char| c == '"' || c.is_control())
-        && is_named_as_image(Path::new(&path))
+        && has_image_extension(Path::new(&path))
         && Path::new(&path).is_file();
     is_image.then(|| match path.contains(char::is_whitespace) {
         true => format!("@\"{path}\" "),
@@ -133,8 +134,8 @@ pub(super) fn of_paste(text: &str) -> Option<String> {
     })
 }
 
-/// Removes the backslashes from a shell word. `None` if it is more than one word.
-fn without_backslashes(text: &str) -> Option<String> {
+/// Removes the backslashes from a shell word. Returns `None` if the text is more than one word.
+fn unescape_shell_word(text: &str) -> Option<String> {
     let (mut word, mut is_escaped) = (String::with_capacity(text.len()), false);
     for letter in text.chars() {
         match letter {
@@ -149,8 +150,8 @@ fn without_backslashes(text: &str) -> Option<String> {
     Some(word)
 }
 
-/// Returns the names after an `@` at the start of a word.
-pub(super) fn mentioned_names(text: &str) -> Vec<&str> {
+/// Returns the names in a text that follow an `@` at the start of a word.
+pub(super) fn find_mentioned_names(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut rest = text;
     let mut is_word_begin = true;
@@ -185,14 +186,18 @@ fn resolve_name(name: &str, workspace: &Path) -> PathBuf {
     }
 }
 
-fn is_named_as_image(path: &Path) -> bool {
+fn has_image_extension(path: &Path) -> bool {
     let end = path.extension().and_then(OsStr::to_str);
-    end.is_some_and(|end| ENDS.iter().any(|known| end.eq_ignore_ascii_case(known)))
+    end.is_some_and(|end| {
+        IMAGE_EXTENSIONS
+            .iter()
+            .any(|known| end.eq_ignore_ascii_case(known))
+    })
 }
 
 fn read_image(path: &Path) -> Result<Vec<u8>, String> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
-    // `O_NONBLOCK`: opening a FIFO with the name of an image must not block.
+    // Open with `O_NONBLOCK`, because opening a FIFO that has the name of an image would block.
     let open = || -> std::io::Result<(File, bool)> {
         let file = OpenOptions::new()
             .read(true)
@@ -226,7 +231,7 @@ mod tests {
         }
         std::fs::write(folder.path().join("no.png"), "text").unwrap();
         let of = |text: &str| -> Vec<Result<String, String>> {
-            let all = attach_mentioned(text, folder.path()).into_iter();
+            let all = attach_mentioned_images(text, folder.path()).into_iter();
             let name = |path: PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
             all.map(|one| one.map(|(path, _)| name(path))).collect()
         };
@@ -244,11 +249,11 @@ mod tests {
         for (text, expected) in all {
             assert_eq!(of(text), expected, "{text}");
         }
-        let missing = missing_files(
+        let missing = warn_missing_files(
             "@absent.rs @a.png @types/node @d.txt, @b:c.md",
             folder.path(),
         );
-        assert_eq!(missing, ["@absent.rs: no such file here"]);
+        assert_eq!(missing, ["@absent.rs: there is no such file"]);
         let refused = of("@no.png").remove(0).unwrap_err();
         assert!(refused.contains("PNG, JPEG, GIF and WebP"), "{refused}");
         // A directory of that name, and a FIFO without a writer.
@@ -296,7 +301,7 @@ mod tests {
             (at("absent.png"), None),
             (format!("{}\n{}", at("a.png"), at("a.png")), None),
         ] {
-            assert_eq!(of_paste(&pasted), expected, "{pasted}");
+            assert_eq!(pasted_path_to_mention(&pasted), expected, "{pasted}");
         }
     }
 }

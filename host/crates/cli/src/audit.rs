@@ -12,29 +12,29 @@ use rind_audit::{Checked, Head, Line};
 use super::args::AuditArgs;
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{environment, render};
-pub(super) use left::LeftLogs;
+pub(super) use left::OrphanedAuditLogs;
 use rind_lib::grant::Trust;
 use rind_lib::paths::Paths;
-use rind_lib::plugin::discover::Found;
-use rind_lib::plugin::store::{data_folder, own_folder};
+use rind_lib::plugin::discover::FoundPlugin;
+use rind_lib::plugin::store::{data_folder, plugin_own_folder};
 use rind_lib::session::{Body, Entry, SessionStore};
 
-/// Maximum number of gaps, and of changed texts, that are shown: one cause can produce one for
+/// Maximum number of gaps, and of changed texts, that are shown. The same cause can produce one for
 /// every message.
 const MAX_SHOWN_GAPS: usize = 20;
 
-const MAIN: &str = "main";
+const MAIN_AGENT: &str = "main";
 
 pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
     let paths = environment::find_paths(None)?;
     let store = SessionStore::new(paths.sessions());
     let id = store.resolve_any(&args.session, &paths.workspace)?;
-    // The log of the parent session also records its subagents.
+    // Read the log of the parent session, which also records the subagents.
     let (id, agent) = match id.split_once('/') {
         Some((above, below)) => (above.to_owned(), below.rsplit('/').next()),
         None => (id.clone(), None),
     };
-    let Some(mut checked) = check_log(&paths, &id)? else {
+    let Some(mut checked) = check_audit_log(&paths, &id)? else {
         bail_usage!(
             "session {id} has no audit log in {}; the plugin {} was not loaded when it ran",
             log_folder(&paths, &id).display(),
@@ -43,7 +43,7 @@ pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
     };
     let n_lines = checked.lines.len() as u64;
     let changed = match args.verify {
-        true => texts::changed_texts(&store.read(&id)?.0, &checked.lines),
+        true => texts::describe_changed_texts(&store.read(&id)?.0, &checked.lines),
         false => Vec::new(),
     };
     let is_of = |line: &Line| agent.is_none_or(|agent| line.agent == agent);
@@ -54,7 +54,7 @@ pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
         checked
             .lines
             .iter()
-            .map(line_row)
+            .map(format_line)
             .for_each(render::answer_line);
         if let (Some(agent), true) = (agent, checked.lines.is_empty()) {
             render::print_note(&format!(
@@ -65,35 +65,36 @@ pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
             print_verdict(&id, &checked, &changed, n_lines);
         }
     }
-    Ok(ExitStatus::status_of(
+    Ok(ExitStatus::from_success(
         !args.verify || (checked.is_whole() && changed.is_empty()),
     ))
 }
 
-/// Reads and checks the audit log of a session; `None` if there is no log and the session has no
-/// record that requires one.
-pub(super) fn check_log(paths: &Paths, session: &str) -> anyhow::Result<Option<Checked>> {
+/// Reads and checks the audit log of a session; `None` if there is no log and no record in the
+/// session shows that there was one.
+pub(super) fn check_audit_log(paths: &Paths, session: &str) -> anyhow::Result<Option<Checked>> {
     let (entries, _) = SessionStore::new(paths.sessions()).read(session)?;
     let files = read_log_files(&log_folder(paths, session))?;
-    let head = last_head(&entries);
+    let head = last_recorded_head(&entries);
     let is_kept = !files.is_empty() || head.is_some();
     let mut checked = rind_audit::check(session, &files, head.as_ref());
-    checked.gaps = find_gaps(&entries, &checked.lines, is_kept);
+    checked.gaps = find_log_gaps(&entries, &checked.lines, is_kept);
     Ok((is_kept || !checked.gaps.is_empty()).then_some(checked))
 }
 
-/// Returns the gaps of the log: failures of the plugin that the host recorded, and turns whose end
-/// the plugin did not log. `is_kept` says whether there is a log at all.
-fn find_gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String> {
+/// Returns the gaps in the audit log: failures of the plugin audit-log that the host recorded, and
+/// turns whose end the plugin did not log. `is_kept` tells whether there is a log.
+fn find_log_gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String> {
     let ended: BTreeSet<u32> = lines
         .iter()
-        .filter(|line| line.kind() == "turn-end" && line.agent == MAIN)
+        .filter(|line| line.kind() == "turn-end" && line.agent == MAIN_AGENT)
         .map(|line| line.turn)
         .collect();
     let mut gaps = Vec::new();
     for entry in entries {
         match &entry.body {
-            // The log of the parent session covers everything before the fork.
+            // Ignore gaps from before a fork, because the log of the parent session covers that
+            // time.
             Body::Forked { .. } => gaps.clear(),
             Body::AuditGap {
                 agent,
@@ -106,7 +107,7 @@ fn find_gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String> {
             )),
             Body::TurnEnd { turn, .. } if is_kept && !ended.contains(turn) => {
                 gaps.push(format!(
-                    "turn {turn} {MAIN}: it ended, but the log has no line about its end"
+                    "turn {turn} {MAIN_AGENT}: it ended, but the log has no line about its end"
                 ));
             }
             _ => {}
@@ -117,16 +118,16 @@ fn find_gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String> {
 
 /// Returns the folder in which the bundled plugin audit-log keeps the log of a session.
 fn log_folder(paths: &Paths, session: &str) -> PathBuf {
-    logs_folder(paths).join(session)
+    all_audit_logs_folder(paths).join(session)
 }
 
-/// Returns the folder that contains the log folder of each session.
-fn logs_folder(paths: &Paths) -> PathBuf {
-    let managed = Found {
+/// Returns the folder that contains a log folder for each session.
+fn all_audit_logs_folder(paths: &Paths) -> PathBuf {
+    let managed = FoundPlugin {
         trust: Trust::Managed,
         folder: PathBuf::new(),
     };
-    let own = own_folder(&paths.data.join("plugins"), rind_audit::PLUGIN, &managed);
+    let own = plugin_own_folder(&paths.data.join("plugins"), rind_audit::PLUGIN, &managed);
     data_folder(&own)
 }
 
@@ -150,8 +151,8 @@ fn read_log_files(folder: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     Ok(files)
 }
 
-/// Returns the last line of the log as the session recorded it.
-fn last_head(entries: &[Entry]) -> Option<Head> {
+/// Returns the number and hash of the log's last line that the session recorded.
+fn last_recorded_head(entries: &[Entry]) -> Option<Head> {
     let kept = entries.iter().rev().find_map(|entry| match &entry.body {
         Body::State {
             plugin, key, value, ..
@@ -161,8 +162,8 @@ fn last_head(entries: &[Entry]) -> Option<Head> {
     kept.and_then(|text| serde_json::from_str(text).ok())
 }
 
-/// Prints `{"lines": […]}`; after a check also `"whole"`, `"broken"`, `"gaps"`, `"changed"` and
-/// `"notes"`.
+/// Prints `{"lines": […]}`; if `changed` is set, also `"whole"`, `"broken"`, `"gaps"`, `"changed"`
+/// and `"notes"`.
 fn print_json(checked: &Checked, changed: Option<&Vec<String>>) -> anyhow::Result<()> {
     let Some(changed) = changed else {
         return render::print_json(&serde_json::json!({"lines": checked.lines}));
@@ -175,7 +176,7 @@ fn print_json(checked: &Checked, changed: Option<&Vec<String>>) -> anyhow::Resul
 
 /// Formats a line of the log: number, time, turn and agent, event. Escapes line breaks, because a
 /// model may call a tool whose name contains them.
-fn line_row(line: &Line) -> String {
+fn format_line(line: &Line) -> String {
     let time = i64::try_from(line.time)
         .ok()
         .and_then(|time| jiff::Timestamp::from_millisecond(time).ok())
@@ -242,7 +243,7 @@ mod tests {
             prev: String::new(),
         };
         assert_eq!(
-            line_row(&line),
+            format_line(&line),
             "    7 1970-01-01T00:00:00Z turn 1 main call tool=x 8 1970\\u{1b}[2K"
         );
     }

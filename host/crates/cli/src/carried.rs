@@ -2,20 +2,20 @@
 //! demos. They are read from memory, so nothing has to be installed, and no other process can
 //! replace them while they are loaded.
 //!
-//! The binary passes the packed plugins to [`main`](super::main); the build script of its package
-//! compiles them. Their folders have paths below the path of the executable, where no file can
-//! exist.
+//! The build script of the binary's package compiles the plugins, and the binary passes them to
+//! [`main`](super::main). Their folders get virtual paths below the path of the executable file,
+//! where no real file can exist.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, OnceLock};
 
 use rind_embed::PackedFolder;
-use rind_lib::grant::held::{HeldFiles, HeldFolder};
+use rind_lib::grant::held::{InMemoryFiles, InMemoryFolder};
 use rind_lib::plugin::precompiled::{PackedCode, Precompiled};
-use rind_operator::managed::CarriedPlugins;
+use rind_operator::managed::PluginsInBinary;
 
-/// Plugins that are embedded in a program.
+/// Plugins that are embedded in a program, with their native code.
 #[derive(Debug)]
 pub struct Carried {
     /// Folders `plugins` and `examples`, with a folder for each plugin.
@@ -27,8 +27,8 @@ pub struct Carried {
 /// Embedded plugins of this program, set once at its start.
 static CARRIED: OnceLock<&'static Carried> = OnceLock::new();
 
-/// Files of the embedded plugins, by the components of their paths.
-static FILES: LazyLock<HeldFiles> = LazyLock::new(|| {
+/// Files of the embedded plugins. The key is the path as a list of its components.
+static FILES: LazyLock<InMemoryFiles> = LazyLock::new(|| {
     let carried = CARRIED.get().copied().into_iter();
     let files = carried.flat_map(|carried| carried.files.files());
     let named = files.map(|(path, content)| {
@@ -45,26 +45,26 @@ const EXAMPLES: &str = "examples";
 const PROGRAM: &str = "rind";
 
 /// Sets the embedded plugins, at the start of the program.
-pub(super) fn set_carried(carried: &'static Carried) {
-    // `set` fails only at a second call in a process, and there is none.
+pub(super) fn set_embedded_plugins(carried: &'static Carried) {
+    // `set` fails only if it is called twice in a process, which does not happen.
     let _ = CARRIED.set(carried);
 }
 
 /// Returns the embedded plugins in the form that loading needs: their files, the folder of the core
 /// plugins, and native code.
-pub(super) fn carried_plugins() -> CarriedPlugins {
-    CarriedPlugins {
-        files: carried_files(),
+pub(super) fn embedded_plugins() -> PluginsInBinary {
+    PluginsInBinary {
+        files: embedded_files(),
         core: core_folder(),
-        precompiled: carried_native_code(),
+        precompiled: embedded_native_code(),
     }
 }
 
-pub(super) fn carried_files() -> HeldFolder {
-    HeldFolder::from_embedded(program_path(), || &FILES)
+pub(super) fn embedded_files() -> InMemoryFolder {
+    InMemoryFolder::from_embedded(program_path(), || &FILES)
 }
 
-fn carried_native_code() -> Precompiled {
+fn embedded_native_code() -> Precompiled {
     let packed = CARRIED.get().map_or(&[][..], |carried| carried.native);
     #[expect(
         unsafe_code,

@@ -31,7 +31,7 @@ pub(super) struct CheckArgs {
     pub(super) report: Vec<CheckReport>,
 }
 
-/// Report for other programs.
+/// Report that `--report` writes for other programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CheckReport {
     Sarif(PathBuf),
@@ -61,16 +61,18 @@ pub(super) async fn run_check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
     let folders = plugin_folders(&args.folders)?;
     let mut all = Vec::new();
     let mut n_fixed = 0;
-    // Load the other plugins too, to find tools whose names collide.
-    let others = super::plugin::load_set(&PluginArgs::default()).await.ok();
-    let taken: Vec<(String, String)> = others.iter().flat_map(tools_of).collect();
+    // Load the other installed plugins too, to find tools with the same name.
+    let others = super::plugin::load_session_plugins(&PluginArgs::default())
+        .await
+        .ok();
+    let taken: Vec<(String, String)> = others.iter().flat_map(plugin_tools).collect();
     for folder in &folders {
         let mut checked = check_folder(folder, &args.allow, &taken).await?;
         if args.fix {
             let fixed = rind_check::fix::fix_manifest(&checked)
                 .with_context(|| format!("fix {}", folder.display()))?;
             if !args.json {
-                fixed.iter().for_each(render::check::show_fixed);
+                fixed.iter().for_each(render::check::print_fixed_fault);
             }
             n_fixed += fixed.len();
             if !fixed.is_empty() {
@@ -82,7 +84,8 @@ pub(super) async fn run_check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
     for report in &args.report {
         match report {
             CheckReport::Sarif(file) => {
-                let text = serde_json::to_string_pretty(&render::sarif::sarif_of(&all))? + "\n";
+                let text =
+                    serde_json::to_string_pretty(&render::sarif::build_sarif_report(&all))? + "\n";
                 std::fs::write(file, text)
                     .with_context(|| format!("write the report {}", file.display()))?;
             }
@@ -92,14 +95,14 @@ pub(super) async fn run_check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
     if args.json {
         render::check::print_json(&all)?;
     } else {
-        render::check::report_checks(&all, n_fixed);
+        render::check::report_plugin_faults(&all, n_fixed);
     }
     let is_fine = all.iter().all(|checked| checked.faults.is_empty());
-    Ok(ExitStatus::status_of(is_fine))
+    Ok(ExitStatus::from_success(is_fine))
 }
 
-/// Returns the tools of all loaded plugins, each as the name of its plugin and its own name.
-fn tools_of(plugins: &PluginSet) -> impl Iterator<Item = (String, String)> {
+/// Returns the tools of all loaded plugins, each as plugin name and tool name.
+fn plugin_tools(plugins: &PluginSet) -> impl Iterator<Item = (String, String)> {
     let plugins = plugins.plugins.iter();
     plugins.flat_map(|plugin| {
         let of = plugin.manifest.name.clone();
@@ -113,7 +116,7 @@ async fn check_folder(
     allowed: &[String],
     taken: &[(String, String)],
 ) -> anyhow::Result<CheckedPlugin> {
-    let load = alone::load_of(folder)?;
+    let load = alone::prepare_author_plugin_load(folder)?;
     let mut checked = rind_check::check_plugin(folder, load.options(), taken)
         .await
         .with_context(|| format!("check {}", folder.display()))?;
@@ -124,7 +127,7 @@ async fn check_folder(
 }
 
 /// Returns the folders of plugins in `named`, or in the current folder if `named` is empty: each
-/// folder that is a plugin, or otherwise the plugins directly in it.
+/// named folder if it is a plugin, otherwise the plugins directly inside it.
 pub(super) fn plugin_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let here = [PathBuf::from(".")];
     let named = if named.is_empty() { &here[..] } else { named };

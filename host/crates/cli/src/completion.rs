@@ -19,7 +19,7 @@ use rind_lib::config::{Config, Layer};
 use rind_lib::paths::file_name;
 use rind_lib::plugin::manifest::FILE_NAME;
 use rind_lib::price::Prices;
-use rind_lib::provider::{Choice, ProviderConfig, ProvidersConfig};
+use rind_lib::provider::{ProviderChoice, ProviderConfig, ProvidersConfig};
 use rind_lib::session::SessionStore;
 use rind_lib::skill::FOLDER;
 
@@ -33,7 +33,7 @@ const MAX_PROPOSED: usize = 200;
 const WIDTH: usize = 60;
 
 /// Answers a shell that requests completions, then exits the process. Does nothing otherwise.
-pub(super) fn answer_shell() {
+pub(super) fn answer_completion_request() {
     CompleteEnv::with_factory(CliArgs::command)
         .var(VARIABLE)
         .complete();
@@ -62,7 +62,7 @@ pub(super) fn complete_plugins() -> ArgValueCandidates {
         names.extend(installed.map(|path| file_name(&path)));
         names.sort();
         names.dedup();
-        sort_proposed(names.into_iter().map(CompletionCandidate::new))
+        sort_proposals(names.into_iter().map(CompletionCandidate::new))
     })
 }
 
@@ -72,7 +72,7 @@ pub(super) fn complete_skills() -> ArgValueCandidates {
         let names = folder_entries(FOLDER).map(|path| file_name(&path));
         let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
         names.sort();
-        sort_proposed(names.into_iter().map(CompletionCandidate::new))
+        sort_proposals(names.into_iter().map(CompletionCandidate::new))
     })
 }
 
@@ -86,7 +86,7 @@ pub(super) fn complete_sessions() -> ArgValueCandidates {
             let about = (!row.title.is_empty()).then(|| render::one_line(&row.title, WIDTH).into());
             CompletionCandidate::new(row.id).help(about)
         });
-        sort_proposed(std::iter::once(CompletionCandidate::new("last")).chain(rows))
+        sort_proposals(std::iter::once(CompletionCandidate::new("last")).chain(rows))
     })
 }
 
@@ -100,11 +100,11 @@ fn completion_config() -> Config {
 /// Proposes the names of providers: those in the settings, and those that Rind knows.
 pub(super) fn complete_providers() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let choice = Choice {
+        let choice = ProviderChoice {
             providers: completion_config().section().unwrap_or_default(),
-            ..Choice::default()
+            ..ProviderChoice::default()
         };
-        sort_proposed(
+        sort_proposals(
             choice
                 .known_providers()
                 .into_iter()
@@ -129,7 +129,7 @@ pub(super) fn complete_models() -> ArgValueCandidates {
             models.map(move |model| format!("{name}/{model}"))
         });
         let names = own.into_iter().chain(named).chain(prices.names());
-        sort_proposed(names.map(CompletionCandidate::new))
+        sort_proposals(names.map(CompletionCandidate::new))
     })
 }
 
@@ -140,7 +140,7 @@ fn folder_entries(folder: &str) -> impl Iterator<Item = PathBuf> {
     entries.map(|entry| entry.path())
 }
 
-fn sort_proposed(all: impl Iterator<Item = CompletionCandidate>) -> Vec<CompletionCandidate> {
+fn sort_proposals(all: impl Iterator<Item = CompletionCandidate>) -> Vec<CompletionCandidate> {
     // Skip names that the shell would have to quote.
     let is_word = |value: &OsStr| {
         let text = value.to_str();

@@ -7,16 +7,16 @@ use anyhow::Context;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
 use super::exit_code::Usage;
-use rind_lib::disk::{private_folder, replace_private};
+use rind_lib::disk::{create_private_folder, replace_private_file};
 
 /// Sets values at their keys. A new file begins with the text `head`. Returns whether the file
 /// changed.
-pub(super) fn set_values(
+pub(super) fn set_toml_values(
     file: &Path,
     head: &str,
     values: &[(&[&str], Value)],
 ) -> anyhow::Result<bool> {
-    // Edit the target of a symlink, and keep the symlink.
+    // If the file is a symlink, edit its target instead of replacing the symlink.
     let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let (head, text) = match fs::read_to_string(file) {
         Ok(text) => ("", text),
@@ -26,22 +26,22 @@ pub(super) fn set_values(
     let mut document: DocumentMut = text.parse()?;
     let mut is_news = false;
     for (keys, value) in values {
-        is_news |= set_one(document.as_table_mut(), keys, value)?;
+        is_news |= set_table_value(document.as_table_mut(), keys, value)?;
     }
     if !is_news {
         return Ok(false);
     }
     if let Some(folder) = file.parent() {
-        private_folder(folder)?;
+        create_private_folder(folder)?;
     }
     // Prepend the head as text: in an otherwise empty document, toml_edit would move a parsed
     // comment behind the table.
-    replace_private(file, format!("{head}{document}").as_bytes())?;
+    replace_private_file(file, format!("{head}{document}").as_bytes())?;
     Ok(true)
 }
 
 /// Removes the value at `keys`. Returns whether it existed.
-pub(super) fn remove_value(file: &Path, keys: &[&str]) -> anyhow::Result<bool> {
+pub(super) fn remove_toml_value(file: &Path, keys: &[&str]) -> anyhow::Result<bool> {
     let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let text = match fs::read_to_string(file) {
         Ok(text) => text,
@@ -59,12 +59,12 @@ pub(super) fn remove_value(file: &Path, keys: &[&str]) -> anyhow::Result<bool> {
     if table.and_then(|table| table.remove(last)).is_none() {
         return Ok(false);
     }
-    replace_private(file, document.to_string().as_bytes())?;
+    replace_private_file(file, document.to_string().as_bytes())?;
     Ok(true)
 }
 
 /// Returns the elements of a list; none if the key is missing.
-pub(super) fn list_values(file: &Path, keys: &[&str]) -> anyhow::Result<Vec<Value>> {
+pub(super) fn list_toml_values(file: &Path, keys: &[&str]) -> anyhow::Result<Vec<Value>> {
     let text = match fs::read_to_string(file) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -89,7 +89,7 @@ pub(super) fn list_values(file: &Path, keys: &[&str]) -> anyhow::Result<Vec<Valu
 
 /// Appends values to a list and writes each element on its own line. A new file begins with the
 /// text `head`.
-pub(super) fn add_to_list(
+pub(super) fn add_to_toml_list(
     file: &Path,
     head: &str,
     keys: &[&str],
@@ -98,7 +98,7 @@ pub(super) fn add_to_list(
     if values.is_empty() {
         return Ok(());
     }
-    let mut list = list_values(file, keys)?;
+    let mut list = list_toml_values(file, keys)?;
     list.extend(values);
     let mut array = Array::new();
     for mut value in list {
@@ -108,16 +108,16 @@ pub(super) fn add_to_list(
     }
     array.set_trailing_comma(true);
     array.set_trailing("\n");
-    set_values(file, head, &[(keys, Value::Array(array))])?;
+    set_toml_values(file, head, &[(keys, Value::Array(array))])?;
     Ok(())
 }
 
-fn set_one(table: &mut Table, keys: &[&str], value: &Value) -> anyhow::Result<bool> {
+fn set_table_value(table: &mut Table, keys: &[&str], value: &Value) -> anyhow::Result<bool> {
     let (last, sections) = keys.split_last().context("no key")?;
     let mut table = table;
     for (n, key) in sections.iter().enumerate() {
-        table =
-            inner_table(table, key).ok_or_else(|| Usage(format!("its `{key}` is not a table")))?;
+        table = inner_table_mut(table, key)
+            .ok_or_else(|| Usage(format!("its `{key}` is not a table")))?;
         // A table that contains only tables needs no header line.
         table.set_implicit(n + 1 < sections.len());
     }
@@ -136,7 +136,7 @@ fn set_one(table: &mut Table, keys: &[&str], value: &Value) -> anyhow::Result<bo
 
 /// Returns the table of this name, created if missing; `None` if the name has a value that is no
 /// table.
-fn inner_table<'a>(above: &'a mut Table, name: &str) -> Option<&'a mut Table> {
+fn inner_table_mut<'a>(above: &'a mut Table, name: &str) -> Option<&'a mut Table> {
     let item = above
         .entry(name)
         .or_insert_with(|| Item::Table(Table::new()));
@@ -152,7 +152,7 @@ mod tests {
 
     fn switch(file: &Path, is_on: bool) -> anyhow::Result<bool> {
         let keys: &[&str] = &["plugins", "guard", "enabled"];
-        set_values(file, "# mine\n", &[(keys, is_on.into())])
+        set_toml_values(file, "# mine\n", &[(keys, is_on.into())])
     }
 
     fn written(before: &str, is_on: bool) -> String {
@@ -203,7 +203,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let file = folder.path().join("config.toml");
             fs::write(&file, before).unwrap();
-            add_to_list(&file, "", &["hooks", "claude"], vec!["b".into()]).unwrap();
+            add_to_toml_list(&file, "", &["hooks", "claude"], vec!["b".into()]).unwrap();
             assert_eq!(fs::read_to_string(file).unwrap(), after, "{before}");
         }
     }
@@ -214,7 +214,7 @@ mod tests {
         let file = folder.path().join("config.toml");
         let name: &[&str] = &["provider", "name"];
         let model: &[&str] = &["provider", "model"];
-        set_values(&file, "", &[(name, "ollama".into()), (model, "m".into())]).unwrap();
+        set_toml_values(&file, "", &[(name, "ollama".into()), (model, "m".into())]).unwrap();
         let text = fs::read_to_string(file).unwrap();
         assert_eq!(text, "[provider]\nname = \"ollama\"\nmodel = \"m\"\n");
     }

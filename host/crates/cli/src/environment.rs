@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use super::exit_code::Usage;
 use super::{carried, render};
-use rind_lib::disk::{TemporaryFolder, private_folder};
+use rind_lib::disk::{TemporaryFolder, create_private_folder};
 use rind_lib::paths::{HOME_VARIABLE, Paths};
 use rind_operator::environment::OperatorEnvironment;
 use rind_operator::settings::ModelSelection;
@@ -20,7 +20,7 @@ pub(super) fn operator_environment() -> Arc<OperatorEnvironment> {
         variables: std::env::vars_os().collect(),
         home: std::env::home_dir(),
         program: std::env::current_exe().ok(),
-        carried: Some(carried::carried_plugins()),
+        carried: Some(carried::embedded_plugins()),
         on_warning: Arc::new(render::print_warning),
         ..OperatorEnvironment::default()
     };
@@ -46,14 +46,14 @@ pub(super) fn find_paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
 
 /// Returns advice for a command that failed, if the cause is an I/O error and one of Rind's own
 /// folders is not writable.
-pub(super) fn unwritable_home(error: &anyhow::Error) -> Option<String> {
+pub(super) fn unwritable_home_advice(error: &anyhow::Error) -> Option<String> {
     let is_of_system = |cause: &(dyn std::error::Error + 'static)| cause.is::<std::io::Error>();
     if !error.chain().any(is_of_system) {
         return None;
     }
     let paths = find_paths(None).ok()?;
     paths.own_folders().into_iter().find_map(|folder| {
-        let error = private_folder(&folder)
+        let error = create_private_folder(&folder)
             .and_then(|()| TemporaryFolder::new_in("probe-", &folder).map(drop))
             .err()?;
         let folder = folder.display();
@@ -65,7 +65,7 @@ pub(super) fn unwritable_home(error: &anyhow::Error) -> Option<String> {
 
 /// Reads the settings for a workspace, with those of its project if the project is trusted. Asks no
 /// questions.
-pub(super) async fn project_setup(
+pub(super) async fn read_project_setup(
     workspace: Option<&Path>,
     model: &ModelSelection,
     trust_project: bool,
@@ -75,7 +75,7 @@ pub(super) async fn project_setup(
 }
 
 /// Reads the user's own settings for the current folder, without those of a project.
-pub(super) fn user_setup() -> anyhow::Result<OperatorSetup> {
+pub(super) fn read_user_setup() -> anyhow::Result<OperatorSetup> {
     OperatorSetup::read(
         operator_environment(),
         find_paths(None)?,

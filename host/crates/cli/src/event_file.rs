@@ -65,7 +65,7 @@ fn append_line(file: &mut File, line: &str) -> std::io::Result<()> {
         && let Ok(now) = file.metadata()
         && now.len().saturating_sub(before.len()) < line.len() as u64
     {
-        // Ignore an error: then the partial line stays.
+        // Ignore an error: the partial line then remains in the file.
         let _ = file.set_len(before.len());
     }
     written

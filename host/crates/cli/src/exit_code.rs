@@ -26,7 +26,7 @@ pub(super) enum ExitStatus {
 
 impl ExitStatus {
     /// Returns `Done` for a command that succeeded, otherwise `Failed`.
-    pub(super) fn status_of(is_done: bool) -> Self {
+    pub(super) fn from_success(is_done: bool) -> Self {
         if is_done { Self::Done } else { Self::Failed }
     }
 }
@@ -49,17 +49,17 @@ impl From<StopReason> for ExitStatus {
     }
 }
 
-pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
+pub(super) fn exit_status_for_error(error: &anyhow::Error) -> ExitStatus {
     use session::Error::{Ambiguous, Elsewhere, Exists, InvalidId, NoneYet, Unknown};
     let is_usage = |cause: &(dyn Error + 'static)| {
         cause.is::<config::Error>()
             || cause.is::<PolicyError>()
             || cause.is::<Usage>()
-            // Failures of the provider during a turn are events. As an error it can only mean a
-            // wrong name, a missing key or a bad script.
+            // A provider that fails during a turn emits an event. An error of a provider can only
+            // mean a wrong name, a missing key or a bad script.
             || cause.is::<provider::Error>()
             || matches!(
-                session_error(cause),
+                find_session_error(cause),
                 Some(
                     Unknown { .. }
                         | NoneYet { .. }
@@ -88,7 +88,7 @@ pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
 
 /// Returns the session error inside an error. [`host::Error`] is transparent, so its session error
 /// is not in the `source` chain.
-fn session_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a session::Error> {
+fn find_session_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a session::Error> {
     match cause.downcast_ref() {
         Some(host::Error::Session(error)) => Some(error),
         _ => cause.downcast_ref(),

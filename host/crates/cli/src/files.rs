@@ -25,18 +25,18 @@ const WRITTEN: &[&str] = &["target", "node_modules", "__pycache__", "dist", "bui
 pub(super) type Files = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 
 /// Finds the source files of a plugin: all except its component, build outputs and hidden files.
-pub(super) fn files_of(dir: &Path) -> Files {
+pub(super) fn find_source_files(dir: &Path) -> Files {
     let component = Manifest::read(dir, None).ok();
     let component = component.and_then(|manifest| manifest.component_path(dir));
     let mut found = Files::new();
     let is_source = |name: &str| !name.starts_with('.') && !WRITTEN.contains(&name);
-    find_within(&mut found, dir, MAX_DEPTH, &is_source);
-    found.retain(|path, _| component.as_ref() != Some(path) && !is_lock(path));
+    collect_files(&mut found, dir, MAX_DEPTH, &is_source);
+    found.retain(|path, _| component.as_ref() != Some(path) && !is_lock_file(path));
     found
 }
 
-/// Whether the file is one that a build writes into the source folder.
-fn is_lock(path: &Path) -> bool {
+/// Whether the file is `Cargo.lock`, which a build writes into the source folder.
+fn is_lock_file(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == "Cargo.lock")
 }
 
@@ -67,7 +67,7 @@ pub(super) fn differing_path<'a>(before: &'a Files, now: &'a Files) -> Option<&'
 
 /// Adds the files of a folder and its subfolders. `is_seen` decides by name which files and folders
 /// are included; `depth` is the number of levels of subfolders.
-pub(super) fn find_within(
+pub(super) fn collect_files(
     found: &mut Files,
     folder: &Path,
     depth: usize,
@@ -81,7 +81,7 @@ pub(super) fn find_within(
         if !is_folder {
             add_file(found, entry.path());
         } else if depth > 0 {
-            find_within(found, &entry.path(), depth - 1, is_seen);
+            collect_files(found, &entry.path(), depth - 1, is_seen);
         }
     }
 }

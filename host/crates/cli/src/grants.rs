@@ -13,9 +13,9 @@ use rind_lib::grant::project::Projects;
 use rind_lib::paths::{ADMIN_POLICY, Paths};
 
 /// Asks the person at the terminal to decide on permissions of plugins.
-pub(super) struct TerminalAsk;
+pub(super) struct TerminalGrantAsker;
 
-impl Ask for TerminalAsk {
+impl Ask for TerminalGrantAsker {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<Yes>> {
         Box::pin(async move { super::permission::ask_plugin(question).await })
     }
@@ -27,10 +27,10 @@ pub(super) fn run_grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<Exi
     if let Some(plugin) = &args.revoke {
         let n_revoked = answers.revoke(plugin)?;
         render::print_note(&format!(
-            "{} for {plugin} taken back",
+            "{} about the permissions of {plugin} revoked",
             render::format_count(n_revoked as u64, "answer")
         ));
-        return Ok(ExitStatus::status_of(n_revoked > 0));
+        return Ok(ExitStatus::from_success(n_revoked > 0));
     }
     if let Some(project) = &args.distrust {
         // Use the path as typed if it no longer exists, so that trust in a deleted project can be
@@ -44,13 +44,13 @@ pub(super) fn run_grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<Exi
             "was not trusted"
         };
         render::print_note(&format!("{} {text}", path.display()));
-        return Ok(ExitStatus::status_of(was_trusted));
+        return Ok(ExitStatus::from_success(was_trusted));
     }
     if args.json {
         let projects = projects.all();
         render::print_json(&serde_json::json!({ "grants": answers.all(), "projects": projects }))?;
     } else {
-        render::grants::list_answers(
+        render::grants::print_grant_answers(
             answers.all(),
             projects.all(),
             &[Path::new(ADMIN_POLICY), &paths.user_policy()],

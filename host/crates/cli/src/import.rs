@@ -7,22 +7,24 @@ use clap::{Args as ClapArgs, ValueEnum};
 use toml_edit::Value;
 
 use super::exit_code::{ExitStatus, bail_usage};
-use super::question::{QuestionLine, QuestionScreen, yes_or_no};
+use super::question::{QuestionLine, QuestionScreen, parse_yes_or_no};
 use super::render::{self, DIM, WARN};
-use super::terminal::can_ask;
+use super::terminal::can_ask_at_terminal;
 use super::{edit, environment, mcp};
-use rind_import::{ImportPlaces, ImportPlan, ImportedAgent, ImportedFile, read_plan};
-use rind_lib::disk::private_folder;
+use rind_import::{
+    ImportPlan, ImportSourceFolders, ImportedAgent, ImportedFile, plan_settings_import,
+};
+use rind_lib::disk::create_private_folder;
 use rind_lib::paths::Paths;
 use rind_lib::tool::policy::PolicyRule;
 
-/// First lines of a settings file that an import creates: none.
+/// Header of a settings file that an import creates; empty.
 const HEAD: &str = "";
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct ImportArgs {
     /// Agent whose settings are read
-    agent: AgentName,
+    agent: ImportedAgentName,
     /// Read the settings of the project in this folder, too
     #[arg(long)]
     project: bool,
@@ -38,7 +40,7 @@ pub(super) struct ImportArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum AgentName {
+enum ImportedAgentName {
     /// Claude Code: settings.json, .mcp.json, commands
     ClaudeCode,
     /// Codex: config.toml, prompts
@@ -48,7 +50,7 @@ enum AgentName {
     OpenCode,
 }
 
-impl AgentName {
+impl ImportedAgentName {
     fn agent(self) -> ImportedAgent {
         match self {
             Self::ClaudeCode => ImportedAgent::ClaudeCode,
@@ -68,25 +70,25 @@ impl AgentName {
 }
 
 pub(super) async fn run_import(args: ImportArgs) -> anyhow::Result<ExitStatus> {
-    let setup = environment::user_setup()?;
+    let setup = environment::read_user_setup()?;
     // Use the home directory and not RIND_HOME: other agents do not know that variable.
     let home = setup.environment.home.clone();
     let Some(home) = home.filter(|home| home.is_absolute()) else {
         bail_usage!("there is no home folder to read from; set HOME");
     };
     let folder = setup.environment.variable(args.agent.folder_variable());
-    let places = ImportPlaces {
+    let places = ImportSourceFolders {
         home,
         agent_folder: folder.map(Into::into),
         project: args.project.then(|| setup.paths.workspace.clone()),
     };
-    let mut plan = read_plan(args.agent.agent(), &places)?;
-    remove_known(&mut plan, &setup.paths, &mcp::server_names(&setup)?)?;
+    let mut plan = plan_settings_import(args.agent.agent(), &places)?;
+    exclude_existing_from_plan(&mut plan, &setup.paths, &mcp::server_names(&setup)?)?;
     if args.json {
         render::print_json(&plan)?;
         return Ok(ExitStatus::Done);
     }
-    render::import::print_plan(&plan);
+    render::import::print_import_plan(&plan);
     if plan.is_empty() {
         render::print_note("nothing to write");
         return Ok(ExitStatus::Done);
@@ -96,8 +98,10 @@ pub(super) async fn run_import(args: ImportArgs) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Done);
     }
     if !args.yes {
-        if !can_ask() {
-            bail_usage!("there is no terminal to ask at; add --yes to write this, or --dry-run");
+        if !can_ask_at_terminal() {
+            bail_usage!(
+                "there is no terminal to ask at; add --yes to write the import, or --dry-run to only show it"
+            );
         }
         let folder = setup.paths.config.display().to_string();
         if !confirm("write this into ", &folder).await {
@@ -111,30 +115,34 @@ pub(super) async fn run_import(args: ImportArgs) -> anyhow::Result<ExitStatus> {
             }
         }
     }
-    write_plan(&plan, &setup.paths)?;
-    render::import::print_written(&plan, &setup.paths.user_config());
+    write_import_plan(&plan, &setup.paths)?;
+    render::import::print_import_result(&plan, &setup.paths.user_config());
     Ok(ExitStatus::Done)
 }
 
 async fn confirm(words: &str, name: &str) -> bool {
     let head = QuestionLine::new("")
-        .styled_words(WARN.bold(), "? ")
-        .own_words(words)
-        .their_words(DIM, name);
+        .with_styled_text(WARN.bold(), "? ")
+        .with_text(words)
+        .with_foreign_text(DIM, name);
     let screen = QuestionScreen {
         parts: vec![vec![head]],
         keys: "[y]es or [n]o".to_owned(),
         ..QuestionScreen::default()
     };
-    screen.ask_approval(yes_or_no, |yes| !yes).await == Some(true)
+    screen.ask_approval(parse_yes_or_no, |yes| !yes).await == Some(true)
 }
 
-/// Removes from a plan everything that already exists. A file that exists with other content is
-/// reported as a loss, because nothing is overwritten.
-fn remove_known(plan: &mut ImportPlan, paths: &Paths, servers: &[String]) -> anyhow::Result<()> {
+/// Removes from a plan everything that already exists. An import never overwrites a file, so a file
+/// that exists with other content is reported as not imported.
+fn exclude_existing_from_plan(
+    plan: &mut ImportPlan,
+    paths: &Paths,
+    servers: &[String],
+) -> anyhow::Result<()> {
     let file = paths.user_config();
-    let known = edit::list_values(&file, &["tools", "rules"])?;
-    let known: Vec<String> = known.iter().filter_map(known_rule).collect();
+    let known = edit::list_toml_values(&file, &["tools", "rules"])?;
+    let known: Vec<String> = known.iter().filter_map(rule_text).collect();
     let mut seen = known;
     plan.rules.retain(|rule| {
         let text = rule.rule.to_string();
@@ -142,14 +150,14 @@ fn remove_known(plan: &mut ImportPlan, paths: &Paths, servers: &[String]) -> any
         seen.push(text);
         is_new
     });
-    let hooks = edit::list_values(&file, &["hooks", "claude"])?;
+    let hooks = edit::list_toml_values(&file, &["hooks", "claude"])?;
     let is_named = |path: &Path| hooks.iter().any(|hook| hook.as_str() == path.to_str());
     plan.hooks.retain(|path| !is_named(path));
     plan.servers
         .retain(|server| !servers.contains(&server.name));
     let mut taken = Vec::new();
     plan.files.retain(|file| {
-        let path = place_of(paths, file);
+        let path = import_target_path(paths, file);
         match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
             Ok(text) if text == file.text => false,
@@ -160,7 +168,7 @@ fn remove_known(plan: &mut ImportPlan, paths: &Paths, servers: &[String]) -> any
         }
     });
     for (from, path) in taken {
-        plan.losses.push(rind_import::ImportLoss {
+        plan.losses.push(rind_import::SettingNotImported {
             path: from,
             what: path.display().to_string(),
             why: "a different file already exists; nothing is written over".to_owned(),
@@ -170,25 +178,25 @@ fn remove_known(plan: &mut ImportPlan, paths: &Paths, servers: &[String]) -> any
     Ok(())
 }
 
-fn known_rule(value: &Value) -> Option<String> {
+fn rule_text(value: &Value) -> Option<String> {
     let text = format!("rule = {}", value.to_string().trim());
     let mut table: toml::Table = toml::from_str(&text).ok()?;
     let rule: PolicyRule = table.remove("rule")?.try_into().ok()?;
     Some(rule.to_string())
 }
 
-fn place_of(paths: &Paths, file: &ImportedFile) -> std::path::PathBuf {
+fn import_target_path(paths: &Paths, file: &ImportedFile) -> std::path::PathBuf {
     let folder = paths.config.join(file.kind.folder());
     folder.join(format!("{}.md", file.name))
 }
 
-fn write_plan(plan: &ImportPlan, paths: &Paths) -> anyhow::Result<()> {
+fn write_import_plan(plan: &ImportPlan, paths: &Paths) -> anyhow::Result<()> {
     let settings = paths.user_config();
     let change = || format!("change {}", settings.display());
     for file in &plan.files {
-        let path = place_of(paths, file);
+        let path = import_target_path(paths, file);
         let write = || {
-            private_folder(path.parent().unwrap_or(&paths.config))?;
+            create_private_folder(path.parent().unwrap_or(&paths.config))?;
             let mut new = std::fs::File::create_new(&path)?;
             std::io::Write::write_all(&mut new, file.text.as_bytes())
                 // Remove a partially written file, because the next import refuses to overwrite
@@ -198,18 +206,19 @@ fn write_plan(plan: &ImportPlan, paths: &Paths) -> anyhow::Result<()> {
         write().with_context(|| format!("write {}", path.display()))?;
     }
     for server in &plan.servers {
-        mcp::write_settings(&settings, &server.name, &server.settings).with_context(change)?;
+        mcp::write_server_settings(&settings, &server.name, &server.settings)
+            .with_context(change)?;
     }
     let mut rules = Vec::new();
     for rule in &plan.rules {
         rules.push(rule.rule.to_string().parse::<Value>()?);
     }
-    edit::add_to_list(&settings, HEAD, &["tools", "rules"], rules).with_context(change)?;
+    edit::add_to_toml_list(&settings, HEAD, &["tools", "rules"], rules).with_context(change)?;
     let hooks = plan
         .hooks
         .iter()
         .map(|path| Value::from(path.display().to_string()));
-    edit::add_to_list(&settings, HEAD, &["hooks", "claude"], hooks.collect())
+    edit::add_to_toml_list(&settings, HEAD, &["hooks", "claude"], hooks.collect())
         .with_context(change)?;
     Ok(())
 }
@@ -228,7 +237,7 @@ mod tests {
             .as_array()
             .unwrap()
             .clone();
-        let known: Vec<_> = array.iter().filter_map(known_rule).collect();
+        let known: Vec<_> = array.iter().filter_map(rule_text).collect();
         assert_eq!(known, [r#"{ tool = "bash", decision = "deny" }"#]);
     }
 }

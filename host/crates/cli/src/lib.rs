@@ -89,7 +89,7 @@ const SHUTDOWN: Duration = Duration::from_millis(200);
 /// Runs the `rind` program with the bundled plugins `carried`.
 #[must_use]
 pub fn main(carried: &'static Carried) -> ExitCode {
-    carried::set_carried(carried);
+    carried::set_embedded_plugins(carried);
     let exit = run_program();
     let Some(why) = render::output_failure() else {
         return exit;
@@ -108,31 +108,35 @@ pub fn main(carried: &'static Carried) -> ExitCode {
 /// else.
 #[must_use]
 pub fn hook_main() -> ExitCode {
-    confine::hide_process();
+    confine::prevent_inspection();
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
-    guard::hook::answer_words(&words)
+    guard::hook::answer_with_arguments(&words)
 }
 
 fn run_program() -> ExitCode {
     // Run a hidden command before anything else starts: the one that confines programs must run in
     // a process with a single thread.
-    if let Some(exit) = hidden_command() {
+    if let Some(exit) = run_hidden_command() {
         return exit;
     }
-    confine::hide_process();
-    completion::answer_shell();
+    confine::prevent_inspection();
+    completion::answer_completion_request();
     let words: Vec<OsString> = std::env::args_os().collect();
-    let args = match CliArgs::try_parse_from(with_command(words)) {
+    let args = match CliArgs::try_parse_from(insert_chat_command(words)) {
         Ok(args) => args,
-        Err(said) => return help_or_error(&said),
+        Err(said) => return print_clap_message(&said),
     };
-    let Some(command) = args.command.or_else(chat_where_it_can) else {
-        return help_or_error(&no_command());
+    let Some(command) = args.command.or_else(default_chat_command) else {
+        return print_clap_message(&missing_command_error());
     };
     let hears_plugins = matches!(&command, CliCommand::Demo(demo) if demo.all);
     let limits_plugins = matches!(command, CliCommand::Serve(_) | CliCommand::Acp(_));
-    log_to_stderr(hears_plugins, is_author(&command), limits_plugins);
-    if let Err(error) = threads::check() {
+    log_to_stderr(
+        hears_plugins,
+        is_plugin_dev_command(&command),
+        limits_plugins,
+    );
+    if let Err(error) = threads::check_thread_limit() {
         render::print_error(&anyhow::Error::new(error).context(
             "the system gives this program too few threads; raise the limit of processes (`ulimit -u`, or `pids.max` of the \
              control group)",
@@ -153,10 +157,10 @@ fn run_program() -> ExitCode {
         .block_on(dispatch_command(command))
         .unwrap_or_else(|error| {
             render::print_error(&error);
-            if let Some(note) = environment::unwritable_home(&error) {
+            if let Some(note) = environment::unwritable_home_advice(&error) {
                 render::print_note(&note);
             }
-            exit_code::of_error(&error)
+            exit_code::exit_status_for_error(&error)
         });
     // Limit the time of the shutdown: a thread that is blocked reading input would delay the exit
     // forever.
@@ -168,7 +172,7 @@ fn run_program() -> ExitCode {
 /// `rind "fix the test"`. A single word stays a command, so that a misspelt command is not sent to
 /// a model. `rind session` alone becomes `rind chat --resume`, which lets the person choose a
 /// session.
-fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
+fn insert_chat_command(mut words: Vec<OsString>) -> Vec<OsString> {
     const OWN: [&str; 4] = ["-h", "--help", "-V", "--version"];
     let first = words.get(1).map(|word| word.to_string_lossy());
     let is_chat = first
@@ -180,7 +184,7 @@ fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
     let is_bare_session = words.len() == 2 && first.is_some_and(|first| first == "session");
     if is_chat {
         words.insert(1, "chat".into());
-    } else if is_bare_session && has_person() {
+    } else if is_bare_session && is_run_at_terminal() {
         words.truncate(1);
         words.extend(["chat", "--resume"].map(OsString::from));
     }
@@ -188,24 +192,24 @@ fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Whether standard input and standard output are both terminals, so that a person can answer.
-fn has_person() -> bool {
+fn is_run_at_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
 /// Returns the chat command as the default command; `None` if no person is at a terminal.
-fn chat_where_it_can() -> Option<CliCommand> {
-    has_person().then(|| CliCommand::Chat(ChatArgs::default()))
+fn default_chat_command() -> Option<CliCommand> {
+    is_run_at_terminal().then(|| CliCommand::Chat(ChatArgs::default()))
 }
 
 /// Returns the help that is printed if the command is missing.
-fn no_command() -> clap::Error {
+fn missing_command_error() -> clap::Error {
     let mut command = CliArgs::command();
     let help = command.render_help();
     clap::Error::raw(ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, help).with_cmd(&command)
 }
 
 /// Prints the text of `clap`, either requested help or an error, and returns the exit code.
-fn help_or_error(said: &clap::Error) -> ExitCode {
+fn print_clap_message(said: &clap::Error) -> ExitCode {
     let text = said.render();
     if said.use_stderr() {
         render::put_line(text.ansi());
@@ -218,7 +222,7 @@ fn help_or_error(said: &clap::Error) -> ExitCode {
 
 /// Runs one of the hidden commands with which Rind starts itself as a helper process, or the hook
 /// of `rind guard`. Returns `None` for any other command.
-fn hidden_command() -> Option<ExitCode> {
+fn run_hidden_command() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     let command = args.next()?;
     if command == "guard" {
@@ -230,9 +234,9 @@ fn hidden_command() -> Option<ExitCode> {
     };
     let outcome = match command.to_str()? {
         confine::HELPER_COMMAND => confine::helper_main(args),
-        compile::COMPILE_COMMAND => worked(compile::compile_main(args)),
+        compile::COMPILE_COMMAND => worked(compile::run_compile_helper(args)),
         helper::TEMPLATE_COMMAND => worked(helper::template_main(args)),
-        skill::OUTLINE_COMMAND => worked(skill::outline_main(args)),
+        skill::OUTLINE_COMMAND => worked(skill::run_outline_process(args)),
         _ => return None,
     };
     Some(match outcome {
@@ -269,10 +273,10 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
         CliCommand::Tools(args) => tools::run_tools(args).await,
         CliCommand::Doctor(doctor) => doctor::run_doctor(doctor).await,
         CliCommand::Completions(args) => completion::print_completions(&args),
-        CliCommand::Manual(args) => manual::write_pages(&args),
+        CliCommand::Manual(args) => manual::write_manual_pages(&args),
         CliCommand::Skill { command } => skill::run_skill(command).await,
         CliCommand::Mcp { command } => mcp::run_mcp(command).await,
-        CliCommand::Session { command } => session::session(command).await,
+        CliCommand::Session { command } => session::run_session(command).await,
         CliCommand::Plugin { command } => match command {
             PluginSubcommand::List(list) => plugin::list_plugins(list).await,
             PluginSubcommand::Inspect(inspect) => plugin::inspect_plugin(inspect).await,
@@ -280,9 +284,9 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
             PluginSubcommand::Grants(args) => {
                 grants::run_grants(&environment::find_paths(None)?, &args)
             }
-            PluginSubcommand::Enable(args) => switch::run_switch(args, true).await,
-            PluginSubcommand::Disable(args) => switch::run_switch(args, false).await,
-            PluginSubcommand::New(new) => plugin::new::new(&new),
+            PluginSubcommand::Enable(args) => switch::set_plugin_enabled(args, true).await,
+            PluginSubcommand::Disable(args) => switch::set_plugin_enabled(args, false).await,
+            PluginSubcommand::New(new) => plugin::new::run_new_plugin(&new),
             PluginSubcommand::Build(build) => plugin::run_build(build).await,
             PluginSubcommand::Check(args) => check::run_check(args).await,
             PluginSubcommand::Test(args) => case::run_test(args).await,
@@ -293,13 +297,13 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
             PluginSubcommand::Install(args) => install::run_install(args).await,
             PluginSubcommand::Update(args) => install::run_update(args).await,
             PluginSubcommand::Remove(args) => install::run_remove(&args),
-            PluginSubcommand::SearchPath(args) => install::search_path(&args),
+            PluginSubcommand::SearchPath(args) => install::run_search_path(&args),
         },
     }
 }
 
 /// Whether the command is `rind plugin dev`, which also shows the debug log of plugins.
-fn is_author(command: &CliCommand) -> bool {
+fn is_plugin_dev_command(command: &CliCommand) -> bool {
     let dev = |command: &PluginSubcommand| matches!(command, PluginSubcommand::Dev(_));
     matches!(command, CliCommand::Plugin { command } if dev(command))
 }
@@ -321,7 +325,7 @@ fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool)
     let asked = std::env::var("RIND_LOG").ok();
     let asked: Option<Targets> = asked.and_then(|filter| filter.parse().ok());
     let limited = (limits_plugins && asked.is_none())
-        .then(|| render::lines::LimitedLines(render::lines::of_process()));
+        .then(|| render::lines::LineLimitFilter(render::lines::global_loop_line_counts()));
     let filter = asked.unwrap_or(by_default);
     let stderr = tracing_subscriber::fmt::layer()
         .with_writer(|| render::hold::LogWriter)
@@ -332,7 +336,7 @@ fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool)
         .with_filter(filter);
     let log = tracing_subscriber::registry()
         .with(stderr)
-        .with(hears_plugins.then(demo::heard::hearing_layer));
+        .with(hears_plugins.then(demo::heard::log_collecting_layer));
     // Ignore the error: `try_init` fails only at a second call in a process, and there is none.
     let _ = log.try_init();
 }

@@ -74,7 +74,7 @@ pub(super) async fn open_listener(
     // token.
     let token = paths.data.join(token_file);
     let failed = || format!("read the token of the server in {}", token.display());
-    rind_lib::disk::private_folder(&paths.data).with_context(failed)?;
+    rind_lib::disk::create_private_folder(&paths.data).with_context(failed)?;
     let access = ApiAccess::from_file(&token).with_context(failed)?;
     let listener = match address {
         ListenAddress::Tcp(address) => ApiListener::bind_tcp(*address).await,
@@ -82,7 +82,7 @@ pub(super) async fn open_listener(
     };
     let listener = listener.with_context(|| format!("listen at {address}"))?;
     Ok(OpenedListener {
-        access: access.at_port(listener.port()),
+        access: access.with_port(listener.port()),
         listener,
         token,
     })

@@ -1,7 +1,7 @@
 //! Adapts the output to this terminal: colors of code that fit the background, and links.
 //!
 //! Settings take precedence, then the terminal's answer, then the environment. Start from
-//! [`set_looks`].
+//! [`configure_terminal_style`].
 
 use std::io::IsTerminal;
 
@@ -18,9 +18,9 @@ const COLORS: &str = "COLORFGBG";
 ///
 /// # Errors
 /// A setting is wrong.
-pub(super) fn set_looks(config: &Config) -> anyhow::Result<bool> {
+pub(super) fn configure_terminal_style(config: &Config) -> anyhow::Result<bool> {
     let chat: ChatConfig = config.section()?;
-    look::set_links(
+    look::set_link_support(
         std::io::stdout().is_terminal()
             && supports_hyperlinks::on(supports_hyperlinks::Stream::Stdout),
     );
@@ -28,13 +28,13 @@ pub(super) fn set_looks(config: &Config) -> anyhow::Result<bool> {
     look::set_palette(match chat.theme {
         ChatTheme::Dark => CodePalette::Dark,
         ChatTheme::Light => CodePalette::Light,
-        ChatTheme::Auto => told.as_deref().map_or(CodePalette::Terminal, told_palette),
+        ChatTheme::Auto => told.as_deref().map_or(CodePalette::Terminal, parse_palette),
     });
     Ok(chat.theme == ChatTheme::Auto)
 }
 
 /// Sets the colors of code that fit a light or a dark background.
-pub(super) fn set_background(is_light: bool) {
+pub(super) fn set_background_palette(is_light: bool) {
     look::set_palette(match is_light {
         true => CodePalette::Light,
         false => CodePalette::Dark,
@@ -43,7 +43,7 @@ pub(super) fn set_background(is_light: bool) {
 
 /// Returns the palette for a value of [`COLORS`], whose last number is the background among the
 /// sixteen colors.
-fn told_palette(told: &str) -> CodePalette {
+fn parse_palette(told: &str) -> CodePalette {
     match told.rsplit(';').next().and_then(|last| last.parse().ok()) {
         Some(0..=6 | 8) => CodePalette::Dark,
         Some(7 | 9..=15) => CodePalette::Light,
@@ -67,7 +67,7 @@ mod tests {
             ("0;-1", CodePalette::Terminal),
             ("0;999999999999", CodePalette::Terminal),
         ] {
-            assert_eq!(told_palette(told), expected, "{told}");
+            assert_eq!(parse_palette(told), expected, "{told}");
         }
     }
 }

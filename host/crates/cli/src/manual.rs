@@ -16,7 +16,7 @@ pub(super) struct ManualArgs {
 }
 
 /// Writes a manual page for the program and one for each command.
-pub(super) fn write_pages(args: &ManualArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn write_manual_pages(args: &ManualArgs) -> anyhow::Result<ExitStatus> {
     let folder = &args.folder;
     std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(CliArgs::command(), folder))

@@ -11,21 +11,23 @@ use serde::Serialize;
 use toml_edit::{Array, InlineTable, Value};
 
 use self::args::{McpAddArgs, McpCommand, McpListArgs, McpRemoveArgs, McpTestArgs};
-use self::question::offer_text;
-pub(super) use self::question::{TerminalServerAsk, question_text, start_text};
+use self::question::describe_offer;
+pub(super) use self::question::{
+    TerminalServerAsker, server_start_question, server_tools_question,
+};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{edit, environment, render, terminal};
 use rind_mcp::{
-    AskServer, McpConfig, McpServer, OfferChange, PinnedServers, ProbeFailure, ServerOffer,
-    ServerPin, ServerQuestion, ServerSettings, StoredLogin, changes_since, check_server_name,
-    login_file, pins_file, probe_server,
+    AskServerApproval, McpConfig, McpServer, PinnedServers, ProbeFailure, ServerApprovalQuestion,
+    ServerOffer, ServerOfferChange, ServerPin, ServerSettings, StoredLogin, check_server_name,
+    find_offer_changes, login_file_path, pins_file, probe_server,
 };
-use rind_operator::mcp::NamedServer;
+use rind_operator::mcp::RunServer;
 use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorSetup;
 use rind_operator::{confinement, mcp};
 
-/// First lines of a settings file that is created for a server: none.
+/// Header of a settings file that is created for a server; empty.
 const HEAD: &str = "";
 
 pub(super) async fn run_mcp(command: McpCommand) -> anyhow::Result<ExitStatus> {
@@ -40,17 +42,17 @@ pub(super) async fn run_mcp(command: McpCommand) -> anyhow::Result<ExitStatus> {
 }
 
 /// Builds a server that is confined and connected as in a session.
-async fn reachable(
+async fn build_server(
     setup: &OperatorSetup,
     name: &str,
     settings: &ServerSettings,
 ) -> anyhow::Result<McpServer> {
-    let commands = confinement::find(setup).await?.commands();
-    mcp::server(setup, name, settings, &commands)
+    let commands = confinement::find_confinement(setup).await?.commands();
+    mcp::build_server(setup, name, settings, &commands)
 }
 
 async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
-    let setup = environment::user_setup()?;
+    let setup = environment::read_user_setup()?;
     let name = args.name.clone();
     let is_yes = args.yes;
     let is_tested = !args.no_test;
@@ -58,12 +60,12 @@ async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
     if let Err(why) = check_server_name(&name).and_then(|()| settings.check()) {
         bail_usage!("MCP server `{name}` {why}");
     }
-    if mcp::settings(&setup)?.0.contains_key(&name) {
+    if mcp::read_mcp_settings(&setup)?.0.contains_key(&name) {
         bail_usage!(
             "there is an MCP server `{name}` already; remove it first with `rind mcp remove {name}`"
         );
     }
-    let server = reachable(&setup, &name, &settings).await?;
+    let server = build_server(&setup, &name, &settings).await?;
     let (offer, wanted) = match is_tested {
         false => (None, None),
         true => match probe_server(&server).await {
@@ -74,7 +76,7 @@ async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
         },
     };
     let file = setup.paths.user_config();
-    write_settings(&file, &name, &settings)
+    write_server_settings(&file, &name, &settings)
         .with_context(|| format!("change {}", file.display()))?;
     render::print_note(&format!(
         "MCP server `{name}` is added to {}",
@@ -90,25 +92,26 @@ async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
         ));
         return Ok(ExitStatus::Done);
     };
-    settle_offer(&setup, &server, &offer, is_yes).await
+    review_server_offer(&setup, &server, &offer, is_yes).await
 }
 
 async fn test_server(args: &McpTestArgs) -> anyhow::Result<ExitStatus> {
-    let setup = project_setup(args.trust_project).await?;
-    let own = find_named(&setup, &args.name)?;
-    let commands = confinement::find(&setup).await?.commands();
+    let setup = read_project_setup(args.trust_project).await?;
+    let own = find_named_server(&setup, &args.name)?;
+    let commands = confinement::find_confinement(&setup).await?.commands();
     let server = mcp::named_server(&setup, &own, &commands)?;
     let pins = PinnedServers::read(&pins_file(&setup.paths))?;
     let is_known = pins.find(&server.pin, &server.settings).is_some();
     if let Some(place) = own.place
         && !is_known
-        && !may_start(&server, place, args).await
+        && !confirm_server_start(&server, place, args).await
     {
         return Ok(ExitStatus::Failed);
     }
-    let offer = probe_once(&server).await?;
+    let offer = probe_server_once(&server).await?;
     if args.json {
-        let (standing, changes) = standing_of(&pins, &server.pin, &server.settings, Some(&offer));
+        let (standing, changes) =
+            server_approval_state(&pins, &server.pin, &server.settings, Some(&offer));
         render::print_json(&serde_json::json!({
             "server": args.name,
             "standing": standing,
@@ -116,18 +119,18 @@ async fn test_server(args: &McpTestArgs) -> anyhow::Result<ExitStatus> {
             "refused": offer.refused,
             "changes": changes.iter().map(ToString::to_string).collect::<Vec<_>>(),
         }))?;
-        return Ok(ExitStatus::status_of(
-            standing == ServerStanding::Pinned && changes.is_empty(),
+        return Ok(ExitStatus::from_success(
+            standing == ServerApprovalState::Pinned && changes.is_empty(),
         ));
     }
-    settle_offer(&setup, &server, &offer, args.yes).await
+    review_server_offer(&setup, &server, &offer, args.yes).await
 }
 
 /// Asks whether to start a server that a file of the project configures.
-async fn may_start(server: &McpServer, place: &str, args: &McpTestArgs) -> bool {
-    let is_yes = match (args.yes, terminal::can_ask() && !args.json) {
+async fn confirm_server_start(server: &McpServer, place: &str, args: &McpTestArgs) -> bool {
+    let is_yes = match (args.yes, terminal::can_ask_at_terminal() && !args.json) {
         (true, _) => true,
-        (false, true) => TerminalServerAsk.ask_start(server, place).await,
+        (false, true) => TerminalServerAsker.ask_start(server, place).await,
         (false, false) => {
             render::print_warning(&format!(
                 "there is no terminal to ask whether the server of {place} may be started; to start it: `rind mcp test {} --yes`",
@@ -144,44 +147,45 @@ async fn may_start(server: &McpServer, place: &str, args: &McpTestArgs) -> bool 
 
 /// Reads the settings, with those of the project in the current folder if it is trusted. Does not
 /// ask whether to trust it.
-async fn project_setup(trust_project: bool) -> anyhow::Result<OperatorSetup> {
-    environment::project_setup(None, &ModelSelection::default(), trust_project).await
+async fn read_project_setup(trust_project: bool) -> anyhow::Result<OperatorSetup> {
+    environment::read_project_setup(None, &ModelSelection::default(), trust_project).await
 }
 
 /// Returns the servers in the settings and those of the trusted project.
-fn all_servers(setup: &OperatorSetup) -> anyhow::Result<Vec<NamedServer>> {
-    let config = mcp::settings(setup)?;
+fn list_configured_servers(setup: &OperatorSetup) -> anyhow::Result<Vec<RunServer>> {
+    let config = mcp::read_mcp_settings(setup)?;
     let of_project = mcp::project_servers(setup, &config)?;
     let own = config.0.into_iter().filter(|(_, own)| !own.project);
-    let own = own.map(|(name, settings)| NamedServer {
+    let own = own.map(|(name, settings)| RunServer {
         name,
         settings,
-        ..NamedServer::default()
+        ..RunServer::default()
     });
     Ok(own.chain(of_project).collect())
 }
 
-fn find_named(setup: &OperatorSetup, name: &str) -> anyhow::Result<NamedServer> {
-    let mut all = all_servers(setup)?;
+fn find_named_server(setup: &OperatorSetup, name: &str) -> anyhow::Result<RunServer> {
+    let mut all = list_configured_servers(setup)?;
     match all.iter().position(|own| own.name == name) {
         Some(at) => Ok(all.swap_remove(at)),
-        None => no_server(name, all.iter().map(|own| own.name.as_str())),
+        None => unknown_server_error(name, all.iter().map(|own| own.name.as_str())),
     }
 }
 
-/// Starts a server once to read its offer. The error is a text for the user.
-async fn probe_once(server: &McpServer) -> anyhow::Result<ServerOffer> {
+/// Starts a server once and reads which tools and prompts it offers. The error is a text for the
+/// user.
+async fn probe_server_once(server: &McpServer) -> anyhow::Result<ServerOffer> {
     let probed = probe_server(server).await;
     probed.map_err(|failure| probe_error(&server.name, &failure))
 }
 
 fn probe_error(name: &str, failure: &ProbeFailure) -> anyhow::Error {
-    anyhow::anyhow!("MCP server `{name}`: it {failure}")
+    anyhow::anyhow!("MCP server `{name}` {failure}")
 }
 
-/// Shows the offer of a server. Unless it equals the approved offer, asks whether to approve it,
-/// and pins it if so.
-async fn settle_offer(
+/// Shows the tools and prompts that a server offers. Asks whether to approve them if they differ
+/// from the approved ones, and records an approval.
+async fn review_server_offer(
     setup: &OperatorSetup,
     server: &McpServer,
     offer: &ServerOffer,
@@ -189,27 +193,27 @@ async fn settle_offer(
 ) -> anyhow::Result<ExitStatus> {
     let mut pins = PinnedServers::read(&pins_file(&setup.paths))?;
     let (name, pin) = (&server.name, &server.pin);
-    let (standing, changes) = standing_of(&pins, pin, &server.settings, Some(offer));
-    if standing == ServerStanding::Pinned && changes.is_empty() {
-        render::mcp::show_offer(server, offer);
+    let (standing, changes) = server_approval_state(&pins, pin, &server.settings, Some(offer));
+    if standing == ServerApprovalState::Pinned && changes.is_empty() {
+        render::mcp::print_server_offer(server, offer);
         render::print_note("its tools are those that you approved");
         return Ok(ExitStatus::Done);
     }
-    let question = ServerQuestion {
+    let question = ServerApprovalQuestion {
         server,
         offer,
-        changes: pins.earlier(pin).map(|_| changes.as_slice()),
+        changes: pins.pin_with_any_settings(pin).map(|_| changes.as_slice()),
     };
-    let is_accepted = match (is_yes, terminal::can_ask()) {
+    let is_accepted = match (is_yes, terminal::can_ask_at_terminal()) {
         (true, _) => {
-            render::mcp::show_offer(server, offer);
-            render::mcp::show_changes(&changes);
+            render::mcp::print_server_offer(server, offer);
+            render::mcp::print_offer_changes(&changes);
             true
         }
-        (false, true) => TerminalServerAsk.ask(question).await,
+        (false, true) => TerminalServerAsker.ask(question).await,
         (false, false) => {
-            render::mcp::show_offer(server, offer);
-            render::mcp::show_changes(&changes);
+            render::mcp::print_server_offer(server, offer);
+            render::mcp::print_offer_changes(&changes);
             render::print_warning(&format!(
                 "there is no terminal to ask at, so its tools are not used; to approve them: `rind mcp test {name} --yes`"
             ));
@@ -220,10 +224,10 @@ async fn settle_offer(
         render::print_note("its tools are not used");
         return Ok(ExitStatus::Failed);
     }
-    pins.put(pin, mcp::pin_of(server, offer.clone()))?;
+    pins.put(pin, mcp::create_server_pin(server, offer.clone()))?;
     render::print_note(&format!(
-        "approved {} of `{name}`; what changes later is withheld",
-        offer_text(offer)
+        "approved {} of `{name}`; a tool that changes later is withheld",
+        describe_offer(offer)
     ));
     Ok(ExitStatus::Done)
 }
@@ -231,7 +235,7 @@ async fn settle_offer(
 /// State of the approval of a server, which decides whether its tools are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum ServerStanding {
+pub(super) enum ServerApprovalState {
     /// The operator approved the offer.
     Pinned,
     /// The settings have changed since the server was approved.
@@ -242,30 +246,30 @@ pub(super) enum ServerStanding {
     Off,
 }
 
-fn standing_of(
+fn server_approval_state(
     pins: &PinnedServers,
     name: &str,
     settings: &ServerSettings,
     offer: Option<&ServerOffer>,
-) -> (ServerStanding, Vec<OfferChange>) {
-    let standing = match (pins.find(name, settings), pins.earlier(name)) {
-        _ if !settings.enabled && offer.is_none() => ServerStanding::Off,
-        (Some(_), _) => ServerStanding::Pinned,
-        (None, Some(_)) => ServerStanding::OtherSettings,
-        (None, None) => ServerStanding::Unknown,
+) -> (ServerApprovalState, Vec<ServerOfferChange>) {
+    let standing = match (pins.find(name, settings), pins.pin_with_any_settings(name)) {
+        _ if !settings.enabled && offer.is_none() => ServerApprovalState::Off,
+        (Some(_), _) => ServerApprovalState::Pinned,
+        (None, Some(_)) => ServerApprovalState::OtherSettings,
+        (None, None) => ServerApprovalState::Unknown,
     };
-    let earlier = pins.earlier(name).zip(offer);
-    let changes = earlier.map(|(pin, offer)| changes_since(&pin.offer, offer));
+    let earlier = pins.pin_with_any_settings(name).zip(offer);
+    let changes = earlier.map(|(pin, offer)| find_offer_changes(&pin.offer, offer));
     (standing, changes.unwrap_or_default())
 }
 
 /// A server in the output of `rind mcp list`.
 #[derive(Debug, Serialize)]
-pub(super) struct ListedServer<'a> {
+pub(super) struct McpListEntry<'a> {
     pub(super) name: &'a str,
     /// `settings`, or the file of the project that configures the server.
     pub(super) origin: &'a str,
-    pub(super) standing: ServerStanding,
+    pub(super) standing: ServerApprovalState,
     #[serde(flatten)]
     pub(super) settings: &'a ServerSettings,
     /// Names of the approved tools.
@@ -276,25 +280,26 @@ pub(super) struct ListedServer<'a> {
 }
 
 async fn list_servers(args: &McpListArgs) -> anyhow::Result<ExitStatus> {
-    let setup = project_setup(args.trust_project).await?;
-    let servers = all_servers(&setup)?;
+    let setup = read_project_setup(args.trust_project).await?;
+    let servers = list_configured_servers(&setup)?;
     let pins = PinnedServers::read(&pins_file(&setup.paths))?;
-    let listed: Vec<ListedServer<'_>> = servers
+    let listed: Vec<McpListEntry<'_>> = servers
         .iter()
         .map(|own| {
-            let NamedServer { name, settings, .. } = own;
-            let pin = pin_name(&setup, own);
-            // Add the names of the server's environment variables, which are part of the approval.
+            let RunServer { name, settings, .. } = own;
+            let pin = approval_pin_name(&setup, own);
+            // The approval also covers the names of the server's environment variables, so add
+            // them.
             let mut approved = settings.clone();
             approved
                 .env
                 .extend(own.env.iter().map(|(name, _)| name.clone()));
-            let known: Option<&ServerPin> = pins.earlier(&pin);
+            let known: Option<&ServerPin> = pins.pin_with_any_settings(&pin);
             let tools = known.into_iter().flat_map(|pin| &pin.offer.tools);
-            ListedServer {
+            McpListEntry {
                 name,
                 origin: own.place.unwrap_or("settings"),
-                standing: standing_of(&pins, &pin, &approved, None).0,
+                standing: server_approval_state(&pins, &pin, &approved, None).0,
                 settings,
                 tools: tools.map(|tool| tool.name.as_str()).collect(),
                 given: known.map(|pin| pin.given.as_str()),
@@ -310,9 +315,9 @@ async fn list_servers(args: &McpListArgs) -> anyhow::Result<ExitStatus> {
 }
 
 /// Returns the key under which the approved offer of a server is pinned.
-fn pin_name(setup: &OperatorSetup, own: &NamedServer) -> String {
+fn approval_pin_name(setup: &OperatorSetup, own: &RunServer) -> String {
     match own.place {
-        Some(_) => mcp::project_pin(setup, &own.name),
+        Some(_) => mcp::project_server_pin_name(setup, &own.name),
         None => own.name.clone(),
     }
 }
@@ -320,27 +325,27 @@ fn pin_name(setup: &OperatorSetup, own: &NamedServer) -> String {
 /// Returns the authorization server of the login with which a server is used; `None` without one.
 fn login_issuer(setup: &OperatorSetup, name: &str, settings: &ServerSettings) -> Option<String> {
     // Ignore an unreadable login here: it is reported when the server is used.
-    let login = StoredLogin::read(&login_file(&setup.paths, name)).ok()??;
+    let login = StoredLogin::read(&login_file_path(&setup.paths, name)).ok()??;
     let is_used = Some(&login.url) == settings.url.as_ref() && !settings.sets_authorization();
     is_used.then_some(login.issuer)
 }
 
 async fn remove_server(args: &McpRemoveArgs) -> anyhow::Result<ExitStatus> {
-    let setup = environment::user_setup()?;
+    let setup = environment::read_user_setup()?;
     let file = setup.paths.user_config();
-    // Ignore wrong settings, so that their server can still be removed.
-    let settings = mcp::settings(&setup).ok();
+    // Ignore invalid settings, so that the server that they configure can still be removed.
+    let settings = mcp::read_mcp_settings(&setup).ok();
     let own = settings.as_ref().and_then(|all| all.0.get(&args.name));
     let is_private = own.is_some_and(|own| own.private);
     let keys: &[&str] = &[<McpConfig as rind_lib::config::Section>::NAME, &args.name];
-    let was_there =
-        edit::remove_value(&file, keys).with_context(|| format!("change {}", file.display()))?;
+    let was_there = edit::remove_toml_value(&file, keys)
+        .with_context(|| format!("change {}", file.display()))?;
     let mut pins = PinnedServers::read(&pins_file(&setup.paths))?;
-    let of_project = pins.remove(&mcp::project_pin(&setup, &args.name))?;
+    let of_project = pins.remove(&mcp::project_server_pin_name(&setup, &args.name))?;
     let was_pinned = pins.remove(&args.name)? || of_project;
     let was_logged_in = match check_server_name(&args.name) {
         Ok(()) => {
-            let path = login_file(&setup.paths, &args.name);
+            let path = login_file_path(&setup.paths, &args.name);
             login::end_login(&path, &args.name, is_private).await?
         }
         Err(_) => false,
@@ -359,12 +364,15 @@ async fn remove_server(args: &McpRemoveArgs) -> anyhow::Result<ExitStatus> {
 fn find_server<'a>(servers: &'a McpConfig, name: &str) -> anyhow::Result<&'a ServerSettings> {
     match servers.0.get(name) {
         Some(settings) => Ok(settings),
-        None => no_server(name, servers.0.keys().map(String::as_str)),
+        None => unknown_server_error(name, servers.0.keys().map(String::as_str)),
     }
 }
 
 /// Returns the error for an unknown server, with the known names.
-fn no_server<'a, T>(name: &str, known: impl Iterator<Item = &'a str>) -> anyhow::Result<T> {
+fn unknown_server_error<'a, T>(
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> anyhow::Result<T> {
     let known: Vec<&str> = known.collect();
     let known = match known.is_empty() {
         true => "no MCP servers are configured; `rind mcp add` adds one".to_owned(),
@@ -375,11 +383,11 @@ fn no_server<'a, T>(name: &str, known: impl Iterator<Item = &'a str>) -> anyhow:
 
 /// Returns the names of the servers in the settings.
 pub(super) fn server_names(setup: &OperatorSetup) -> anyhow::Result<Vec<String>> {
-    Ok(mcp::settings(setup)?.0.into_keys().collect())
+    Ok(mcp::read_mcp_settings(setup)?.0.into_keys().collect())
 }
 
 /// Writes the settings of a server that differ from the defaults.
-pub(super) fn write_settings(
+pub(super) fn write_server_settings(
     file: &std::path::Path,
     name: &str,
     settings: &ServerSettings,
@@ -425,6 +433,6 @@ pub(super) fn write_settings(
         .iter()
         .map(|(keys, value)| (keys.as_slice(), value.clone()))
         .collect();
-    edit::set_values(file, HEAD, &values)?;
+    edit::set_toml_values(file, HEAD, &values)?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::args::ModelArgs;
-use super::environment::project_setup;
+use super::environment::read_project_setup;
 use super::exit_code::ExitStatus;
 use super::render;
 use rind_lib::price::Prices;
@@ -40,8 +40,8 @@ pub(super) struct ListedModel {
 
 pub(super) async fn run_models(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
     let model = args.model.selection();
-    let setup = project_setup(None, &model, false).await?;
-    let selected = model::select(&setup, &model, None)?;
+    let setup = read_project_setup(None, &model, false).await?;
+    let selected = model::select_model(&setup, &model, None)?;
     let names = selected.provider.models(&CancellationToken::new()).await;
     // Convert to plain text, because exit codes treat provider errors as wrong usage, which is
     // right only while a model is selected.

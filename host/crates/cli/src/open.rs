@@ -8,27 +8,27 @@ use futures_util::future::BoxFuture;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use super::approve::{TerminalApprover, TerminalQuestion};
-use super::command::{CommandFacts, CommandSet};
-use super::grants::TerminalAsk;
-use super::mcp::TerminalServerAsk;
-use super::permission::TerminalTrust;
-use super::terminal::ExitAtSignals;
+use super::command::{BuiltInCommandContext, CommandSet};
+use super::grants::TerminalGrantAsker;
+use super::mcp::TerminalServerAsker;
+use super::permission::TerminalTrustAsker;
+use super::terminal::SignalExitGuard;
 use super::{command, first_use, looks, render};
 use rind_lib::grant::ask::Ask;
 use rind_lib::host::Session;
-use rind_lib::plugin::load::{OnCompile, PluginSet};
-use rind_lib::provider::Selected;
+use rind_lib::plugin::load::{CompileCallback, PluginSet};
+use rind_lib::provider::SelectedModel;
 use rind_lib::session::SessionStore;
 use rind_lib::skill::Skills;
 use rind_lib::tool::approval::{Approver, DenyAll};
 use rind_lib::tool::builtin::Commands as ShellCommands;
 use rind_lib::tool::policy::{ModeSwitch, ToolPolicy};
-use rind_mcp::AskServer;
+use rind_mcp::AskServerApproval;
 use rind_operator::load::PluginLoad;
 use rind_operator::project::AskProject;
 use rind_operator::settings::RunSettings;
 use rind_operator::setup::OperatorSetup;
-use rind_operator::start::{PreparedRun, ReadyRun, RunFrontend};
+use rind_operator::start::{RunBeforeHost, RunFrontend, RunWithHost};
 
 /// Front end of a run from a terminal or a script. Asks a person at a terminal about trust, grants
 /// and, at the first use, a model; otherwise asks nothing.
@@ -39,22 +39,22 @@ struct TerminalFrontend {
 
 impl RunFrontend for TerminalFrontend {
     fn ask_project(&self) -> Option<&dyn AskProject> {
-        self.has_terminal.then_some(&TerminalTrust)
+        self.has_terminal.then_some(&TerminalTrustAsker)
     }
 
     fn ask_plugin(&self) -> Option<Arc<dyn Ask>> {
         self.has_terminal
-            .then(|| Arc::new(TerminalAsk) as Arc<dyn Ask>)
+            .then(|| Arc::new(TerminalGrantAsker) as Arc<dyn Ask>)
     }
 
-    fn ask_server(&self) -> Option<&dyn AskServer> {
-        self.has_terminal.then_some(&TerminalServerAsk)
+    fn ask_server(&self) -> Option<&dyn AskServerApproval> {
+        self.has_terminal.then_some(&TerminalServerAsker)
     }
 
     fn choose_model<'a>(
         &'a self,
         setup: &'a OperatorSetup,
-    ) -> BoxFuture<'a, anyhow::Result<Option<Selected>>> {
+    ) -> BoxFuture<'a, anyhow::Result<Option<SelectedModel>>> {
         Box::pin(async move {
             match self.has_terminal {
                 true => first_use::choose_model(setup).await,
@@ -63,7 +63,7 @@ impl RunFrontend for TerminalFrontend {
         })
     }
 
-    fn on_compile(&self) -> Option<OnCompile> {
+    fn on_compile(&self) -> Option<CompileCallback> {
         // Show progress: the first compilation takes long.
         self.has_terminal.then(render::plugins::on_compile)
     }
@@ -83,17 +83,17 @@ impl RunFrontend for TerminalFrontend {
 
 /// A prepared run whose session is not open yet.
 pub(super) struct PreparedSession {
-    run: PreparedRun,
-    exits: ExitAtSignals,
+    run: RunBeforeHost,
+    exits: SignalExitGuard,
 }
 
 /// A host with the channels for questions to the person.
 pub(super) struct ReadyHost {
-    pub(super) run: ReadyRun,
+    pub(super) run: RunWithHost,
     questions: UnboundedReceiver<TerminalQuestion>,
     asker: Asker,
     /// Exits the program at signals. Dropped once another listener handles signals.
-    pub(super) exits: ExitAtSignals,
+    pub(super) exits: SignalExitGuard,
 }
 
 /// An open session with the channels for questions to the person.
@@ -113,19 +113,19 @@ pub(super) struct OpenedSession {
     /// Whether calls that do more than read are only described and not run.
     pub(super) is_dry_run: bool,
     /// Exits the program at signals. Dropped once another listener handles signals.
-    pub(super) exits: ExitAtSignals,
+    pub(super) exits: SignalExitGuard,
 }
 
 /// Builds another host while the program runs, for example for another folder. Asks no questions
 /// and installs no signal handlers.
-pub(super) async fn open_further(
+pub(super) async fn build_another_host(
     settings: RunSettings,
     store: Option<SessionStore>,
-) -> anyhow::Result<ReadyRun> {
+) -> anyhow::Result<RunWithHost> {
     let frontend = TerminalFrontend {
         has_terminal: false,
     };
-    let mut run = PreparedRun::new(settings, &frontend).await?;
+    let mut run = RunBeforeHost::new(settings, &frontend).await?;
     run.store = store;
     let (approver, ..) = choose_approver(false);
     run.host(approver).await
@@ -134,12 +134,12 @@ pub(super) async fn open_further(
 /// Prepares a run: asks the questions, loads the plugins and selects the model. Until the exits are
 /// dropped, a signal exits the program.
 pub(super) async fn prepare_session(settings: RunSettings) -> anyhow::Result<PreparedSession> {
-    let exits = ExitAtSignals::new().context("listen for signals")?;
+    let exits = SignalExitGuard::new().context("listen for signals")?;
     let frontend = TerminalFrontend {
         has_terminal: settings.mode.has_terminal,
     };
-    let run = PreparedRun::new(settings, &frontend).await?;
-    looks::set_looks(&run.setup.config)?;
+    let run = RunBeforeHost::new(settings, &frontend).await?;
+    looks::configure_terminal_style(&run.setup.config)?;
     Ok(PreparedSession { run, exits })
 }
 
@@ -151,8 +151,8 @@ impl PreparedSession {
     }
 
     /// Offers prompts and resources of these MCP servers to clients as well.
-    pub(super) fn passing_on(mut self, servers: &[String]) -> Self {
-        self.run = self.run.passing_on(servers);
+    pub(super) fn expose_mcp_servers(mut self, servers: &[String]) -> Self {
+        self.run = self.run.expose_mcp_servers(servers);
         self
     }
 
@@ -169,7 +169,7 @@ impl PreparedSession {
 
     /// Collects the slash commands.
     pub(super) async fn commands(&self) -> anyhow::Result<CommandSet> {
-        let about = command_facts(&self.run)?;
+        let about = built_in_command_context(&self.run)?;
         let project = self.run.setup.project.as_deref();
         let program = std::env::current_exe().context("cannot find the path of this program")?;
         Ok(CommandSet::new(about, project, program).await)
@@ -181,8 +181,8 @@ impl PreparedSession {
     }
 
     /// Returns a loader for later versions of a plugin.
-    pub(super) fn later_load(&self, plugin: &str) -> anyhow::Result<PluginLoad> {
-        self.run.later(plugin)
+    pub(super) fn plugin_reload_loader(&self, plugin: &str) -> anyhow::Result<PluginLoad> {
+        self.run.prepare_plugin_reload(plugin)
     }
 
     /// Opens the session.
@@ -214,10 +214,12 @@ impl PreparedSession {
     }
 }
 
-/// Collects the facts that built-in commands show and change.
-pub(super) fn command_facts(run: &PreparedRun) -> anyhow::Result<CommandFacts> {
+/// Collects the parts of the host that built-in commands show and change.
+pub(super) fn built_in_command_context(
+    run: &RunBeforeHost,
+) -> anyhow::Result<BuiltInCommandContext> {
     let policy: ToolPolicy = run.setup.config.section()?;
-    Ok(CommandFacts {
+    Ok(BuiltInCommandContext {
         paths: run.setup.paths.clone(),
         plugins: run.plugins.shared().clone(),
         rules: policy.rules.iter().map(ToString::to_string).collect(),

@@ -7,15 +7,15 @@ use futures_util::future::BoxFuture;
 
 use super::command::{ProjectTemplate, project_templates};
 use super::question::{QuestionLine, QuestionScreen};
-use super::render::grants::{from_where, short_digest};
+use super::render::grants::{describe_trust_origin, short_digest};
 use super::render::{BOLD, DIM, PLUGIN, WARN};
 use rind_lib::grant::answers::GrantAnswer;
 use rind_lib::grant::ask::{Question, Yes};
-use rind_lib::grant::decide::Standing;
+use rind_lib::grant::decide::GrantStatus;
 use rind_lib::grant::project::ProjectTrust;
-use rind_lib::grant::{combined, in_words};
+use rind_lib::grant::{combined_risk, describe_capability};
 use rind_lib::script::Script;
-use rind_operator::project::{AskProject, ProjectContents, ProjectQuestion, ProjectYes};
+use rind_operator::project::{AskProject, ProjectApproval, ProjectContents, ProjectQuestion};
 use rind_operator::project_hooks::HookQuestion;
 
 /// Asks which permissions to grant to a plugin. Returns `None` for a no, and at the end of input.
@@ -27,40 +27,40 @@ pub(super) async fn ask_plugin(question: &Question) -> Option<Yes> {
         "n" | "no" => Some(None),
         _ => None,
     };
-    plugin_screen(question)
+    plugin_permissions_screen(question)
         .ask_approval(parse, Option::is_none)
         .await
         .flatten()
 }
 
-fn plugin_screen(question: &Question) -> QuestionScreen {
+fn plugin_permissions_screen(question: &Question) -> QuestionScreen {
     let Question {
         request,
         decision,
         earlier,
     } = question;
-    let mut about = vec![QuestionLine::new("  ").styled_words(
+    let mut about = vec![QuestionLine::new("  ").with_styled_text(
         DIM,
         &format!(
             "it {} ({}), digest {}",
-            from_where(request.trust),
+            describe_trust_origin(request.trust),
             request.trust,
             short_digest(&request.content())
         ),
     )];
     if !request.source.is_empty() {
-        about.push(QuestionLine::new("  from ").their_words(DIM, &request.source));
+        about.push(QuestionLine::new("  from ").with_foreign_text(DIM, &request.source));
     }
     if let Some(earlier) = earlier {
         about.push(
             QuestionLine::new("  ")
-                .styled_words(WARN, "changed:")
-                .own_words(" you said yes to version ")
-                .their_words(BOLD, &earlier.version)
-                .own_words(" on ")
-                .their_words(DIM, earlier.given.split('T').next().unwrap_or_default())
-                .own_words("; ")
-                .their_words(DIM, &what_changed(earlier, question)),
+                .with_styled_text(WARN, "changed:")
+                .with_text(" you said yes to version ")
+                .with_foreign_text(BOLD, &earlier.version)
+                .with_text(" on ")
+                .with_foreign_text(DIM, earlier.given.split('T').next().unwrap_or_default())
+                .with_text("; ")
+                .with_foreign_text(DIM, &describe_changes_since_answer(earlier, question)),
         );
     }
     let rows = |standing| {
@@ -69,35 +69,40 @@ fn plugin_screen(question: &Question) -> QuestionScreen {
             .iter()
             .filter(move |row| row.standing == standing)
     };
-    let waiting = rows(Standing::Waiting).map(|row| {
+    let waiting = rows(GrantStatus::Waiting).map(|row| {
         QuestionLine::new("    • ")
-            .own_words(&in_words(&row.capability))
-            .their_words(DIM, &format!(" ({}; {})", row.capability, row.why))
+            .with_text(&describe_capability(&row.capability))
+            .with_foreign_text(DIM, &format!(" ({}; {})", row.capability, row.why))
     });
-    let granted = rows(Standing::Granted).map(|row| {
-        let words = format!("{} (already: {})", in_words(&row.capability), row.why);
-        QuestionLine::new("    • ").their_words(DIM, &words)
+    let granted = rows(GrantStatus::Granted).map(|row| {
+        let words = format!(
+            "{} (already: {})",
+            describe_capability(&row.capability),
+            row.why
+        );
+        QuestionLine::new("    • ").with_foreign_text(DIM, &words)
     });
     let mut wants = vec![QuestionLine::new("  it may then:")];
     wants.extend(waiting.chain(granted));
-    if let Some(combined) = combined(&decision.expected(), request.has_hooks) {
+    if let Some(combined) = combined_risk(&decision.expected(), request.has_hooks) {
         let text = format!("together these permissions mean: it {combined}");
-        wants.push(QuestionLine::new("  ").styled_words(WARN, &text));
+        wants.push(QuestionLine::new("  ").with_styled_text(WARN, &text));
     }
-    let mut own =
-        vec![QuestionLine::new("  in its own words: ").their_words(DIM, &request.description)];
+    let mut own = vec![
+        QuestionLine::new("  in its own words: ").with_foreign_text(DIM, &request.description),
+    ];
     own.extend(request.tools.iter().map(|tool| {
         QuestionLine::new("  tool ")
-            .their_words(BOLD, &tool.name)
-            .own_words(": ")
-            .their_words(DIM, &tool.description)
+            .with_foreign_text(BOLD, &tool.name)
+            .with_text(": ")
+            .with_foreign_text(DIM, &tool.description)
     }));
     let head = QuestionLine::new("")
-        .styled_words(WARN.bold(), "? ")
-        .their_words(PLUGIN, &request.plugin)
-        .own_words(" ")
-        .their_words(BOLD, &request.version)
-        .own_words(" requests permissions that are not granted automatically");
+        .with_styled_text(WARN.bold(), "? ")
+        .with_foreign_text(PLUGIN, &request.plugin)
+        .with_text(" ")
+        .with_foreign_text(BOLD, &request.version)
+        .with_text(" requests permissions that are not granted automatically");
     QuestionScreen {
         parts: vec![vec![head], about, wants, own],
         covers: Vec::new(),
@@ -106,9 +111,9 @@ fn plugin_screen(question: &Question) -> QuestionScreen {
     }
 }
 
-fn what_changed(earlier: &GrantAnswer, question: &Question) -> String {
+fn describe_changes_since_answer(earlier: &GrantAnswer, question: &Question) -> String {
     let is_new = |text: &String| !earlier.capabilities.contains(text);
-    let waiting = question.decision.of(Standing::Waiting);
+    let waiting = question.decision.of(GrantStatus::Waiting);
     let new: Vec<String> = waiting.map(ToString::to_string).filter(is_new).collect();
     if !new.is_empty() {
         format!("new: {}", new.join(", "))
@@ -120,27 +125,30 @@ fn what_changed(earlier: &GrantAnswer, question: &Question) -> String {
 }
 
 /// Asks the person at the terminal whether to trust a project.
-pub(super) struct TerminalTrust;
+pub(super) struct TerminalTrustAsker;
 
-impl AskProject for TerminalTrust {
-    fn ask<'a>(&'a self, question: &'a ProjectQuestion<'a>) -> BoxFuture<'a, Option<ProjectYes>> {
+impl AskProject for TerminalTrustAsker {
+    fn ask<'a>(
+        &'a self,
+        question: &'a ProjectQuestion<'a>,
+    ) -> BoxFuture<'a, Option<ProjectApproval>> {
         Box::pin(ask_project(question))
     }
 
     fn ask_hooks<'a>(
         &'a self,
         question: &'a HookQuestion<'a>,
-    ) -> BoxFuture<'a, Option<ProjectYes>> {
-        Box::pin(ask_until_changed(hook_screen(question)))
+    ) -> BoxFuture<'a, Option<ProjectApproval>> {
+        Box::pin(ask_until_changed(hook_trust_screen(question)))
     }
 }
 
 /// Asks for an approval that is valid for this run, or until the content that the question showed
 /// changes.
-async fn ask_until_changed(screen: QuestionScreen) -> Option<ProjectYes> {
+async fn ask_until_changed(screen: QuestionScreen) -> Option<ProjectApproval> {
     let parse = |line: &str| match line.to_lowercase().as_str() {
-        "y" | "yes" | "o" | "once" => Some(Some(ProjectYes::Once)),
-        "a" | "always" => Some(Some(ProjectYes::UntilChanged)),
+        "y" | "yes" | "o" | "once" => Some(Some(ProjectApproval::Once)),
+        "a" | "always" => Some(Some(ProjectApproval::UntilChanged)),
         "n" | "no" => Some(None),
         _ => None,
     };
@@ -148,7 +156,7 @@ async fn ask_until_changed(screen: QuestionScreen) -> Option<ProjectYes> {
 }
 
 /// Asks whether to trust a project in its present state.
-async fn ask_project(question: &ProjectQuestion<'_>) -> Option<ProjectYes> {
+async fn ask_project(question: &ProjectQuestion<'_>) -> Option<ProjectApproval> {
     let ProjectQuestion {
         paths,
         trust,
@@ -156,11 +164,11 @@ async fn ask_project(question: &ProjectQuestion<'_>) -> Option<ProjectYes> {
         contents,
     } = question;
     let templates = project_templates(paths, files);
-    let screen = project_screen(&paths.workspace, trust, contents, &templates);
+    let screen = project_trust_screen(&paths.workspace, trust, contents, &templates);
     ask_until_changed(screen).await
 }
 
-fn hook_screen(question: &HookQuestion<'_>) -> QuestionScreen {
+fn hook_trust_screen(question: &HookQuestion<'_>) -> QuestionScreen {
     let HookQuestion {
         paths,
         trust,
@@ -168,15 +176,15 @@ fn hook_screen(question: &HookQuestion<'_>) -> QuestionScreen {
     } = question;
     let mut head = vec![
         QuestionLine::new("")
-            .styled_words(WARN.bold(), "? ")
-            .own_words("the project ")
-            .their_words(BOLD, &paths.workspace.display().to_string())
-            .own_words(&format!(
+            .with_styled_text(WARN.bold(), "? ")
+            .with_text("the project ")
+            .with_foreign_text(BOLD, &paths.workspace.display().to_string())
+            .with_text(&format!(
                 " has hooks in {}: programs that see calls and can refuse or change them",
                 hooks.places.join(" and ")
             )),
     ];
-    head.extend(changed_line(trust, "allowed them"));
+    head.extend(describe_changes_since_approval(trust, "allowed them"));
     let of_hook = |script: &Script| {
         let (event, matcher, command) = script.claude_hook()?;
         let about = match matcher {
@@ -184,20 +192,20 @@ fn hook_screen(question: &HookQuestion<'_>) -> QuestionScreen {
             matcher => format!(" ({matcher})"),
         };
         let head = QuestionLine::new("  ")
-            .their_words(PLUGIN, &format!("{event}{about}"))
-            .own_words(" runs:");
+            .with_foreign_text(PLUGIN, &format!("{event}{about}"))
+            .with_text(" runs:");
         Some(std::iter::once(head).chain(permission_lines(&command).collect::<Vec<_>>()))
     };
     let rows = hooks.scripts.iter().filter_map(of_hook).flatten();
-    let files = hooks.pinned_files(&paths.workspace);
+    let files = hooks.files_covered_by_approval(&paths.workspace);
     let of_files = (!files.is_empty()).then(|| {
         QuestionLine::new("  files of the project among them: ")
-            .their_words(DIM, &files.join(", "))
-            .own_words("; a change of one is asked about again")
+            .with_foreign_text(DIM, &files.join(", "))
+            .with_text("; a change of one is asked about again")
     });
     QuestionScreen {
         parts: vec![head, rows.collect(), of_files.into_iter().collect()],
-        covers: vec![QuestionLine::new("  ").styled_words(
+        covers: vec![QuestionLine::new("  ").with_styled_text(
             DIM,
             "they are confined like commands; what their programs read besides is not shown here",
         )],
@@ -208,19 +216,19 @@ fn hook_screen(question: &HookQuestion<'_>) -> QuestionScreen {
 
 /// Returns the line that reports changes since an earlier approval; `None` if nothing has changed.
 /// `did` is what the person approved.
-fn changed_line(trust: &ProjectTrust, did: &str) -> Option<QuestionLine> {
+fn describe_changes_since_approval(trust: &ProjectTrust, did: &str) -> Option<QuestionLine> {
     let ProjectTrust::Changed { since } = trust else {
         return None;
     };
     let line = QuestionLine::new("  ")
-        .styled_words(WARN, "changed:")
-        .own_words(&format!(" you {did} on "))
-        .their_words(DIM, since.split('T').next().unwrap_or_default())
-        .own_words(", and something has changed since");
+        .with_styled_text(WARN, "changed:")
+        .with_text(&format!(" you {did} on "))
+        .with_foreign_text(DIM, since.split('T').next().unwrap_or_default())
+        .with_text(", and something has changed since");
     Some(line)
 }
 
-fn project_screen(
+fn project_trust_screen(
     workspace: &Path,
     trust: &ProjectTrust,
     brought: &ProjectContents,
@@ -228,20 +236,20 @@ fn project_screen(
 ) -> QuestionScreen {
     let mut head = vec![
         QuestionLine::new("")
-            .styled_words(WARN.bold(), "? ")
-            .own_words("the project ")
-            .their_words(BOLD, &workspace.display().to_string())
-            .own_words(&format!(
+            .with_styled_text(WARN.bold(), "? ")
+            .with_text("the project ")
+            .with_foreign_text(BOLD, &workspace.display().to_string())
+            .with_text(&format!(
                 " brings plugins, skills, servers or settings of its own in {}",
                 brought.places.join(" and ")
             )),
     ];
-    head.extend(changed_line(trust, "trusted it"));
+    head.extend(describe_changes_since_approval(trust, "trusted it"));
     let row = |kind: &str, (name, description): &(String, String)| {
         QuestionLine::new(kind)
-            .their_words(PLUGIN, name)
-            .own_words(": ")
-            .their_words(DIM, description)
+            .with_foreign_text(PLUGIN, name)
+            .with_text(": ")
+            .with_foreign_text(DIM, description)
     };
     let of_plugins = brought
         .plugins
@@ -258,9 +266,9 @@ fn project_screen(
         .map(|server| row("  MCP server ", server));
     let of_template = |template: &ProjectTemplate| {
         let head = QuestionLine::new("  template /")
-            .their_words(PLUGIN, &template.name)
-            .own_words(": ")
-            .their_words(DIM, &template.description);
+            .with_foreign_text(PLUGIN, &template.name)
+            .with_text(": ")
+            .with_foreign_text(DIM, &template.description);
         let mut lines = vec![head];
         lines.extend(permission_lines(&template.text));
         lines
@@ -279,7 +287,7 @@ fn project_screen(
             of_templates.collect(),
             title.into_iter().chain(of_settings).collect(),
         ],
-        covers: vec![QuestionLine::new("  ").styled_words(
+        covers: vec![QuestionLine::new("  ").with_styled_text(
             DIM,
             "the permissions of its plugins are asked about one by one, and so is the start of its MCP servers",
         )],
@@ -288,10 +296,10 @@ fn project_screen(
     }
 }
 
-/// Returns the lines of a text that are not empty, each with a mark.
+/// Returns the lines of a text that are not empty, each after the prefix `|`.
 fn permission_lines(text: &str) -> impl Iterator<Item = QuestionLine> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
-    lines.map(|line| QuestionLine::new("    | ").of_block(line))
+    lines.map(|line| QuestionLine::new("    | ").with_block_line(line))
 }
 
 #[cfg(test)]
@@ -315,7 +323,7 @@ mod tests {
             servers: vec![("docs".to_owned(), "runs `npx docs`".to_owned())],
             settings,
         };
-        let screen = project_screen(
+        let screen = project_trust_screen(
             Path::new("/w\n? x"),
             &ProjectTrust::New,
             &brought,

@@ -3,11 +3,11 @@
 //! The question names its author, and shows each text of the author as one escaped line. Input
 //! typed for another question, such as one about a tool call, cannot answer it.
 
-use super::question::{QuestionLine, QuestionScreen, yes_or_no};
+use super::question::{QuestionLine, QuestionScreen, parse_yes_or_no};
 use super::render::{BOLD, DIM, PLUGIN, WARN};
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
 
-pub(super) fn person_screen(question: &PersonQuestion) -> QuestionScreen {
+pub(super) fn person_question_screen(question: &PersonQuestion) -> QuestionScreen {
     // The author is `mcp:NAME` for an MCP server, and the bare name for a plugin.
     let (what, name) = match question.plugin.split_once(':') {
         Some((_, server)) => ("MCP server ", server),
@@ -18,11 +18,11 @@ pub(super) fn person_screen(question: &PersonQuestion) -> QuestionScreen {
         false => WARNING,
     };
     let head = QuestionLine::new("")
-        .styled_words(WARN.bold(), "? ")
-        .own_words(what)
-        .their_words(PLUGIN, name)
-        .own_words(" asks: ")
-        .their_words(BOLD, &question.text);
+        .with_styled_text(WARN.bold(), "? ")
+        .with_text(what)
+        .with_foreign_text(PLUGIN, name)
+        .with_text(" asks: ")
+        .with_foreign_text(BOLD, &question.text);
     let options = match &question.kind {
         QuestionKind::Choose { options, .. } => options.as_slice(),
         _ => &[],
@@ -30,8 +30,8 @@ pub(super) fn person_screen(question: &PersonQuestion) -> QuestionScreen {
     let options = options.iter().enumerate().map(|(at, option)| {
         let number = format!("[{}] ", at + 1);
         QuestionLine::new("  ")
-            .own_words(&number)
-            .their_words(BOLD, option)
+            .with_text(&number)
+            .with_foreign_text(BOLD, option)
     });
     let (hint, keys) = match &question.kind {
         QuestionKind::Confirm { .. } => ("", "[y]es or [n]o".to_owned()),
@@ -49,12 +49,12 @@ pub(super) fn person_screen(question: &PersonQuestion) -> QuestionScreen {
     let default = match &question.kind {
         QuestionKind::Text { default } if !default.is_empty() => Some(
             QuestionLine::new("  ")
-                .own_words("without one: ")
-                .their_words(BOLD, default),
+                .with_text("without one: ")
+                .with_foreign_text(BOLD, default),
         ),
         _ => None,
     };
-    let hint = (!hint.is_empty()).then(|| QuestionLine::new("  ").styled_words(DIM, hint));
+    let hint = (!hint.is_empty()).then(|| QuestionLine::new("  ").with_styled_text(DIM, hint));
     QuestionScreen {
         parts: vec![vec![head], options.collect()],
         covers: default.into_iter().chain(hint).collect(),
@@ -75,9 +75,9 @@ const SERVER_WARNING: &str =
 /// Parses a line as an answer; `None` if it is not a valid one.
 pub(super) fn parse_answer(line: &str, kind: &QuestionKind) -> Option<PersonAnswer> {
     match kind {
-        // Reject an empty line, because otherwise the plugin could decide by its default what it
-        // means.
-        QuestionKind::Confirm { .. } => yes_or_no(line).map(PersonAnswer::Yes),
+        // Reject an empty line: its meaning would depend on the plugin's default and not on the
+        // person.
+        QuestionKind::Confirm { .. } => parse_yes_or_no(line).map(PersonAnswer::Yes),
         QuestionKind::Choose { options, .. } => {
             let at = line.parse::<usize>().ok()?.checked_sub(1)?;
             let is_there = at < options.len();

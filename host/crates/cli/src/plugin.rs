@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
-use super::args::{BuildArgs, InspectArgs, ListArgs, PluginArgs};
-use super::environment::{find_paths, project_setup};
+use super::args::{PluginArgs, PluginBuildArgs, PluginInspectArgs, PluginListArgs};
+use super::environment::{find_paths, read_project_setup};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{alone, guard, render};
 use rind_author::build::{BuildOptions, BuildReport, Progress, SharedFolders};
@@ -31,30 +31,31 @@ use rind_operator::{grants, plugin_flags, scripts};
 const BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
 
 /// Prepares to load the plugins that a session in this folder would have, without asking questions.
-pub(super) async fn load_of(args: &PluginArgs) -> anyhow::Result<PluginLoad> {
+pub(super) async fn prepare_load(args: &PluginArgs) -> anyhow::Result<PluginLoad> {
     let selection = args.selection();
-    let setup = project_setup(None, &ModelSelection::default(), selection.trust_project).await?;
-    let grants = grants::options(&setup.paths, &selection.grants, None, None)?;
+    let setup =
+        read_project_setup(None, &ModelSelection::default(), selection.trust_project).await?;
+    let grants = grants::grant_options(&setup.paths, &selection.grants, None, None)?;
     PluginLoad::new(&setup, &selection, grants)
 }
 
 /// Loads the plugins that a session in this folder would have.
-pub(super) async fn load_set(args: &PluginArgs) -> anyhow::Result<PluginSet> {
-    let load = load_of(args).await?;
+pub(super) async fn load_session_plugins(args: &PluginArgs) -> anyhow::Result<PluginSet> {
+    let load = prepare_load(args).await?;
     load.load().await.context("load plugins")
 }
 
-pub(super) async fn list_plugins(args: ListArgs) -> anyhow::Result<ExitStatus> {
-    let load = load_of(&args.plugins).await?;
-    plugin_flags::check_places(&args.plugins.selection())?;
+pub(super) async fn list_plugins(args: PluginListArgs) -> anyhow::Result<ExitStatus> {
+    let load = prepare_load(&args.plugins).await?;
+    plugin_flags::check_plugin_paths(&args.plugins.selection())?;
     let plugins = load.load().await.context("load plugins")?;
-    load.check(&plugins)?;
+    load.check_selected_plugins(&plugins)?;
     let all = plugins.plugins.iter();
     let reports: Vec<Report> = all.map(|plugin| inspect::inspect(plugin)).collect();
     let scripts = scripts::read(load.setup())?;
     let found = plugins.left_out.len() + plugins.absent.len() + scripts.len();
     if args.json {
-        render::plugins::list_json(&reports, &plugins, &scripts)?;
+        render::plugins::print_plugins_json(&reports, &plugins, &scripts)?;
     } else if reports.is_empty() && found == 0 {
         render::print_note(
             "no plugins are installed; see `rind plugin install --help` and `rind plugin new --help`, and `--plugin PATH` of \
@@ -62,42 +63,45 @@ pub(super) async fn list_plugins(args: ListArgs) -> anyhow::Result<ExitStatus> {
         );
     } else {
         reports.iter().for_each(render::plugins::print_row);
-        plugins.left_out.iter().for_each(render::plugins::left_out);
+        plugins
+            .left_out
+            .iter()
+            .for_each(render::plugins::print_left_out_plugin);
         plugins
             .absent
             .iter()
-            .for_each(render::plugins::print_absent);
+            .for_each(render::plugins::print_absent_plugin);
         scripts.iter().for_each(render::scripts::print_row);
         for collision in plugins.tool_collisions() {
             render::print_warning(&collision.to_string());
         }
-        scripts::warn_writable(load.setup(), &scripts)?;
-        render::plugins::print_streaming(&reports, &scripts);
+        scripts::warn_writable_scripts(load.setup(), &scripts)?;
+        render::plugins::print_streaming_status(&reports, &scripts);
     }
-    Ok(exit_status(&plugins))
+    Ok(exit_status_for_plugins(&plugins))
 }
 
-pub(super) async fn list_points(args: ListArgs) -> anyhow::Result<ExitStatus> {
-    let load = load_of(&args.plugins).await?;
-    plugin_flags::check_places(&args.plugins.selection())?;
+pub(super) async fn list_points(args: PluginListArgs) -> anyhow::Result<ExitStatus> {
+    let load = prepare_load(&args.plugins).await?;
+    plugin_flags::check_plugin_paths(&args.plugins.selection())?;
     let plugins = load.load().await.context("load plugins")?;
-    load.check(&plugins)?;
+    load.check_selected_plugins(&plugins)?;
     let uses = list_point_uses(plugins.plugins.iter().map(|plugin| &**plugin));
     if args.json {
         render::print_json(&serde_json::json!({ "points": uses }))?;
     } else {
         render::points::print_points(&uses);
     }
-    Ok(exit_status(&plugins))
+    Ok(exit_status_for_plugins(&plugins))
 }
 
 /// Returns a failure if a plugin is broken, or is missing although something relies on it.
-fn exit_status(plugins: &PluginSet) -> ExitStatus {
+fn exit_status_for_plugins(plugins: &PluginSet) -> ExitStatus {
     let is_missed = |left: &LeftOut| matches!(left.why, Why::Failed(_)) || left.reliance.is_some();
-    ExitStatus::status_of(!plugins.left_out.iter().any(is_missed) && plugins.absent.is_empty())
+    ExitStatus::from_success(!plugins.left_out.iter().any(is_missed) && plugins.absent.is_empty())
 }
 
-pub(super) async fn inspect_plugin(args: InspectArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn inspect_plugin(args: PluginInspectArgs) -> anyhow::Result<ExitStatus> {
     let path = Path::new(&args.plugin);
     let is_folder = path.join(FILE_NAME).is_file();
     let plugin_args = if is_folder {
@@ -109,9 +113,9 @@ pub(super) async fn inspect_plugin(args: InspectArgs) -> anyhow::Result<ExitStat
     } else {
         PluginArgs::default()
     };
-    let mut load = load_of(&plugin_args).await?;
+    let mut load = prepare_load(&plugin_args).await?;
     // Load disabled plugins too, because a person may inspect a plugin before enabling it.
-    let off = load.switch_all_on();
+    let off = load.enable_all_plugins();
     let plugins = load.load().await.context("load plugins")?;
     let is_it = |name: &str, trust| {
         if is_folder {
@@ -140,12 +144,12 @@ pub(super) async fn inspect_plugin(args: InspectArgs) -> anyhow::Result<ExitStat
         if args.json {
             render::print_json(&report)?;
         } else if args.grants {
-            render::grants::print_table(&report);
+            render::grants::print_permission_table(&report);
         } else {
             render::plugins::print_report(&report);
             let points = report.hooks.iter().map(|hook| hook.point.as_str());
-            let covers = guard::installed_covers(&report.name, &points.collect::<Vec<_>>());
-            render::guard::print_covers(&covers);
+            let covers = guard::installed_guard_coverage(&report.name, &points.collect::<Vec<_>>());
+            render::guard::print_plugin_coverage(&covers);
         }
         return Ok(ExitStatus::Done);
     }
@@ -169,7 +173,7 @@ pub(super) async fn inspect_plugin(args: InspectArgs) -> anyhow::Result<ExitStat
     }
 }
 
-pub(super) async fn run_build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_build(args: PluginBuildArgs) -> anyhow::Result<ExitStatus> {
     // Before minutes of compiling, report manifests that the loader would refuse. The build itself
     // reports missing folders.
     let refused = |dir: &PathBuf| match Manifest::read(dir, None) {
@@ -179,12 +183,12 @@ pub(super) async fn run_build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
     let refused: Vec<_> = args.dirs.iter().filter_map(refused).collect();
     if !refused.is_empty() {
         let lines = refused.iter().map(|error| format!("{error:#}"));
-        lines.for_each(|line| render::plugins::not_built(&line));
+        lines.for_each(|line| render::plugins::print_build_failure(&line));
         return Ok(ExitStatus::Failed);
     }
     let started = Instant::now();
-    let (mut report, are_lines_shown) = build_all(args.dirs, args.out).await?;
-    let unloadable = find_unloadable(&mut report).await?;
+    let (mut report, are_lines_shown) = build_plugins_with_progress(args.dirs, args.out).await?;
+    let unloadable = find_unloadable_plugins(&mut report).await?;
     if let [built] = &mut report.built[..] {
         // Use the total time for a single plugin: it includes the checks of the toolchain, which
         // several plugins would share.
@@ -193,13 +197,13 @@ pub(super) async fn run_build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
     report
         .built
         .retain(|plugin| !unloadable.iter().any(|(name, _)| *name == plugin.name));
-    render::plugins::print_built(&report, are_lines_shown);
+    render::plugins::print_build_results(&report, are_lines_shown);
     for (name, why) in &unloadable {
-        render::plugins::not_built(&format!(
+        render::plugins::print_build_failure(&format!(
             "plugin `{name}` was compiled, and cannot be loaded: {why}"
         ));
     }
-    Ok(ExitStatus::status_of(
+    Ok(ExitStatus::from_success(
         report.failed.is_empty() && unloadable.is_empty(),
     ))
 }
@@ -208,7 +212,9 @@ pub(super) async fn run_build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
 /// does not cover the component, or tools that cannot be offered. Ignores reasons that depend on
 /// the operator, such as settings, grants and other plugins. Adds the time for loading each plugin
 /// to its build time.
-async fn find_unloadable(report: &mut BuildReport) -> anyhow::Result<Vec<(String, String)>> {
+async fn find_unloadable_plugins(
+    report: &mut BuildReport,
+) -> anyhow::Result<Vec<(String, String)>> {
     let mut unloadable = Vec::new();
     for plugin in &mut report.built {
         let started = Instant::now();
@@ -217,9 +223,9 @@ async fn find_unloadable(report: &mut BuildReport) -> anyhow::Result<Vec<(String
         let Some(folder) = plugin.path.ancestors().find(is_plugin) else {
             continue;
         };
-        let loaded = alone::load_alone(folder).await?;
+        let loaded = alone::load_plugin_for_author(folder).await?;
         plugin.seconds += started.elapsed().as_secs_f64();
-        let why = alone::refusal_of(&loaded, &plugin.name);
+        let why = alone::find_load_failure(&loaded, &plugin.name);
         unloadable.extend(why.map(|why| (plugin.name.clone(), why)));
     }
     Ok(unloadable)
@@ -236,7 +242,7 @@ pub(super) fn shared_folders() -> anyhow::Result<SharedFolders> {
 
 /// Builds plugins and shows cargo's output as progress. Returns the report, and whether the
 /// complete output was shown. Ctrl-C stops cargo too.
-async fn build_all(
+async fn build_plugins_with_progress(
     dirs: Vec<PathBuf>,
     out: Option<PathBuf>,
 ) -> anyhow::Result<(BuildReport, bool)> {
@@ -264,7 +270,10 @@ async fn build_all(
 
 /// Builds one plugin without output, because a session owns the screen. The error has the text that
 /// the plugin's author needs.
-pub(super) async fn build_quietly(dir: &Path, cancel: &CancellationToken) -> Result<(), String> {
+pub(super) async fn build_plugin_quietly(
+    dir: &Path,
+    cancel: &CancellationToken,
+) -> Result<(), String> {
     let options = BuildOptions {
         dirs: vec![dir.to_owned()],
         out: None,
@@ -279,7 +288,7 @@ pub(super) async fn build_quietly(dir: &Path, cancel: &CancellationToken) -> Res
         Ok(report) => match report.failed.first() {
             None => {
                 // Compile the component into the cache. Ignore an error: the next load reports it.
-                let _ = alone::load_alone(dir).await;
+                let _ = alone::load_plugin_for_author(dir).await;
                 return Ok(());
             }
             Some(error) => error.to_string(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 use super::event_file::EventFile;
-use super::steer::{self, InputSteering, Lines};
+use super::steer::{self, Lines, TurnSteering};
 use rind_lib::agent::SteerHandle;
 use rind_lib::event::{Event, Stamped};
 
@@ -13,16 +13,16 @@ type Watch = Box<dyn FnMut(&Event) + Send>;
 
 /// Programs that follow a turn; by default none.
 #[derive(Default)]
-pub(super) struct FollowingPrograms {
+pub(super) struct TurnFollowers {
     watch: Option<Watch>,
     file: Option<EventFile>,
     lines: Option<Lines>,
-    steering: Option<InputSteering>,
+    steering: Option<TurnSteering>,
 }
 
-impl FollowingPrograms {
+impl TurnFollowers {
     /// Calls a function of Rind itself with every event.
-    pub(super) fn with_watch(watch: impl FnMut(&Event) + Send + 'static) -> Self {
+    pub(super) fn with_event_watch(watch: impl FnMut(&Event) + Send + 'static) -> Self {
         Self {
             watch: Some(Box::new(watch)),
             ..Self::default()
@@ -31,19 +31,19 @@ impl FollowingPrograms {
 
     /// Opens the file to which events are written, and the input from which lines to steer the turn
     /// are read.
-    pub(super) fn open_programs(
+    pub(super) fn open_turn_followers(
         events: Option<&Path>,
         steer_from: Option<&Path>,
     ) -> anyhow::Result<Self> {
         Ok(Self {
             watch: None,
             file: events.map(EventFile::open_file).transpose()?,
-            lines: steer_from.map(steer::open_steering).transpose()?,
+            lines: steer_from.map(steer::open_steering_input).transpose()?,
             steering: None,
         })
     }
 
-    /// Begins to steer the turn of this handle, if an input was opened.
+    /// Begins to steer the turn of `handle` with lines from the input, if one was opened.
     pub(super) fn begin_steering(
         &mut self,
         handle: SteerHandle,
@@ -52,11 +52,11 @@ impl FollowingPrograms {
     ) {
         let lines = self.lines.take();
         self.steering =
-            lines.map(|lines| InputSteering::new(lines, handle, cancel.clone(), is_json));
+            lines.map(|lines| TurnSteering::new(lines, handle, cancel.clone(), is_json));
     }
 
     /// Passes an event to all programs.
-    pub(super) fn take_event(&mut self, event: &Stamped) {
+    pub(super) fn handle_event(&mut self, event: &Stamped) {
         if let Some(watch) = &mut self.watch {
             watch(&event.event);
         }
@@ -64,7 +64,7 @@ impl FollowingPrograms {
             file.write_event(event);
         }
         if let Some(steering) = &mut self.steering {
-            steering.take_event(event);
+            steering.handle_event(event);
         }
     }
 
@@ -82,7 +82,7 @@ impl FollowingPrograms {
     }
 
     /// Reports the lines that arrived too late to steer the turn.
-    pub(super) async fn finish_programs(&mut self) {
+    pub(super) async fn finish_followers(&mut self) {
         if let Some(steering) = &mut self.steering {
             steering.finish_steering().await;
         }

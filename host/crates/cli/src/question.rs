@@ -1,14 +1,14 @@
 //! Shows a question at the terminal: at most one screen, with the possible answers on the last
 //! line.
 //!
-//! Text of other authors is one escaped line, or a block in which every row begins with a mark, so
+//! Text by other authors is shown as one escaped line, or as rows that each begin with a mark, so
 //! that it cannot imitate a part of the question. If the question does not fit, `v` shows all of it
 //! page by page. Start from [`QuestionScreen`].
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthChar;
 
-use super::render::hold::{at_once, hold_output};
+use super::render::hold::{hold_output, write_immediately};
 use super::render::wrap::{text_width, wrap_text};
 use super::render::{DIM, WARN, style_text};
 use super::terminal::{self, TerminalSize};
@@ -28,9 +28,9 @@ pub(super) fn escape_line(line: &str) -> String {
     parts.join(TAB)
 }
 
-/// Rows of a question that was cut to fit a number of rows.
+/// Rows of a question, truncated if they do not fit the screen.
 #[derive(Debug)]
-pub(super) struct FittedQuestion {
+pub(super) struct TruncatedQuestion {
     pub(super) rows: Vec<String>,
     /// Whether rows were left out.
     pub(super) is_cut: bool,
@@ -45,7 +45,7 @@ pub(super) struct QuestionLine {
     /// Prefix of the line, chosen by the program.
     mark: String,
     pieces: Vec<(Style, String)>,
-    /// Whether rows may break at spaces, because the text is the program's own.
+    /// Whether rows may break at spaces, because the program itself wrote the text.
     is_prose: bool,
 }
 
@@ -60,39 +60,39 @@ impl QuestionLine {
 
     /// Lets rows break at spaces. Use it only for text of the program: another author could use
     /// spaces to choose the text with which a row begins.
-    pub(super) fn in_prose(mut self) -> Self {
+    pub(super) fn into_prose(mut self) -> Self {
         self.is_prose = true;
         self
     }
 
-    pub(super) fn own_words(self, words: &str) -> Self {
-        self.styled_words(Style::new(), words)
+    pub(super) fn with_text(self, words: &str) -> Self {
+        self.with_styled_text(Style::new(), words)
     }
 
-    pub(super) fn styled_words(mut self, style: Style, words: &str) -> Self {
+    pub(super) fn with_styled_text(mut self, style: Style, words: &str) -> Self {
         self.pieces.push((style, words.to_owned()));
         self
     }
 
     /// Appends text of another author, escaped so that it stays on this line.
-    pub(super) fn their_words(self, style: Style, text: &str) -> Self {
-        self.styled_words(style, &text::one_line(text))
+    pub(super) fn with_foreign_text(self, style: Style, text: &str) -> Self {
+        self.with_styled_text(style, &text::one_line(text))
     }
 
     /// Appends one line of a block by another author. Tabs become four spaces.
-    pub(super) fn of_block(self, line: &str) -> Self {
-        self.own_words(&escape_line(line))
+    pub(super) fn with_block_line(self, line: &str) -> Self {
+        self.with_text(&escape_line(line))
     }
 
     /// Appends pieces that are already escaped.
-    pub(super) fn escaped_pieces(mut self, pieces: Vec<(Style, String)>) -> Self {
+    pub(super) fn with_escaped_pieces(mut self, pieces: Vec<(Style, String)>) -> Self {
         self.pieces.extend(pieces);
         self
     }
 
     /// Returns the rows with breaks at spaces; `None` if the line is not prose, or a word is wider
     /// than the screen.
-    fn prose_rows(&self, columns: usize) -> Option<Vec<String>> {
+    fn wrapped_prose_rows(&self, columns: usize) -> Option<Vec<String>> {
         let pieces = self.pieces.iter();
         let styled: String = pieces
             .map(|(style, text)| style_text(*style, text))
@@ -108,7 +108,7 @@ impl QuestionLine {
     /// spaces, because spaces that were added or dropped at the end of a row could not be told from
     /// those of the text.
     fn wrap_rows(&self, columns: usize) -> Vec<String> {
-        if let Some(rows) = self.prose_rows(columns) {
+        if let Some(rows) = self.wrapped_prose_rows(columns) {
             return rows;
         }
         let mut rows = Vec::new();
@@ -142,8 +142,8 @@ pub(super) struct QuestionScreen {
     /// Parts of the question, of which the first begins with the question itself. If the screen is
     /// too small, each part gets a share of the rows.
     pub(super) parts: Vec<Vec<QuestionLine>>,
-    /// Lines directly above the answers, which say what an answer covers. Cut only if the screen
-    /// has fewer rows.
+    /// Lines directly above the answers, which say what an answer covers. Truncated only if the
+    /// screen has fewer rows than these lines.
     pub(super) covers: Vec<QuestionLine>,
     /// Possible answers, such as `[y]es or [n]o`.
     pub(super) keys: String,
@@ -178,24 +178,24 @@ impl QuestionScreen {
             let (rows, is_cut) = self.screen_rows(size);
             let is_first = hint.is_none() && !is_paged;
             for row in hint.take().into_iter().chain(rows) {
-                at_once(format_args!("{row}\n"));
+                write_immediately(format_args!("{row}\n"));
             }
             if is_first {
-                terminal::settle_terminal().await;
+                terminal::wait_for_quiet_input().await;
             }
-            terminal::drop_typed();
+            terminal::discard_typed_input();
             let prompt = self.prompt_text(is_cut && !is_seen);
             let line = match self.is_secret {
                 true => read_hidden(&prompt).await?,
                 false => {
-                    at_once(prompt);
+                    write_immediately(prompt);
                     terminal::read_line().await?
                 }
             };
             let line = line.trim();
-            if self.is_view(line, is_cut) {
+            if self.requests_full_view(line, is_cut) {
                 is_paged = true;
-                is_seen |= self.page_through(size).await?;
+                is_seen |= self.page_through_question(size).await?;
             } else {
                 let words = match parse(line) {
                     Some(answer) if !is_cut || is_seen || is_no(&answer) => return Some(answer),
@@ -216,7 +216,7 @@ impl QuestionScreen {
 
     /// Whether a line requests all of the question. If any text is a valid answer, `v` is a request
     /// only while rows are left out.
-    pub(super) fn is_view(&self, line: &str, is_cut: bool) -> bool {
+    pub(super) fn requests_full_view(&self, line: &str, is_cut: bool) -> bool {
         let is_word = matches!(line.to_lowercase().as_str(), "v" | "view");
         is_word && (is_cut || !self.takes_text)
     }
@@ -232,8 +232,8 @@ impl QuestionScreen {
         (fitted.rows, fitted.is_cut)
     }
 
-    /// Cuts the question to `n_rows` rows.
-    pub(super) fn fit_question(&self, columns: usize, n_rows: usize) -> FittedQuestion {
+    /// Truncates the question to at most `n_rows` rows.
+    pub(super) fn fit_question(&self, columns: usize, n_rows: usize) -> TruncatedQuestion {
         let parts: Vec<Vec<String>> = self
             .parts
             .iter()
@@ -241,13 +241,13 @@ impl QuestionScreen {
             .collect();
         let covers = wrap_lines(&self.covers, columns);
         if n_rows <= covers.len() {
-            let fitted = fit_parts(parts, n_rows);
-            return FittedQuestion {
+            let fitted = fit_question_parts(parts, n_rows);
+            return TruncatedQuestion {
                 is_cut: true,
                 ..fitted
             };
         }
-        let mut fitted = fit_parts(parts, n_rows - covers.len());
+        let mut fitted = fit_question_parts(parts, n_rows - covers.len());
         fitted.rows.extend(covers);
         fitted
     }
@@ -260,19 +260,20 @@ impl QuestionScreen {
 
     /// Shows the complete question page by page. Returns whether the last page was reached; `None`
     /// at the end of input.
-    async fn page_through(&self, size: TerminalSize) -> Option<bool> {
+    async fn page_through_question(&self, size: TerminalSize) -> Option<bool> {
         let all = self.all_rows(size);
         let mut rest = all.as_slice();
         let n_page = size.rows.saturating_sub(ROWS_OF_PAGER).max(1);
         while !rest.is_empty() {
             let (page, more) = rest.split_at(n_page.min(rest.len()));
-            page.iter().for_each(|row| at_once(format_args!("{row}\n")));
-            terminal::drop_typed();
+            page.iter()
+                .for_each(|row| write_immediately(format_args!("{row}\n")));
+            terminal::discard_typed_input();
             if more.is_empty() {
-                at_once("  end; press Enter to return to the question:  ");
+                write_immediately("  end; press Enter to return to the question:  ");
             } else {
                 let n = more.len();
-                at_once(format_args!(
+                write_immediately(format_args!(
                     "  {n} more rows; Enter shows the next, q goes back to the question: "
                 ));
             }
@@ -292,18 +293,18 @@ const MAX_SHOWN_BYTES: usize = 4;
 
 /// Reads a line without echo. Shows it afterwards if it is short.
 async fn read_hidden(prompt: &str) -> Option<String> {
-    let line = terminal::read_secret(|| at_once(prompt)).await;
+    let line = terminal::read_secret(|| write_immediately(prompt)).await;
     let typed = line.as_deref().unwrap_or_default().trim();
     let shown = match typed.len() {
         0..=MAX_SHOWN_BYTES => text::one_line(typed),
         _ => "(not shown)".to_owned(),
     };
-    at_once(format_args!("{shown}\n"));
+    write_immediately(format_args!("{shown}\n"));
     line
 }
 
 /// Parses a yes or a no; `None` for any other text.
-pub(super) fn yes_or_no(line: &str) -> Option<bool> {
+pub(super) fn parse_yes_or_no(line: &str) -> Option<bool> {
     match line.to_lowercase().as_str() {
         "y" | "yes" => Some(true),
         "n" | "no" => Some(false),
@@ -319,13 +320,13 @@ fn wrap_lines<'a>(
     lines.flat_map(|line| line.wrap_rows(columns)).collect()
 }
 
-/// Cuts the parts to `n_free` rows together, in shares as equal as possible. A part that is cut
+/// Truncates the parts to `n_free` rows in total, in shares as equal as possible. A truncated part
 /// ends with a row that says how many rows are missing. The first row of the first part is always
 /// kept, unless `n_free` is 0.
-fn fit_parts(parts: Vec<Vec<String>>, n_free: usize) -> FittedQuestion {
+fn fit_question_parts(parts: Vec<Vec<String>>, n_free: usize) -> TruncatedQuestion {
     let n_all: usize = parts.iter().map(Vec::len).sum();
     if n_all <= n_free {
-        return FittedQuestion {
+        return TruncatedQuestion {
             rows: parts.concat(),
             is_cut: false,
         };
@@ -356,7 +357,7 @@ fn fit_parts(parts: Vec<Vec<String>>, n_free: usize) -> FittedQuestion {
             ));
         }
     }
-    FittedQuestion { rows, is_cut: true }
+    TruncatedQuestion { rows, is_cut: true }
 }
 
 #[cfg(test)]
@@ -370,14 +371,15 @@ mod tests {
     };
 
     fn screen(n_lines: usize) -> QuestionScreen {
-        let block = (0..n_lines).map(|n| QuestionLine::new("+ ").of_block(&format!("line {n}")));
+        let block =
+            (0..n_lines).map(|n| QuestionLine::new("+ ").with_block_line(&format!("line {n}")));
         QuestionScreen {
             parts: vec![
-                vec![QuestionLine::new("? ").own_words("bash wants to run a program")],
+                vec![QuestionLine::new("? ").with_text("bash wants to run a program")],
                 block.collect(),
-                vec![QuestionLine::new("  ").their_words(DIM, "guard asks: why")],
+                vec![QuestionLine::new("  ").with_foreign_text(DIM, "guard asks: why")],
             ],
-            covers: vec![QuestionLine::new("  ").own_words("always covers: make test")],
+            covers: vec![QuestionLine::new("  ").with_text("always covers: make test")],
             keys: "[y]es or [n]o".to_owned(),
             ..QuestionScreen::default()
         }
@@ -385,16 +387,19 @@ mod tests {
 
     #[test]
     fn words_of_the_program_are_broken_at_blanks_and_foreign_ones_anywhere() {
-        let line = || QuestionLine::new("  ").styled_words(DIM, "yes carries it out, no continues");
+        let line =
+            || QuestionLine::new("  ").with_styled_text(DIM, "yes carries it out, no continues");
         let rows = |line: QuestionLine| -> Vec<String> {
             let rows = line.wrap_rows(24);
             rows.iter().map(|row| bare_text(row)).collect()
         };
-        let prose = rows(line().in_prose());
+        let prose = rows(line().into_prose());
         assert_eq!(prose, ["  yes carries it out, no", "    continues"]);
         assert_eq!(rows(line()), ["  yes carries it out, no", "  ↪  continues"]);
         // A word that no row holds is broken anywhere too.
-        let long = QuestionLine::new("").own_words(&"x".repeat(30)).in_prose();
+        let long = QuestionLine::new("")
+            .with_text(&"x".repeat(30))
+            .into_prose();
         assert_eq!(rows(long), ["x".repeat(24), format!("↪ {}", "x".repeat(6))]);
     }
 
@@ -429,16 +434,18 @@ mod tests {
     #[test]
     fn a_text_can_be_an_answer_and_then_v_is_one_unless_rows_are_missing() {
         let mut screen = screen(1);
-        assert!(screen.is_view("v", false) && screen.is_view("View", true));
+        assert!(screen.requests_full_view("v", false) && screen.requests_full_view("View", true));
         screen.takes_text = true;
-        assert!(!screen.is_view("v", false) && !screen.is_view("view", false));
-        assert!(screen.is_view("v", true) && !screen.is_view("vi", true));
+        assert!(
+            !screen.requests_full_view("v", false) && !screen.requests_full_view("view", false)
+        );
+        assert!(screen.requests_full_view("v", true) && !screen.requests_full_view("vi", true));
     }
 
     #[test]
     fn a_long_line_goes_on_in_marked_rows_and_loses_nothing() {
         let text = "日本語のとても長い一行 and more of it, up to here.";
-        let rows = QuestionLine::new("$ ").of_block(text).wrap_rows(20);
+        let rows = QuestionLine::new("$ ").with_block_line(text).wrap_rows(20);
         assert!(rows.len() > 2);
         let mut joined = String::new();
         for (n, row) in rows.iter().enumerate() {
@@ -453,8 +460,8 @@ mod tests {
 
     #[test]
     fn nothing_of_others_begins_a_row() {
-        let line =
-            QuestionLine::new("  path ").their_words(DIM, "a\n? bash wants\r\u{1b}[2K\u{2028}x");
+        let line = QuestionLine::new("  path ")
+            .with_foreign_text(DIM, "a\n? bash wants\r\u{1b}[2K\u{2028}x");
         let rows = line.wrap_rows(200);
         assert_eq!(rows.len(), 1);
         assert_eq!(

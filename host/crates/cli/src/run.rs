@@ -14,11 +14,13 @@ use super::approve::TerminalQuestion;
 use super::args::{RunArgs, ShowArgs};
 use super::command::{self, CommandCall, CommandCallResult, CommandSet, OwnerAction};
 use super::exit_code::{ExitStatus, Usage, bail_usage};
-use super::programs::FollowingPrograms;
+use super::programs::TurnFollowers;
 use super::render::turn::TurnRenderer;
 use super::render::waiting::TICK;
-use super::resource::{check_command, fill_input, find_mentions, server_names};
-use super::signals::AnySignal;
+use super::resource::{
+    append_resources, find_resource_mentions, refuse_resource_in_command, server_names,
+};
+use super::signals::ShutdownSignals;
 use super::telemetry::Telemetry;
 use super::{open, render};
 use rind_lib::agent::{self, AnswerSchema, SteerHandle, TurnOutcome};
@@ -45,19 +47,25 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let images = args
         .image
         .iter()
-        .map(|path| super::attach::attach_file(path));
+        .map(|path| super::attach::attach_image_file(path));
     let images: Vec<Attachment> = images
         .map(|image| image.map(|(_, image)| image).map_err(Usage))
         .collect::<Result<_, _>>()?;
-    let programs =
-        FollowingPrograms::open_programs(args.open.events.as_deref(), args.steer_from.as_deref())?;
+    let programs = TurnFollowers::open_turn_followers(
+        args.open.events.as_deref(),
+        args.steer_from.as_deref(),
+    )?;
     let has_terminal = std::io::stdin().is_terminal()
         && std::io::stderr().is_terminal()
         && args.prompt.as_deref() != Some("-")
         && !steers_from_stdin;
-    let demands = TurnDemands {
+    let demands = TurnRequirements {
         images,
-        answer_schema: args.output_schema.as_deref().map(read_schema).transpose()?,
+        answer_schema: args
+            .output_schema
+            .as_deref()
+            .map(read_answer_schema)
+            .transpose()?,
         max_cost_usd: args.max_cost,
         input_id: args.input_id,
         typed: typed.filter(|text| *text != "-").map(str::to_owned),
@@ -83,10 +91,10 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
             }
             let commands = prepared.commands().await?;
             let call = commands.parse_call(line).map_err(Usage)?;
-            if commands.needs_no_session(&call) {
-                return run_alone(&commands, &call, args.show, programs).await;
+            if commands.works_without_session(&call) {
+                return run_command_without_session(&commands, &call, args.show, programs).await;
             }
-            if commands.is_about_session(&call) && args.resume.is_none() {
+            if commands.needs_session(&call) && args.resume.is_none() {
                 bail_usage!(
                     "{} needs a session: pass --resume with its id or `last`",
                     line.escape_debug()
@@ -102,7 +110,7 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     };
     let opened = prepared.open_session().await?;
     if !args.show.json {
-        render::print_note(&format!("{}{}", opened.chosen, mode_text(&opened)));
+        render::print_note(&format!("{}{}", opened.chosen, approval_mode_note(&opened)));
     }
     if let RunInput::Command { commands, .. } = &input {
         commands.set_asker(opened.asker);
@@ -117,13 +125,13 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
         ));
     }
     if has_terminal {
-        super::terminal::drop_typed();
+        super::terminal::discard_typed_input();
     }
     exit
 }
 
 /// Returns a note on the approval mode, unless it is the default.
-fn mode_text(opened: &open::OpenedSession) -> String {
+fn approval_mode_note(opened: &open::OpenedSession) -> String {
     let mode = match opened.switch.mode() {
         ApprovalMode::Ask => String::new(),
         mode => format!(" · mode {mode}"),
@@ -132,29 +140,29 @@ fn mode_text(opened: &open::OpenedSession) -> String {
     mode + dry_run
 }
 
-/// Input of a run.
+/// Prompt, continuation or command that `rind run` executes.
 #[expect(
     clippy::large_enum_variant,
     reason = "there is one of them in a process"
 )]
 pub(super) enum RunInput {
     /// Prompt, with the requirements on its turn.
-    Prompt(String, TurnDemands),
+    Prompt(String, TurnRequirements),
     /// Continue the interrupted turn of the session, without a prompt.
-    Continue(TurnDemands),
+    Continue(TurnRequirements),
     Command {
         commands: CommandSet,
         call: CommandCall,
         /// Whether piped input is added to the prompt that the command creates.
         reads_stdin: bool,
         /// Requirements on the turn of that prompt.
-        demands: TurnDemands,
+        demands: TurnRequirements,
     },
 }
 
 /// Images to attach to a turn, and requirements on the turn.
 #[derive(Default)]
-pub(super) struct TurnDemands {
+pub(super) struct TurnRequirements {
     images: Vec<Attachment>,
     answer_schema: Option<AnswerSchema>,
     max_cost_usd: Option<f64>,
@@ -166,8 +174,8 @@ pub(super) struct TurnDemands {
     is_dry_run: bool,
 }
 
-impl TurnDemands {
-    fn put_on(self, mut turn: Turn<'_>) -> Turn<'_> {
+impl TurnRequirements {
+    fn apply_to_turn(self, mut turn: Turn<'_>) -> Turn<'_> {
         if let Some(schema) = self.answer_schema {
             turn = turn.answer_schema(schema);
         }
@@ -191,8 +199,8 @@ impl TurnDemands {
         let typed = self.typed.take().unwrap_or_default();
         let servers = server_names(&session.materials());
         let unsent = |why: String| Usage(format!("the prompt was not sent: {why}"));
-        let mentions = find_mentions(&typed, &servers).map_err(unsent)?;
-        let filled = fill_input(&text, &mentions, session, self.is_dry_run, cancel).await;
+        let mentions = find_resource_mentions(&typed, &servers).map_err(unsent)?;
+        let filled = append_resources(&text, &mentions, session, self.is_dry_run, cancel).await;
         let filled = filled.map_err(unsent)?;
         self.images.extend(filled.images);
         Ok(filled.text)
@@ -200,7 +208,7 @@ impl TurnDemands {
 }
 
 /// Reads the JSON Schema that the answer must match.
-fn read_schema(path: &Path) -> anyhow::Result<AnswerSchema> {
+fn read_answer_schema(path: &Path) -> anyhow::Result<AnswerSchema> {
     let wrong = |why: String| Usage(format!("--output-schema {}: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     let schema = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
@@ -209,42 +217,42 @@ fn read_schema(path: &Path) -> anyhow::Result<AnswerSchema> {
 
 impl From<&str> for RunInput {
     fn from(prompt: &str) -> Self {
-        Self::Prompt(prompt.to_owned(), TurnDemands::default())
+        Self::Prompt(prompt.to_owned(), TurnRequirements::default())
     }
 }
 
 /// Runs a command that needs no session, and prints its result.
-async fn run_alone(
+async fn run_command_without_session(
     commands: &CommandSet,
     call: &CommandCall,
     show: ShowArgs,
-    mut programs: FollowingPrograms,
+    mut programs: TurnFollowers,
 ) -> anyhow::Result<ExitStatus> {
     // No turn will run: report every steering line as too late.
     programs.begin_steering(SteerHandle::default(), &CancellationToken::new(), show.json);
-    let (outcome, event) = commands.run_alone(call).await;
+    let (outcome, event) = commands.run_without_session(call).await;
     let events = Events::default();
     let mut stamped = events.subscribe();
     events.emit(event);
     if let Some(stamped) = stamped.recv().await {
-        programs.take_event(&stamped);
+        programs.handle_event(&stamped);
         if show.json {
             TurnRenderer::new(show).show_event(&stamped);
         }
     }
-    programs.finish_programs().await;
+    programs.finish_followers().await;
     let outcome = outcome?;
     if show.json {
         return Ok(ExitStatus::Done);
     }
-    if let Some(text) = outcome_text(outcome)? {
+    if let Some(text) = command_outcome_text(outcome)? {
         render::answer_line(render::printable_prose(&text));
     }
     Ok(ExitStatus::Done)
 }
 
 /// Returns the text to print for the outcome of a command.
-fn outcome_text(outcome: CommandCallResult) -> anyhow::Result<Option<String>> {
+fn command_outcome_text(outcome: CommandCallResult) -> anyhow::Result<Option<String>> {
     match outcome {
         CommandCallResult::Text(text) | CommandCallResult::Prompt { text, .. } => Ok(Some(text)),
         CommandCallResult::Nothing
@@ -263,7 +271,7 @@ fn outcome_text(outcome: CommandCallResult) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Result of a run: of a turn, or of a command that ran none, with its text.
+/// Outcome of the turn that was run, or the text of a command that ran no turn.
 enum RunResult {
     Turn(TurnOutcome),
     Command(Option<String>),
@@ -272,7 +280,7 @@ enum RunResult {
 /// Continues the interrupted turn of the session.
 async fn continue_turn(
     session: &mut Session,
-    demands: TurnDemands,
+    demands: TurnRequirements,
     cancel: &CancellationToken,
 ) -> anyhow::Result<RunResult> {
     let id = session.id().clone();
@@ -281,11 +289,13 @@ async fn continue_turn(
             "no turn of session {id} was interrupted, so there is none to continue; pass a prompt"
         );
     };
-    Ok(RunResult::Turn(demands.put_on(turn).until(cancel).await?))
+    Ok(RunResult::Turn(
+        demands.apply_to_turn(turn).until(cancel).await?,
+    ))
 }
 
-/// Runs the turn of a prompt, or a command and the turn that the command asks for.
-async fn act_on_input(
+/// Runs the turn of a prompt; or runs a command, and then the turn of the prompt that it created.
+async fn run_input(
     session: &mut Session,
     input: RunInput,
     cancel: &CancellationToken,
@@ -293,7 +303,7 @@ async fn act_on_input(
     let (commands, call, reads_stdin, demands) = match input {
         RunInput::Prompt(text, mut demands) => {
             let text = demands.add_resources(text, session, cancel).await?;
-            let turn = demands.put_on(session.turn(text)).until(cancel);
+            let turn = demands.apply_to_turn(session.turn(text)).until(cancel);
             return Ok(RunResult::Turn(turn.await?));
         }
         RunInput::Continue(demands) => return continue_turn(session, demands, cancel).await,
@@ -304,7 +314,7 @@ async fn act_on_input(
             demands,
         } => (commands, call, reads_stdin, demands),
     };
-    check_command(call.line(), &session.materials()).map_err(Usage)?;
+    refuse_resource_in_command(call.line(), &session.materials()).map_err(Usage)?;
     match commands.run_call(&call, Some(session), cancel).await? {
         CommandCallResult::Action(OwnerAction::Continue) => {
             continue_turn(session, demands, cancel).await
@@ -315,14 +325,14 @@ async fn act_on_input(
             images,
         } => {
             let text = match reads_stdin {
-                true => super::input::with_piped(&text)?,
+                true => super::input::append_piped_input(&text)?,
                 false => text,
             };
             let turn = session.turn(text).of_command(command).attach(images);
-            let turn = demands.put_on(turn).until(cancel);
+            let turn = demands.apply_to_turn(turn).until(cancel);
             Ok(RunResult::Turn(turn.await?))
         }
-        outcome => Ok(RunResult::Command(outcome_text(outcome)?)),
+        outcome => Ok(RunResult::Command(command_outcome_text(outcome)?)),
     }
 }
 
@@ -333,13 +343,13 @@ pub(super) async fn run_turn(
     questions: UnboundedReceiver<TerminalQuestion>,
     input: impl Into<RunInput>,
     show: ShowArgs,
-    mut programs: FollowingPrograms,
+    mut programs: TurnFollowers,
 ) -> anyhow::Result<ExitStatus> {
     let cancel = CancellationToken::new();
     let over = CancellationToken::new();
     programs.begin_steering(session.steering(), &cancel, show.json);
-    let shown = tokio::spawn(show_all(
-        TurnRenderer::new(show).with_live(session.live_outputs()),
+    let shown = tokio::spawn(show_session_events(
+        TurnRenderer::new(show).with_live_outputs(session.live_outputs()),
         Telemetry::from_env(),
         session.events(),
         questions,
@@ -348,9 +358,9 @@ pub(super) async fn run_turn(
         programs,
     ));
     // Register the handler here, not in the task: until it exists, Ctrl-C ends the process at once.
-    let interrupted = AnySignal::interrupts().context("listen for Ctrl-C")?;
-    tokio::spawn(interrupted.pass_on(cancel.clone()));
-    let ran = act_on_input(&mut session, input.into(), &cancel).await;
+    let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for Ctrl-C")?;
+    tokio::spawn(interrupted.cancel_then_exit(cancel.clone()));
+    let ran = run_input(&mut session, input.into(), &cancel).await;
     let id = session.id().clone();
     let closed = session.close().await;
     over.cancel();
@@ -406,14 +416,14 @@ const GATHER: Duration = Duration::from_millis(1);
 
 /// Shows the events of a session and asks the questions of its turns, until `over` is cancelled and
 /// all events are shown.
-pub(super) async fn show_all(
+pub(super) async fn show_session_events(
     mut renderer: TurnRenderer,
     mut telemetry: Telemetry,
     mut events: UnboundedReceiver<Stamped>,
     mut questions: UnboundedReceiver<TerminalQuestion>,
     cancel: CancellationToken,
     over: CancellationToken,
-    mut programs: FollowingPrograms,
+    mut programs: TurnFollowers,
 ) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -432,10 +442,10 @@ pub(super) async fn show_all(
                 // A full batch means that more events are ready: show them without delay.
                 is_gathering = n_events < MAX_BATCH;
                 gathering.as_mut().reset(Instant::now() + GATHER);
-                renderer.show_all(&batch);
+                renderer.show_events(&batch);
                 for event in batch.drain(..) {
-                    telemetry.take_event(&event);
-                    programs.take_event(&event);
+                    telemetry.handle_event(&event);
+                    programs.handle_event(&event);
                 }
                 is_over = n_events == 0;
             }
@@ -445,11 +455,11 @@ pub(super) async fn show_all(
             () = over.cancelled(), if !events.is_closed() => events.close(),
             () = cancel.cancelled(), if !is_interrupted => {
                 is_interrupted = true;
-                renderer.show_interrupted();
+                renderer.show_turn_interrupted();
             }
             Some(asked) = questions.recv(), if !is_gathering => {
-                renderer.pause_wait();
-                let mut put = pin!(asked.put_question(&cancel));
+                renderer.pause_wait_line();
+                let mut put = pin!(asked.ask_and_answer(&cancel));
                 // Do not show events while the question is on the screen, but pass them to the
                 // following programs, one of which may end the turn.
                 let mut unseen = Vec::new();
@@ -459,9 +469,9 @@ pub(super) async fn show_all(
                         () = &mut put => break,
                         event = events.recv(), if !is_over => match event {
                             Some(event) => {
-                                telemetry.take_event(&event);
-                                programs.take_event(&event);
-                                match renderer.shows_elsewhere() {
+                                telemetry.handle_event(&event);
+                                programs.handle_event(&event);
+                                match renderer.is_redirected() {
                                     true => renderer.show_event(&event),
                                     false => unseen.push(event),
                                 }
@@ -477,7 +487,7 @@ pub(super) async fn show_all(
             _ = ticks.tick() => renderer.redraw_waiting_line(),
         }
     }
-    programs.finish_programs().await;
+    programs.finish_followers().await;
     renderer.finish_turn();
     telemetry.finish_export().await;
 }

@@ -5,7 +5,7 @@
 
 use rind_embed::PackedFolder;
 
-use super::args::SchemaOf;
+use super::args::SchemaName;
 use super::exit_code::ExitStatus;
 use super::render;
 
@@ -13,17 +13,17 @@ static SCHEMAS: PackedFolder =
     PackedFolder::new(include_bytes!(concat!(env!("OUT_DIR"), "/schemas.tar.zst")));
 
 /// Prints a JSON Schema.
-pub(super) fn print_schema(of: SchemaOf) -> ExitStatus {
+pub(super) fn print_schema(of: SchemaName) -> ExitStatus {
     render::answer_json(match of {
-        SchemaOf::Events => SCHEMAS.text("events.json"),
-        SchemaOf::Hooks => SCHEMAS.text("hooks.json"),
-        SchemaOf::Session => SCHEMAS.text("session.json"),
-        SchemaOf::Skill => SCHEMAS.text("skill.json"),
-        SchemaOf::Manifest => rind_author::new::manifest_schema(),
-        SchemaOf::Cases => rind_author::new::cases_schema(),
-        SchemaOf::TestReport => SCHEMAS.text("test-report.json"),
-        SchemaOf::CheckReport => SCHEMAS.text("check-report.json"),
-        SchemaOf::PluginList => SCHEMAS.text("plugin-list.json"),
+        SchemaName::Events => SCHEMAS.text("events.json"),
+        SchemaName::Hooks => SCHEMAS.text("hooks.json"),
+        SchemaName::Session => SCHEMAS.text("session.json"),
+        SchemaName::Skill => SCHEMAS.text("skill.json"),
+        SchemaName::Manifest => rind_author::new::manifest_schema(),
+        SchemaName::Cases => rind_author::new::cases_schema(),
+        SchemaName::TestReport => SCHEMAS.text("test-report.json"),
+        SchemaName::CheckReport => SCHEMAS.text("check-report.json"),
+        SchemaName::PluginList => SCHEMAS.text("plugin-list.json"),
     });
     ExitStatus::Done
 }

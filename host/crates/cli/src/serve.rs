@@ -17,13 +17,13 @@ use super::event_file::EventFile;
 use super::exit_code::{ExitStatus, bail_usage};
 use super::listen::{ListenAddress, OpenedListener, open_listener};
 use super::render::serve::LoopRenderer;
-use super::signals::AnySignal;
+use super::signals::ShutdownSignals;
 use super::{environment, open, render};
 use rind_lib::event::Stamped;
 use rind_lib::loops::{EndReason, Error, LoopEnd, Loops};
 use rind_lib::session::SessionStore;
 use rind_operator::settings::{RunSettings, SessionChoice};
-use rind_operator::start::ReadyRun;
+use rind_operator::start::RunWithHost;
 use rind_serve::loop_board::LoopBoard;
 use rind_serve::remote::RemoteSessions;
 use rind_serve::workspaces::{OpenWorkspace, WorkspaceHost};
@@ -46,9 +46,9 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
     // Ask no questions, even on a terminal: a question would block one loop and delay the output of
     // the others.
     let settings = args.open.run_settings(SessionChoice::New, false)?;
-    let folders = find_folders(&args.also_workspace)?;
-    let (store, remote) = open_store(&mut args).await?;
-    let opener = OperatorWorkspaces {
+    let folders = resolve_workspace_folders(&args.also_workspace)?;
+    let (store, remote) = open_session_store(&mut args).await?;
+    let opener = WorkspaceHostOpener {
         settings: settings.clone(),
         store: store.clone(),
     };
@@ -64,8 +64,8 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
         None => None,
     };
     let api = api.map(|api| match remote {
-        Some(remote) => OpenedApi {
-            server: api.server.with_remote(remote),
+        Some(remote) => PreparedApiServer {
+            server: api.server.with_remote_sessions(remote),
             ..api
         },
         None => api,
@@ -78,9 +78,9 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
         ),
         loops => Some(loops?),
     };
-    let (api, loops) = join_loops(api, loops);
+    let (api, loops) = connect_loops_to_api(api, loops);
     if let Some(loops) = &loops {
-        host.warn_misplaced(&loops.tools());
+        host.warn_ineffective_settings(&loops.tools());
     }
     let of_session = loops.iter().flat_map(Loops::sessions);
     let of_session: BTreeMap<Arc<str>, String> = of_session
@@ -89,16 +89,16 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
     if !args.json {
         render::print_note(&ready.run.chosen);
         if !of_session.is_empty() {
-            render::serve::print_beginning(of_session.values());
+            render::serve::print_served_loops(of_session.values());
         }
         if let Some(api) = &api {
-            render::serve::print_api(&api.address, &api.token, api.login.as_deref());
+            render::serve::print_api_address(&api.address, &api.token, api.login.as_deref());
         }
     }
     let cancel = CancellationToken::new();
-    let interrupted = AnySignal::interrupts().context("listen for Ctrl-C")?;
+    let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for Ctrl-C")?;
     drop(ready.exits);
-    tokio::spawn(interrupted.pass_on(cancel.clone()));
+    tokio::spawn(interrupted.cancel_then_exit(cancel.clone()));
     let (sender, events) = mpsc::channel(MAX_WAITING_EVENTS);
     let board = api.as_ref().map(|api| api.server.loop_board());
     if let Some(board) = &board {
@@ -106,8 +106,12 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
             board.add_loop(plugin, session);
         }
     }
-    let renderer = LoopRenderer::new(of_session, &render::lines::of_process(), args.json);
-    let shown = show_loops(events, renderer, file, board);
+    let renderer = LoopRenderer::new(
+        of_session,
+        &render::lines::global_loop_line_counts(),
+        args.json,
+    );
+    let shown = spawn_event_display(events, renderer, file, board);
     let run_loops = async {
         match loops {
             Some(loops) => loops.watch(sender).run(&cancel).await,
@@ -126,15 +130,15 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
         tracing::warn!("the last events were not written, because their reader has stopped");
     }
     if !args.json {
-        ends.iter().for_each(render::serve::print_end);
+        ends.iter().for_each(render::serve::print_loop_end);
     }
-    Ok(exit_status(&ends, cancel.is_cancelled()))
+    Ok(exit_status_for_loops(&ends, cancel.is_cancelled()))
 }
 
 /// Returns the store of the sessions and the processes that share it; both `None` if sessions are
 /// files of this machine.
 #[cfg(feature = "nats")]
-async fn open_store(args: &mut ServeArgs) -> anyhow::Result<OpenedStore> {
+async fn open_session_store(args: &mut ServeArgs) -> anyhow::Result<OpenedStore> {
     let shared = std::mem::take(&mut args.shared).connect().await?;
     Ok(match shared {
         Some(shared) => (Some(shared.store), Some(shared.remote)),
@@ -148,7 +152,7 @@ async fn open_store(args: &mut ServeArgs) -> anyhow::Result<OpenedStore> {
     clippy::unused_async,
     reason = "with the feature `nats` it connects to servers"
 )]
-async fn open_store(_: &mut ServeArgs) -> anyhow::Result<OpenedStore> {
+async fn open_session_store(_: &mut ServeArgs) -> anyhow::Result<OpenedStore> {
     Ok((None, None))
 }
 
@@ -157,7 +161,7 @@ async fn open_store(_: &mut ServeArgs) -> anyhow::Result<OpenedStore> {
 type OpenedStore = (Option<SessionStore>, Option<Arc<dyn RemoteSessions>>);
 
 /// HTTP API that is listening but does not serve yet.
-struct OpenedApi {
+struct PreparedApiServer {
     server: ApiServer,
     listener: ApiListener,
     /// Address that the API listens on.
@@ -169,13 +173,13 @@ struct OpenedApi {
 }
 
 /// Creates the hosts of further workspaces, with the program's arguments.
-struct OperatorWorkspaces {
+struct WorkspaceHostOpener {
     settings: RunSettings,
     /// Store of the sessions; `None` if they are files of this machine.
     store: Option<SessionStore>,
 }
 
-impl OpenWorkspace for OperatorWorkspaces {
+impl OpenWorkspace for WorkspaceHostOpener {
     fn open_host(&self, folder: PathBuf) -> BoxFuture<'_, Result<WorkspaceHost, String>> {
         let (mut settings, store) = (self.settings.clone(), self.store.clone());
         // `--trust-project` applies only to the first folder.
@@ -183,7 +187,7 @@ impl OpenWorkspace for OperatorWorkspaces {
         Box::pin(async move {
             let opened = async {
                 settings.paths = environment::find_paths(Some(&folder))?;
-                open::open_further(settings, store).await
+                open::build_another_host(settings, store).await
             };
             let run = opened.await.map_err(|error| format!("{error:#}"))?;
             Ok(workspace_host(&run))
@@ -191,13 +195,13 @@ impl OpenWorkspace for OperatorWorkspaces {
     }
 }
 
-fn workspace_host(run: &ReadyRun) -> WorkspaceHost {
+fn workspace_host(run: &RunWithHost) -> WorkspaceHost {
     let host = &run.host;
     WorkspaceHost::new(host.host.clone(), host.asking_policy(), run.plugins.clone())
 }
 
 /// Returns the paths of the folders with symlinks resolved.
-fn find_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+fn resolve_workspace_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let paths = named
         .iter()
         .map(|folder| Ok(environment::find_paths(Some(folder))?.workspace));
@@ -211,12 +215,15 @@ fn find_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// If both exist, makes the API run the turns of the loops and deliver messages to the loops.
-fn join_loops(api: Option<OpenedApi>, loops: Option<Loops>) -> (Option<OpenedApi>, Option<Loops>) {
+/// Lets the API run the turns of the loops and deliver messages to them, if both are requested.
+fn connect_loops_to_api(
+    api: Option<PreparedApiServer>,
+    loops: Option<Loops>,
+) -> (Option<PreparedApiServer>, Option<Loops>) {
     match (api, loops) {
         (Some(mut api), Some(loops)) => {
             let loops = loops.run_turns_by(api.server.turn_runner());
-            api.server = api.server.with_inboxes(loops.inboxes());
+            api.server = api.server.with_loop_inboxes(loops.inboxes());
             (Some(api), Some(loops))
         }
         other => other,
@@ -226,10 +233,10 @@ fn join_loops(api: Option<OpenedApi>, loops: Option<Loops>) -> (Option<OpenedApi
 /// Listens at the address, with the token from the data folder.
 async fn open_api(
     address: &ListenAddress,
-    run: &ReadyRun,
+    run: &RunWithHost,
     folders: Vec<PathBuf>,
-    opener: OperatorWorkspaces,
-) -> anyhow::Result<OpenedApi> {
+    opener: WorkspaceHostOpener,
+) -> anyhow::Result<PreparedApiServer> {
     let OpenedListener {
         access,
         listener,
@@ -238,7 +245,7 @@ async fn open_api(
     let login = access.login_url();
     let first = workspace_host(run);
     let server = ApiServer::new(first, folders, Arc::new(opener), access);
-    Ok(OpenedApi {
+    Ok(PreparedApiServer {
         server,
         address: listener.address_text(),
         listener,
@@ -249,7 +256,7 @@ async fn open_api(
 
 /// Shows events on a separate thread: a write blocks while a pipe has no reader, which must not
 /// block signals and loops.
-fn show_loops(
+fn spawn_event_display(
     mut events: Receiver<Stamped>,
     mut renderer: LoopRenderer,
     mut file: Option<EventFile>,
@@ -268,7 +275,7 @@ fn show_loops(
     })
 }
 
-fn exit_status(ends: &[LoopEnd], is_interrupted: bool) -> ExitStatus {
+fn exit_status_for_loops(ends: &[LoopEnd], is_interrupted: bool) -> ExitStatus {
     let has_failed = |end: &LoopEnd| matches!(end.why, EndReason::Failed(_) | EndReason::Broken(_));
     if ends.iter().any(has_failed) {
         ExitStatus::Failed

@@ -24,26 +24,26 @@ use rind_lib::paths::Paths;
 use rind_lib::prompt::ledger;
 use rind_lib::session::{Body, Entry, SessionStore};
 
-pub(super) async fn session(command: Option<SessionCommand>) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_session(command: Option<SessionCommand>) -> anyhow::Result<ExitStatus> {
     let paths = environment::find_paths(None)?;
     // `rind session` alone lists the sessions. With a person at a terminal, it was replaced by
     // `rind chat --resume` before the arguments were parsed.
     let Some(command) = command else {
-        return list::list(&paths, &SessionListArgs::default());
+        return list::list_sessions(&paths, &SessionListArgs::default());
     };
     match command {
-        SessionCommand::List(args) => list::list(&paths, &args),
-        SessionCommand::Show(args) => show::show(&paths, &args),
+        SessionCommand::List(args) => list::list_sessions(&paths, &args),
+        SessionCommand::Show(args) => show::show_session(&paths, &args),
         SessionCommand::Entries(args) => entries::print_entries(&paths, &args).await,
-        SessionCommand::Diff(args) => diff::diff(&paths, &args),
-        SessionCommand::Search(args) => search::search(&paths, &args),
-        SessionCommand::Export(args) => export::export(&paths, &args),
-        SessionCommand::Import(args) => own::import(&paths, &args),
-        SessionCommand::Fork(args) => own::fork(&paths, &args),
-        SessionCommand::Rename(args) => own::rename(&paths, &args),
-        SessionCommand::Rm(args) => own::rm(&paths, &args).await,
-        SessionCommand::Gc(args) => own::gc(&paths, &args),
-        SessionCommand::Doctor(args) => examine::doctor(&paths, &args),
+        SessionCommand::Diff(args) => diff::show_turn_diff(&paths, &args),
+        SessionCommand::Search(args) => search::print_session_search(&paths, &args),
+        SessionCommand::Export(args) => export::write_session_export(&paths, &args),
+        SessionCommand::Import(args) => own::import_session_file(&paths, &args),
+        SessionCommand::Fork(args) => own::fork_session(&paths, &args),
+        SessionCommand::Rename(args) => own::rename_session(&paths, &args),
+        SessionCommand::Rm(args) => own::remove_named_sessions(&paths, &args).await,
+        SessionCommand::Gc(args) => own::remove_old_sessions(&paths, &args),
+        SessionCommand::Doctor(args) => examine::examine_sessions(&paths, &args),
         SessionCommand::Prompt(args) => show_prompt(&paths, &args),
         SessionCommand::Audit(args) => audit::run_audit(&args),
     }
@@ -57,20 +57,20 @@ fn show_prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<ExitSt
         .iter()
         .for_each(|notice| render::print_warning(notice));
     if args.text {
-        return print_sent(&store, &id, &entries, args);
+        return print_sent_prompt(&store, &id, &entries, args);
     }
     let turns = ledger::turn_ledgers(&entries);
     if args.json {
         render::print_json(&serde_json::json!({"session": id, "turns": turns}))?;
     } else {
-        render::session::print_prompt(&id, &turns);
+        render::session::print_prompt_ledger(&id, &turns);
     }
     Ok(ExitStatus::Done)
 }
 
 /// Prints the exact text of the last system prompt, or of the prompt of the turn in `args`, as JSON
 /// with the hash of each block.
-fn print_sent(
+fn print_sent_prompt(
     store: &SessionStore,
     id: &str,
     entries: &[Entry],

@@ -1,7 +1,7 @@
-//! Listens for signals on which the program shuts down in order: it ends running commands, and
-//! finds files that commands planted.
+//! Listens for signals on which the program shuts down in an orderly way: it ends running commands,
+//! and finds files that commands planted.
 //!
-//! The module must not know what is shut down. Start from [`AnySignal`].
+//! The callers shut down; this module only waits for signals. Start from [`ShutdownSignals`].
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 /// Set of signals that are handled alike. Once a handler for a signal is registered, the signal's
 /// default action is lost for the rest of the process.
-pub(super) struct AnySignal(Vec<Signal>);
+pub(super) struct ShutdownSignals(Vec<Signal>);
 
-impl AnySignal {
+impl ShutdownSignals {
     /// Listens for Ctrl-C, `Ctrl-\`, SIGTERM and the closing of the terminal.
-    pub(super) fn interrupts() -> std::io::Result<Self> {
+    pub(super) fn listen_for_interrupts() -> std::io::Result<Self> {
         Self::new(&[
             SignalKind::interrupt(),
             SignalKind::quit(),
@@ -24,9 +24,9 @@ impl AnySignal {
         ])
     }
 
-    /// Listens for the signals of [`interrupts`](Self::interrupts) except Ctrl-C, which only ends
-    /// the turn in a chat.
-    pub(super) fn ends() -> std::io::Result<Self> {
+    /// Listens for the signals of [`listen_for_interrupts`](Self::listen_for_interrupts) except
+    /// Ctrl-C, which only ends the turn in a chat.
+    pub(super) fn listen_without_ctrl_c() -> std::io::Result<Self> {
         Self::new(&[
             SignalKind::quit(),
             SignalKind::terminate(),
@@ -36,7 +36,7 @@ impl AnySignal {
 
     /// Listens for `Ctrl-\` and SIGTERM, but not for the closing of the terminal, which may be
     /// signalled more than once.
-    pub(super) fn kills() -> std::io::Result<Self> {
+    pub(super) fn listen_for_termination() -> std::io::Result<Self> {
         Self::new(&[SignalKind::quit(), SignalKind::terminate()])
     }
 
@@ -64,7 +64,7 @@ impl AnySignal {
 
     /// Cancels the turn at the first signal, and ends the process at the second, in case the
     /// orderly shutdown hangs.
-    pub(super) async fn pass_on(mut self, cancel: CancellationToken) {
+    pub(super) async fn cancel_then_exit(mut self, cancel: CancellationToken) {
         self.recv_signal().await;
         cancel.cancel();
         self.recv_signal().await;

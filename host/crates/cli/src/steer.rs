@@ -27,7 +27,7 @@ use rind_lib::point::payload::Source;
 /// Maximum length of a line, in bytes.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
-/// Maximum number of lines read ahead of the turn.
+/// Maximum number of lines that are read before the turn handles them.
 const MAX_LINES: usize = 16;
 
 /// Timeout at the end of a run for reading the lines already written, because a named pipe has no
@@ -41,7 +41,7 @@ pub(super) type Line = Result<String, String>;
 pub(super) type Lines = Receiver<Line>;
 
 /// Reads lines from a file, a named pipe or, for `-`, standard input.
-pub(super) fn open_steering(path: &Path) -> anyhow::Result<Lines> {
+pub(super) fn open_steering_input(path: &Path) -> anyhow::Result<Lines> {
     let is_pipe = if path == Path::new("-") {
         false
     } else {
@@ -58,14 +58,14 @@ pub(super) fn open_steering(path: &Path) -> anyhow::Result<Lines> {
     // Read on a detached thread: opening a FIFO blocks until it has a writer, possibly forever.
     let thread = std::thread::Builder::new().name("steer-from".to_owned());
     thread
-        .spawn(move || read_steering(&path, is_pipe, &sender))
+        .spawn(move || read_steering_lines(&path, is_pipe, &sender))
         .context("start reading lines that steer")?;
     Ok(lines)
 }
 
 /// Reads lines to the end of the file. A named pipe has no end: when one writer closes it, waits for
 /// the next one.
-fn read_steering(path: &PathBuf, is_pipe: bool, sender: &Sender<Line>) {
+fn read_steering_lines(path: &PathBuf, is_pipe: bool, sender: &Sender<Line>) {
     loop {
         let read = if path == Path::new("-") {
             read_lines(BufReader::new(std::io::stdin().lock()), sender)
@@ -127,23 +127,23 @@ struct SteerCommand {
     cancel: bool,
 }
 
-struct AcceptedText {
+struct AcceptedSteerText {
     line: u64,
     id: Value,
 }
 
-pub(super) struct InputSteering {
+pub(super) struct TurnSteering {
     lines: Lines,
     handle: SteerHandle,
     cancel: CancellationToken,
     is_json: bool,
     n_lines: u64,
     /// Accepted texts that the turn has not taken yet, by their number in the queue.
-    waiting: BTreeMap<u64, AcceptedText>,
+    waiting: BTreeMap<u64, AcceptedSteerText>,
     is_over: bool,
 }
 
-impl InputSteering {
+impl TurnSteering {
     pub(super) fn new(
         lines: Lines,
         handle: SteerHandle,
@@ -185,11 +185,11 @@ impl InputSteering {
             }) => (id, Some(text), true),
             Ok(SteerCommand { id, .. }) => (id, None, false),
             Err(why) => {
-                let accepted = self.note_accepted(Value::Null);
+                let accepted = self.new_accepted_text(Value::Null);
                 return self.send_answer(&accepted, "refused", json!({"reason": why}));
             }
         };
-        let accepted = self.note_accepted(id);
+        let accepted = self.new_accepted_text(id);
         if self.is_over {
             return self.send_answer(&accepted, "too-late", json!({}));
         }
@@ -208,8 +208,9 @@ impl InputSteering {
         }
     }
 
-    /// Answers the lines that an event is about.
-    pub(super) fn take_event(&mut self, stamped: &Stamped) {
+    /// Prints answers to the lines whose texts, according to the event, were taken or dropped, or
+    /// came too late.
+    pub(super) fn handle_event(&mut self, stamped: &Stamped) {
         if !stamped.is_main() {
             return;
         }
@@ -231,14 +232,14 @@ impl InputSteering {
                     }
                 }
             }
-            Event::TurnEnd { .. } => self.too_late(),
+            Event::TurnEnd { .. } => self.answer_too_late(),
             _ => {}
         }
     }
 
     /// Answers `too-late` to the texts that no turn took, and to the lines not read yet.
     pub(super) async fn finish_steering(&mut self) {
-        self.too_late();
+        self.answer_too_late();
         let until = Instant::now() + LAST_READ;
         while let Ok(Some(line)) = timeout_at(until, self.lines.recv()).await {
             self.steer_turn(line);
@@ -246,21 +247,21 @@ impl InputSteering {
     }
 
     /// Answers `too-late` to all waiting texts, and makes every later line too late.
-    fn too_late(&mut self) {
+    fn answer_too_late(&mut self) {
         self.is_over = true;
         for accepted in std::mem::take(&mut self.waiting).into_values() {
             self.send_answer(&accepted, "too-late", json!({}));
         }
     }
 
-    fn note_accepted(&self, id: Value) -> AcceptedText {
-        AcceptedText {
+    fn new_accepted_text(&self, id: Value) -> AcceptedSteerText {
+        AcceptedSteerText {
             line: self.n_lines,
             id,
         }
     }
 
-    fn send_answer(&self, accepted: &AcceptedText, status: &str, about: Value) {
+    fn send_answer(&self, accepted: &AcceptedSteerText, status: &str, about: Value) {
         if self.is_json {
             let mut answer =
                 json!({"type": "steer-answer", "line": accepted.line, "status": status});

@@ -3,21 +3,28 @@
 
 use anyhow::Context;
 
-use super::args::{PluginArgs, SwitchArgs};
+use super::args::{PluginArgs, PluginSwitchArgs};
 use super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::{edit, environment, plugin, render};
 use rind_lib::plugin::protected;
-use rind_operator::plugin_flags::names;
+use rind_operator::plugin_flags::plugin_names;
 
-pub(super) async fn run_switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<ExitStatus> {
+pub(super) async fn set_plugin_enabled(
+    args: PluginSwitchArgs,
+    is_on: bool,
+) -> anyhow::Result<ExitStatus> {
     let paths = environment::find_paths(None)?;
     let name = &args.plugin;
-    let plugins = plugin::load_set(&PluginArgs::default()).await?;
-    if !names(&plugins).any(|found| found == name) {
+    let plugins = plugin::load_session_plugins(&PluginArgs::default()).await?;
+    if !plugin_names(&plugins).any(|found| found == name) {
         bail_usage!("there is no plugin `{name}`; see `rind plugin list`");
     }
     if !is_on && protected::is_protected(name) {
-        return Err(Usage(protected::protected_refusal("`rind plugin disable`", name)).into());
+        return Err(Usage(protected::protected_refusal_message(
+            "`rind plugin disable`",
+            name,
+        ))
+        .into());
     }
     let file = if args.project {
         paths.workspace_config()
@@ -33,7 +40,7 @@ pub(super) async fn run_switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<
         false => String::new(),
     };
     let keys: &[&str] = &["plugins", name, "enabled"];
-    let is_news = edit::set_values(&file, &head, &[(keys, is_on.into())])
+    let is_news = edit::set_toml_values(&file, &head, &[(keys, is_on.into())])
         .with_context(|| format!("change {}", file.display()))?;
     let word = if is_on { "on" } else { "off" };
     let place = if args.project {
@@ -47,16 +54,16 @@ pub(super) async fn run_switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<
         ("was", " already")
     };
     render::print_note(&format!("{name} {verb} switched {word} {place}{already}"));
-    if let Some(why) = reason_without_effect(name, is_on).await? {
+    if let Some(why) = override_reason(name, is_on).await? {
         render::print_warning(&why);
     }
     Ok(ExitStatus::Done)
 }
 
-/// Returns the reason if the switch has no effect, because another settings file or a policy
-/// overrides it.
-async fn reason_without_effect(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
-    let load = plugin::load_of(&PluginArgs::default()).await?;
+/// Returns the reason if enabling or disabling the plugin has no effect, because another settings
+/// file or a policy overrides it.
+async fn override_reason(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
+    let load = plugin::prepare_load(&PluginArgs::default()).await?;
     let plugins = load.load().await.context("load plugins")?;
     let runs = plugins.plugins.iter().any(|p| p.manifest.name == name);
     if runs == is_on {

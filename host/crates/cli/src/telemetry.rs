@@ -22,7 +22,7 @@ const ENDPOINTS: [&str; 2] = [
 
 /// Returns the variable that asks for traces; `None` if none is set or another variable turns
 /// traces off.
-fn asked_by(env: &dyn Fn(&str) -> Option<String>) -> Option<&'static str> {
+fn variable_requesting_export(env: &dyn Fn(&str) -> Option<String>) -> Option<&'static str> {
     let is = |name: &str, value: &str| env(name).is_some_and(|v| v.eq_ignore_ascii_case(value));
     if is("OTEL_SDK_DISABLED", "true") || is("OTEL_TRACES_EXPORTER", "none") {
         return None;
@@ -35,7 +35,7 @@ pub(super) struct Telemetry(Option<Exporter>);
 
 impl Telemetry {
     pub(super) fn from_env() -> Self {
-        let started = asked_by(&environment::variable).map(|_| Exporter::start());
+        let started = variable_requesting_export(&environment::variable).map(|_| Exporter::start());
         Self(started.and_then(|started| {
             started
                 .inspect_err(|error| render::print_warning(&error.to_string()))
@@ -43,16 +43,16 @@ impl Telemetry {
         }))
     }
 
-    pub(super) fn take_event(&mut self, event: &Stamped) {
+    pub(super) fn handle_event(&mut self, event: &Stamped) {
         if let Some(exporter) = &mut self.0 {
-            exporter.take(event);
+            exporter.record_event(event);
         }
     }
 
     pub(super) async fn finish_export(self) {
         let Some(exporter) = self.0 else { return };
         if let Err(lost) = exporter.finish(FLUSH).await {
-            let name = asked_by(&environment::variable).unwrap_or_default();
+            let name = variable_requesting_export(&environment::variable).unwrap_or_default();
             render::print_warning(&format!("{lost}; the collector is the one in {name}"));
         }
     }
@@ -65,13 +65,14 @@ mod missing {
 
     impl Telemetry {
         pub(super) fn start() -> Result<Self, String> {
-            let name = super::asked_by(&super::environment::variable).unwrap_or_default();
+            let name = super::variable_requesting_export(&super::environment::variable)
+                .unwrap_or_default();
             Err(format!(
                 "{name} is set, but this build cannot send traces: build Rind with `--features otel`"
             ))
         }
 
-        pub(super) fn take(&mut self, _: &super::Stamped) {
+        pub(super) fn record_event(&mut self, _: &super::Stamped) {
             match *self {}
         }
 
@@ -83,7 +84,7 @@ mod missing {
 
 #[cfg(test)]
 mod tests {
-    use super::asked_by;
+    use super::variable_requesting_export;
 
     #[test]
     fn traces_are_asked_for_by_an_endpoint_and_switched_off_by_two_variables() {
@@ -105,7 +106,7 @@ mod tests {
                 let value = all.find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
                 value.map(str::to_owned)
             };
-            assert_eq!(asked_by(&env), expected, "{variables:?}");
+            assert_eq!(variable_requesting_export(&env), expected, "{variables:?}");
         }
     }
 }

@@ -14,7 +14,7 @@ use rustix::termios::{
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::signals::AnySignal;
+use super::signals::ShutdownSignals;
 use rind_lib::lock::lock;
 
 /// Size assumed if the terminal does not report one.
@@ -29,7 +29,7 @@ const SMALLEST: TerminalSize = TerminalSize {
     rows: 8,
 };
 
-/// Interval at which a waiting reader checks whether its line is still wanted.
+/// Interval at which a waiting reader checks whether its caller still waits for the line.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Time without input before a question accepts an answer, so that a key meant for something else
@@ -46,7 +46,7 @@ pub(super) struct TerminalSize {
 }
 
 /// Whether a user can be asked: standard input and standard error are terminals.
-pub(super) fn can_ask() -> bool {
+pub(super) fn can_ask_at_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
@@ -68,9 +68,9 @@ pub(super) fn terminal_columns(stream: impl AsFd) -> Option<usize> {
     (told > 0).then(|| usize::from(told).max(SMALLEST.columns))
 }
 
-/// Discards unread input, including an unfinished line. It was meant for something else, and must
-/// neither answer a question nor reach the shell. Returns whether it was discarded.
-pub(super) fn drop_typed() -> bool {
+/// Discards unread input, including an unfinished line, because it was typed for something else and
+/// must neither answer a question nor reach the shell. Returns whether the input was discarded.
+pub(super) fn discard_typed_input() -> bool {
     let stdin = std::io::stdin();
     // Flush only in the foreground: in the background, `tcflush` would stop the process.
     let is_ours = tcgetpgrp(&stdin).is_ok_and(|group| group == rustix::process::getpgrp());
@@ -79,10 +79,10 @@ pub(super) fn drop_typed() -> bool {
 
 /// Waits until no line was typed for [`QUIET`], and discards lines typed before: they cannot answer
 /// a question that has only just appeared.
-pub(super) async fn settle_terminal() {
+pub(super) async fn wait_for_quiet_input() {
     loop {
         tokio::time::sleep(QUIET).await;
-        if !has_line() || !drop_typed() {
+        if !has_unread_input() || !discard_typed_input() {
             return;
         }
     }
@@ -102,9 +102,9 @@ pub(super) async fn read_line() -> Option<String> {
 }
 
 /// Reads one line without echo. Calls `asks` once echo is off. The caller must hold an
-/// [`ExitAtSignals`], so that echo is restored even if a signal ends the process.
+/// [`SignalExitGuard`], so that echo is restored even if a signal ends the process.
 pub(super) async fn read_secret(asks: impl FnOnce()) -> Option<String> {
-    let _hidden = HiddenEcho::new();
+    let _hidden = EchoOffGuard::new();
     asks();
     read_line().await
 }
@@ -113,9 +113,9 @@ pub(super) async fn read_secret(asks: impl FnOnce()) -> Option<String> {
 static SHOWN: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Guard that keeps the terminal's echo off until it is dropped.
-struct HiddenEcho;
+struct EchoOffGuard;
 
-impl HiddenEcho {
+impl EchoOffGuard {
     fn new() -> Self {
         if let Ok(before) = tcgetattr(std::io::stdin()) {
             let mut hidden = before.clone();
@@ -128,13 +128,13 @@ impl HiddenEcho {
     }
 }
 
-impl Drop for HiddenEcho {
+impl Drop for EchoOffGuard {
     fn drop(&mut self) {
-        show_again();
+        restore_echo();
     }
 }
 
-fn show_again() {
+fn restore_echo() {
     if let Some(before) = lock(&SHOWN).take() {
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &before);
     }
@@ -145,29 +145,29 @@ fn show_again() {
 ///
 /// Restores echo itself, because a signal's default action is lost for good once a handler was
 /// registered.
-pub(super) struct ExitAtSignals(JoinHandle<()>);
+pub(super) struct SignalExitGuard(JoinHandle<()>);
 
-impl ExitAtSignals {
+impl SignalExitGuard {
     /// # Errors
     /// The signal handlers cannot be registered.
     pub(super) fn new() -> std::io::Result<Self> {
-        let mut interrupts = AnySignal::interrupts()?;
+        let mut interrupts = ShutdownSignals::listen_for_interrupts()?;
         Ok(Self(tokio::spawn(async move {
             interrupts.recv_signal().await;
-            show_again();
+            restore_echo();
             std::process::exit(130);
         })))
     }
 }
 
-impl Drop for ExitAtSignals {
+impl Drop for SignalExitGuard {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
 /// Whether unread input is available.
-fn has_line() -> bool {
+fn has_unread_input() -> bool {
     let stdin = std::io::stdin();
     let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
     let now = Timespec::default();

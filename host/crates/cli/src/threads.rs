@@ -14,7 +14,7 @@ const BLOCKING: usize = 8;
 ///
 /// # Errors
 /// The system's error for the first thread that cannot be created.
-pub(super) fn check() -> io::Result<()> {
+pub(super) fn check_thread_limit() -> io::Result<()> {
     let number = thread::available_parallelism().map_or(1, usize::from) + BLOCKING;
     // The lock keeps every thread alive until all of them were created.
     let gate = Mutex::new(());

@@ -74,13 +74,13 @@ pub(super) async fn tool_names(args: &PluginArgs) -> anyhow::Result<Vec<(String,
 
 /// Returns the tools of a session in this folder.
 async fn describe_tools(args: &PluginArgs) -> anyhow::Result<Vec<DescribedTool>> {
-    let load = plugin::load_of(args).await?;
+    let load = plugin::prepare_load(args).await?;
     let plugins = load.load().await.context("load plugins")?;
-    load.check(&plugins)?;
+    load.check_selected_plugins(&plugins)?;
     render::plugins::warn_left_out(&plugins);
     let setup = load.setup();
     let policy: ToolPolicy = setup.config.section()?;
-    let mut specs = specs(setup, Arc::new(plugins)).await?;
+    let mut specs = session_tool_specs(setup, Arc::new(plugins)).await?;
     specs.sort_by(|a, b| (&a.plugin, &a.name).cmp(&(&b.plugin, &b.name)));
     let described = specs.into_iter().map(|spec| DescribedTool {
         policy: policy.overview(&spec),
@@ -91,15 +91,15 @@ async fn describe_tools(args: &PluginArgs) -> anyhow::Result<Vec<DescribedTool>>
 
 /// Returns the tools of a session with these plugins. Opens the session in a temporary folder and
 /// runs no turn.
-pub(super) async fn specs(
+pub(super) async fn session_tool_specs(
     setup: &OperatorSetup,
     plugins: Arc<PluginSet>,
 ) -> anyhow::Result<Vec<Arc<ToolSpec>>> {
     check_apart(&setup.paths)?;
     let sessions = tempfile::tempdir().context("make a folder for the session")?;
-    let commands = confinement::find(setup).await?.commands();
+    let commands = confinement::find_confinement(setup).await?.commands();
     let mut builder = Host::builder();
-    let servers = rind_operator::mcp::sources(setup, &commands, Vec::new(), None).await?;
+    let servers = rind_operator::mcp::approved_servers(setup, &commands, Vec::new(), None).await?;
     for source in servers.into_sources() {
         builder = builder.tool_source(source);
     }

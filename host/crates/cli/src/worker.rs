@@ -2,7 +2,7 @@
 //! also on memory and processor time.
 //!
 //! Unlike a parser in this process, a worker can be stopped. It gets its input in a private folder,
-//! writes its output there, and may access nothing else. Start from [`WorkerKind`].
+//! writes its output there, and may access nothing else. Start from [`WorkerProcessSpec`].
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use rind_lib::disk::TemporaryFolder;
 use rind_lib::tool::process::confine::{
-    Obstacle, cap_memory_and_time, confine_this_process, end_with_parent, hide_process,
+    ConfinementObstacle, cap_memory_and_time, confine_this_process, die_with_parent,
+    prevent_inspection,
 };
 use rind_lib::tool::process::{Ending, Finished, Process};
 
@@ -30,7 +31,7 @@ pub(super) const OUTPUT: &str = "output.json";
 
 /// Kind of work that a worker process does, with its limits.
 #[derive(Debug)]
-pub(super) struct WorkerKind {
+pub(super) struct WorkerProcessSpec {
     /// Hidden command of the program with which the worker is started.
     pub(super) command: &'static str,
     pub(super) name: &'static str,
@@ -45,9 +46,9 @@ pub(super) struct WorkerKind {
     pub(super) stack_bytes: usize,
 }
 
-impl WorkerKind {
+impl WorkerProcessSpec {
     /// Runs the worker until it ends, its deadline passes or `cancel` is set. Returns its output,
-    /// which may be cut off, and how it ended.
+    /// which may be incomplete, and how it ended.
     pub(super) async fn run_worker(
         &self,
         program: &Path,
@@ -71,13 +72,13 @@ impl WorkerKind {
         .run(cancel)
         .await
         .map_err(|error| error.to_string())?;
-        let text = self.output(&private.path().join(OUTPUT))?;
+        let text = self.read_output(&private.path().join(OUTPUT))?;
         Ok((text, finished))
     }
 
     /// Reads the worker's output. A worker that was stopped may have written none or only a part of
     /// it.
-    fn output(&self, path: &Path) -> Result<String, String> {
+    fn read_output(&self, path: &Path) -> Result<String, String> {
         let failed = |error: std::io::Error| {
             let name = self.name;
             format!("cannot read the answer of the process that {name}: {error}")
@@ -127,13 +128,13 @@ impl WorkerKind {
                     self.max_cpu_seconds
                 )
             }
-            ending if said.is_empty() => format!("{}: {ending:?}", self.no_answer()),
-            _ => format!("{}: {said}", self.no_answer()),
+            ending if said.is_empty() => format!("{}: {ending:?}", self.missing_answer_reason()),
+            _ => format!("{}: {said}", self.missing_answer_reason()),
         }
     }
 
     /// Returns the reason for a worker whose output is missing or not the expected one.
-    pub(super) fn no_answer(&self) -> String {
+    pub(super) fn missing_answer_reason(&self) -> String {
         format!("the process that {} did not answer", self.name)
     }
 
@@ -148,16 +149,18 @@ impl WorkerKind {
         work: fn(&Path) -> std::io::Result<()>,
     ) -> Result<(), String> {
         let folder = PathBuf::from(args.next().unwrap_or_default());
-        end_with_parent();
+        die_with_parent();
         cap_memory_and_time(self.max_memory_bytes, self.max_cpu_seconds)
             .map_err(|e| format!("resource limits: {e}"))?;
-        // Continue if the kernel does not support confinement: the worker is safe Rust that only
-        // parses text. `rind doctor` reports it.
-        if let Err(Obstacle::Failed(why)) = confine_this_process(&folder) {
-            return Err(format!("cannot confine it: {why}; try again"));
+        // Continue if the kernel does not support confinement, which `rind doctor` reports: the
+        // worker only parses text, and its code is memory-safe.
+        if let Err(ConfinementObstacle::Failed(why)) = confine_this_process(&folder) {
+            return Err(format!(
+                "cannot confine the worker process: {why}; try again"
+            ));
         }
         // Disable core dumps, because hostile input may crash the process.
-        hide_process();
+        prevent_inspection();
         // Work on a thread, whose stack size can be set: the main thread's stack has the size of
         // the inherited `ulimit`.
         let work = std::thread::Builder::new()
@@ -174,7 +177,7 @@ mod tests {
 
     #[test]
     fn an_answer_may_be_cut_or_absent_and_one_that_cannot_be_read_is_said() {
-        let worker = WorkerKind {
+        let worker = WorkerProcessSpec {
             command: "",
             name: "reads packages",
             deadline: Duration::ZERO,
@@ -184,7 +187,7 @@ mod tests {
         };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(OUTPUT);
-        let read = || worker.output(&path);
+        let read = || worker.read_output(&path);
         assert_eq!(read(), Ok(String::new()));
         fs::write(&path, "whole ä").unwrap();
         assert_eq!(read().as_deref(), Ok("whole ä"));

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::text::{cut_page, escape_expansions};
+use super::text::{escape_skill_placeholders, shorten_page};
 use rind_lib::grant::SideEffect;
-use rind_lib::plugin::contract::supported;
+use rind_lib::plugin::contract::supported_versions;
 use rind_lib::skill::{FILE, FORMAT, front_matter, parse_text};
 
 /// Key in `metadata` for the digest of the bundle.
@@ -28,8 +28,8 @@ const MAX_BODY_BYTES: usize = 64 << 10;
 /// Maximum size of a page in `references`, in bytes.
 const MAX_PAGE_BYTES: usize = 512 << 10;
 
-/// Maximum size of all pages of a bundle, in bytes. A page that would exceed it is cut down to its
-/// heading, so that no page is missing.
+/// Maximum total size of the pages of a bundle, in bytes. A page that would exceed it is truncated
+/// to its heading, so that no page is missing.
 const MAX_BUNDLE_BYTES: usize = 16 << 20;
 
 /// Derived skill, before it is rendered as a bundle.
@@ -81,7 +81,10 @@ impl SourceHash {
         hash.add_source(MAKER, kind.as_bytes());
         hash.add_source(
             "contract",
-            supported().next_back().unwrap_or_default().as_bytes(),
+            supported_versions()
+                .next_back()
+                .unwrap_or_default()
+                .as_bytes(),
         );
         hash
     }
@@ -94,7 +97,7 @@ impl SourceHash {
         }
     }
 
-    /// Returns the digest in the format of the stamp.
+    /// Returns the digest as text: `blake3:` and hexadecimal digits.
     pub fn text(&self) -> String {
         format!("blake3:{}", self.0.finalize().to_hex())
     }
@@ -116,12 +119,12 @@ pub struct StampedBundle {
 }
 
 impl SkillDraft {
-    /// Cuts the body and the pages to their maximum size.
-    pub(super) fn cut_description(&mut self) {
-        self.body = cut_page(self.body.trim(), MAX_BODY_BYTES);
+    /// Truncates the body and the pages to their maximum sizes.
+    pub(super) fn truncate_to_limits(&mut self) {
+        self.body = shorten_page(self.body.trim(), MAX_BODY_BYTES);
         let mut n_left = MAX_BUNDLE_BYTES;
         for page in self.references.values_mut() {
-            *page = cut_page(page.trim(), MAX_PAGE_BYTES.min(n_left));
+            *page = shorten_page(page.trim(), MAX_PAGE_BYTES.min(n_left));
             n_left = n_left.saturating_sub(page.len());
         }
     }
@@ -133,27 +136,30 @@ impl SkillDraft {
             .iter()
             .map(|(name, text)| (format!("references/{name}"), format!("{}\n", text.trim())))
             .collect();
-        let mut text = self.front();
-        text.push_str(&escape_expansions(&format!("\n# {}\n\n", self.title)));
+        let mut text = self.render_front_matter();
+        text.push_str(&escape_skill_placeholders(&format!(
+            "\n# {}\n\n",
+            self.title
+        )));
         if let Some(summary) = &self.summary {
-            text.push_str(&escape_expansions(&format!(
+            text.push_str(&escape_skill_placeholders(&format!(
                 "## Summary\n\n*A model wrote this section from the rest of this skill; where they differ, the rest is right.*\n\n{}\n\n",
                 summary.text.trim()
             )));
         }
-        text.push_str(&escape_expansions(self.body.trim()));
+        text.push_str(&escape_skill_placeholders(self.body.trim()));
         text.push('\n');
         files.insert(FILE.to_owned(), text);
         let mut bundle = SkillBundle(files);
-        let hash = bundle.hash();
+        let hash = bundle.compute_hash();
         if let Some(text) = bundle.0.get_mut(FILE) {
-            *text = text.replacen(&hash_line(""), &hash_line(&hash), 1);
+            *text = text.replacen(&bundle_hash_line(""), &bundle_hash_line(&hash), 1);
         }
         bundle
     }
 
     /// Renders the front matter, with an empty digest.
-    fn front(&self) -> String {
+    fn render_front_matter(&self) -> String {
         let mut front = Map::new();
         let mut put = |key: &str, value: Value| drop(front.insert(key.to_owned(), value));
         put("skill_format", FORMAT.into());
@@ -185,7 +191,7 @@ impl SkillDraft {
     }
 }
 
-fn hash_line(hash: &str) -> String {
+fn bundle_hash_line(hash: &str) -> String {
     format!("  {HASH_KEY}: \"{hash}\"\n")
 }
 
@@ -196,7 +202,7 @@ impl SkillBundle {
     }
 
     /// Returns the digest over all files, excluding the line with the digest.
-    fn hash(&self) -> String {
+    fn compute_hash(&self) -> String {
         let mut hasher = SourceHash(blake3::Hasher::new());
         for (path, text) in &self.0 {
             let mut left_out = usize::from(path == FILE);
@@ -222,7 +228,7 @@ impl SkillBundle {
         let summarized_by = skill.metadata.get("summarized_by");
         Some(StampedBundle {
             source_hash,
-            is_whole: hash == self.hash(),
+            is_whole: hash == self.compute_hash(),
             summarized_by: summarized_by
                 .and_then(|name| name.as_str())
                 .map(str::to_owned),
@@ -273,7 +279,7 @@ mod tests {
             references: references.collect(),
             ..draft()
         };
-        draft.cut_description();
+        draft.truncate_to_limits();
         let bundle = draft.bundle();
         let n_bytes: usize = bundle.0.values().map(String::len).sum();
         assert!(n_bytes < MAX_BUNDLE_BYTES + (128 << 10), "{n_bytes}");

@@ -8,7 +8,7 @@ use rind_lib::point::failure::OnFailure;
 
 /// Returns a list item that describes a hook. The first sentence of the contract's docs says when
 /// the hook is called.
-pub(super) fn in_words(hook: &HookReport) -> String {
+pub(super) fn describe_hook(hook: &HookReport) -> String {
     let docs = interface_docs(&hook.point).unwrap_or_default();
     let moment: Vec<&str> = first_sentence(&docs).split_whitespace().collect();
     let does = match hook.kind {

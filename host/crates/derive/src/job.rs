@@ -22,9 +22,9 @@ pub enum DeriveJob {
     Component(String, String),
 }
 
-/// Result of a job.
+/// Skill that a [`DeriveJob`] produced, with notes for the user.
 #[derive(Serialize, Deserialize)]
-pub struct DraftedSource {
+pub struct DeriveJobResult {
     /// Skill, without the digest of its source.
     pub draft: SkillDraft,
     /// Notes for the user about parts of the source that could not be resolved.
@@ -41,7 +41,7 @@ impl DeriveJob {
     ///
     /// # Errors
     /// The source cannot be parsed, or is too large.
-    pub fn run_job(self) -> Result<DraftedSource, String> {
+    pub fn run_job(self) -> Result<DeriveJobResult, String> {
         let mut notes = Vec::new();
         let mut draft = match self {
             Self::Plugin(package) => plugin::draft_plugin_skill(&package),
@@ -55,7 +55,7 @@ impl DeriveJob {
                     .and_then(|files| files.wit)
                     .map(|wit| WitInterfaces::read_interfaces(&wit))
                 {
-                    outline.describe_made(&interfaces);
+                    outline.describe_generated_modules(&interfaces);
                 }
                 notes = std::mem::take(&mut outline.notes);
                 rust::draft_crate_skill(&package, &outline)
@@ -68,7 +68,7 @@ impl DeriveJob {
                 wit::draft_wit_skill(&wit::read_component(&name, &bytes)?, None)
             }
         };
-        draft.cut_description();
-        Ok(DraftedSource { draft, notes })
+        draft.truncate_to_limits();
+        Ok(DeriveJobResult { draft, notes })
     }
 }

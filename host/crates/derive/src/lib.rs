@@ -1,8 +1,8 @@
 //! Derives skills from packages: from a plugin, a component, a WIT package or a Rust crate.
 //!
-//! The crate owns the reading of sources (with limits; nothing of a source is executed or built)
-//! and the rendering of a bundle, which is deterministic and in which text of the source is inert.
-//! The crate must not know the terminal, nor where bundles are stored. Libraries that parse
+//! The crate reads sources (with limits; nothing of a source is executed or built) and renders
+//! bundles. Rendering is deterministic, and makes text of the source inert. The crate neither uses
+//! the terminal nor stores bundles. Libraries that parse
 //! untrusted input (Rust, WIT, components, Markdown, schemas) run only inside a [`DeriveJob`], so
 //! that the caller can run the job in a separate process.
 //!
@@ -22,7 +22,7 @@ mod text;
 mod wit;
 
 pub use bundle::{PackageSummary, SkillBundle, SkillDraft, SourceHash, StampedBundle};
-pub use job::{DeriveJob, DraftedSource};
+pub use job::{DeriveJob, DeriveJobResult};
 pub use markdown::render_summary;
 pub use text::skill_slug;
 
@@ -38,7 +38,7 @@ fn n_more(n: usize) -> Option<usize> {
 }
 
 /// Formats a number with its noun, in the plural unless `n` is 1.
-fn count_words(n: usize, what: &str) -> String {
+fn number_with_noun(n: usize, what: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{n} {what}{s}")
 }

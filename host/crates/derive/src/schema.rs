@@ -1,4 +1,4 @@
-//! Describes a JSON Schema of arguments or settings in lines for people.
+//! Renders a JSON Schema of arguments or settings as a Markdown list.
 //!
 //! Depth, lines and bytes are limited, because schemas come from untrusted plugins and may refer to
 //! themselves.
@@ -8,17 +8,17 @@ use serde_json::{Map, Value};
 use super::text::{code_span, fence_code, one_line};
 use rind_lib::json::plain_text;
 
-/// Maximum depth of described objects.
+/// Maximum nesting depth of the objects whose properties are listed.
 const MAX_DEPTH: usize = 4;
 
-/// Maximum number of listed values per property.
+/// Maximum number of `enum` values that are listed per property.
 const MAX_VALUES: usize = 30;
 
 /// Maximum number of lines per schema.
 const MAX_LINES: usize = 300;
 
-/// Maximum total size of these lines, in bytes. Needed in addition to the number of lines, because
-/// a long text can be referenced from many properties.
+/// Maximum total size of the lines about one schema, in bytes. Needed in addition to the number of
+/// lines, because a long text can be referenced from many properties.
 const MAX_BYTES: usize = 48 << 10;
 
 /// Maximum length of a description or value in a line, in bytes.
@@ -27,8 +27,8 @@ const MAX_TEXT_BYTES: usize = 400;
 /// Maximum size of a schema that is appended as JSON, in bytes.
 const MAX_JSON_BYTES: usize = 8 << 10;
 
-/// Keywords whose meaning a line per property cannot express.
-const BEYOND_LINES: [&str; 9] = [
+/// Keywords of JSON Schema that a list with one line per property cannot express.
+const INEXPRESSIBLE_KEYWORDS: [&str; 9] = [
     "allOf",
     "anyOf",
     "dependentRequired",
@@ -41,7 +41,7 @@ const BEYOND_LINES: [&str; 9] = [
 ];
 
 /// Returns the names of an object's properties, required ones first.
-pub(super) fn join_names(schema: &Value) -> Vec<String> {
+pub(super) fn sorted_property_names(schema: &Value) -> Vec<String> {
     let required = required_names(schema);
     let mut names: Vec<&String> = schema_properties(schema).map(|(name, _)| name).collect();
     names.sort_by_key(|name| !required.contains(&name.as_str()));
@@ -66,7 +66,7 @@ pub(super) fn list_properties(schema: &Value) -> String {
     if describer.is_full {
         lines.push_str("\nThere are more properties than are listed here.\n");
     }
-    if beyond_lines(schema, 0) {
+    if has_inexpressible_keyword(schema, 0) {
         let json = serde_json::to_string_pretty(schema).unwrap_or_default();
         if json.len() <= MAX_JSON_BYTES {
             lines.push_str("\nThe whole schema:\n\n");
@@ -76,7 +76,7 @@ pub(super) fn list_properties(schema: &Value) -> String {
     lines
 }
 
-/// Writes lines about the properties of a schema, within the limits.
+/// Writes one list item per property of a schema, up to the maximum number of lines and bytes.
 struct SchemaDescriber<'a> {
     whole: &'a Value,
     /// References that were followed to reach the current object. Each is followed only once per
@@ -90,10 +90,10 @@ struct SchemaDescriber<'a> {
 
 impl<'a> SchemaDescriber<'a> {
     fn describe_object(&mut self, schema: &'a Value) {
-        self.describe_nested(schema, 0);
+        self.add_property_lines(schema, 0);
     }
 
-    fn describe_nested(&mut self, schema: &'a Value, depth: usize) {
+    fn add_property_lines(&mut self, schema: &'a Value, depth: usize) {
         let required = required_names(schema);
         for (name, property) in schema_properties(schema) {
             if self.n_lines >= MAX_LINES || self.text.len() >= MAX_BYTES {
@@ -105,13 +105,13 @@ impl<'a> SchemaDescriber<'a> {
             self.text
                 .push_str(&format!("{}{line}\n", "  ".repeat(depth)));
             if depth + 1 < MAX_DEPTH {
-                self.describe_inner(property, depth + 1);
+                self.write_nested_properties(property, depth + 1);
             }
         }
     }
 
     /// Describes the nested properties of a property, or of the items of a list.
-    fn describe_inner(&mut self, property: &'a Value, depth: usize) {
+    fn write_nested_properties(&mut self, property: &'a Value, depth: usize) {
         let n_before = self.references.len();
         let mut schema = property;
         for _ in 0..2 {
@@ -128,13 +128,13 @@ impl<'a> SchemaDescriber<'a> {
                 None => break,
             }
         }
-        self.describe_nested(schema, depth);
+        self.add_property_lines(schema, depth);
         self.references.truncate(n_before);
     }
 
     fn property_line(&self, name: &str, property: &Value, is_required: bool) -> String {
         let property = resolve_reference(self.whole, property);
-        let mut about = vec![kind_text(self.whole, property, 0)];
+        let mut about = vec![describe_type(self.whole, property, 0)];
         if is_required {
             about.push("required".to_owned());
         }
@@ -144,7 +144,7 @@ impl<'a> SchemaDescriber<'a> {
                 code_span(&value.to_string(), MAX_TEXT_BYTES)
             ));
         }
-        about.extend(bound_text(property));
+        about.extend(describe_value_limits(property));
         let name = code_span(name, MAX_TEXT_BYTES);
         let text = property
             .get("description")
@@ -184,7 +184,7 @@ fn resolve_reference<'a>(whole: &'a Value, schema: &'a Value) -> &'a Value {
 }
 
 /// Describes the type of a value in words. Nested lists are described down to the maximum depth.
-fn kind_text(whole: &Value, schema: &Value, depth: usize) -> String {
+fn describe_type(whole: &Value, schema: &Value, depth: usize) -> String {
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         let shown: Vec<String> = values
             .iter()
@@ -213,7 +213,7 @@ fn kind_text(whole: &Value, schema: &Value, depth: usize) -> String {
         "array" => match schema
             .get("items")
             .filter(|_| depth < MAX_DEPTH)
-            .map(|items| kind_text(whole, resolve_reference(whole, items), depth + 1))
+            .map(|items| describe_type(whole, resolve_reference(whole, items), depth + 1))
         {
             Some(inner) if inner != "any value" => format!("list, each {inner}"),
             _ => "list".to_owned(),
@@ -224,7 +224,7 @@ fn kind_text(whole: &Value, schema: &Value, depth: usize) -> String {
     }
 }
 
-fn bound_text(schema: &Value) -> Vec<String> {
+fn describe_value_limits(schema: &Value) -> Vec<String> {
     const WORDS: [(&str, &str); 6] = [
         ("minimum", "at least"),
         ("maximum", "at most"),
@@ -233,7 +233,7 @@ fn bound_text(schema: &Value) -> Vec<String> {
         ("minItems", "at least so many items:"),
         ("maxItems", "at most so many items:"),
     ];
-    // Omit huge bounds: they are those of the integer type and tell readers nothing.
+    // Omit huge bounds: they are only the limits of the integer type.
     let tells = |value: &Value| value.as_f64().is_some_and(|value| value.abs() < 1e9);
     let bounds = WORDS.iter().filter_map(|(key, words)| {
         let value = schema.get(*key).filter(|value| tells(value))?;
@@ -248,15 +248,18 @@ fn bound_text(schema: &Value) -> Vec<String> {
     bounds
 }
 
-fn beyond_lines(schema: &Value, depth: usize) -> bool {
+fn has_inexpressible_keyword(schema: &Value, depth: usize) -> bool {
     if depth > 16 {
         return true;
     }
     match schema {
         Value::Object(entries) => entries.iter().any(|(key, value)| {
-            BEYOND_LINES.contains(&key.as_str()) || beyond_lines(value, depth + 1)
+            INEXPRESSIBLE_KEYWORDS.contains(&key.as_str())
+                || has_inexpressible_keyword(value, depth + 1)
         }),
-        Value::Array(values) => values.iter().any(|value| beyond_lines(value, depth + 1)),
+        Value::Array(values) => values
+            .iter()
+            .any(|value| has_inexpressible_keyword(value, depth + 1)),
         _ => false,
     }
 }
@@ -285,7 +288,10 @@ mod tests {
             "- `mode` (one of `a`, `b`, default `\"a\"`)\n- `path` (text, required, at most so many characters: 20): Where to \
              look.\n- `n` (whole number, at least 1)\n- `rules` (list, each object)\n  - `glob` (text)\n"
         );
-        assert_eq!(join_names(&schema), ["`path`", "`mode`", "`n`", "`rules`"]);
+        assert_eq!(
+            sorted_property_names(&schema),
+            ["`path`", "`mode`", "`n`", "`rules`"]
+        );
         let schema = json!({"type": "object", "anyOf": [{"required": ["a"]}]});
         assert!(
             list_properties(&schema).contains("```json\n{\n  \"type\""),
@@ -320,6 +326,6 @@ mod tests {
         let text = list_properties(&schema);
         assert!(text.len() < 2 * MAX_BYTES, "{}", text.len());
         assert!(text.ends_with("more properties than are listed here.\n"));
-        assert_eq!(super::join_names(&schema).len(), 60);
+        assert_eq!(super::sorted_property_names(&schema).len(), 60);
     }
 }

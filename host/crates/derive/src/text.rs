@@ -11,11 +11,11 @@ use regex::Regex;
 
 use rind_lib::text::{clean_line, printable_text};
 
-/// Characters that begin a Markdown construct at the start of a line.
+/// Characters that begin a Markdown block, such as a heading or a list, at the start of a line.
 const LINE_MARKS: [char; 7] = ['#', '>', '-', '+', '*', '=', '|'];
 
-/// Path in inline code that begins with a directory of skill bundles, such as `scripts/`: a reader
-/// would look for it in this bundle.
+/// Path in inline code that begins with a directory of skill bundles, such as `scripts/`. A reader
+/// of the skill would look for that path in the skill's own bundle.
 #[expect(clippy::expect_used, reason = "the pattern is a constant")]
 static BUNDLE_PATH: LazyLock<Regex> = LazyLock::new(|| {
     let folders = "scripts|references|reference|assets|templates|examples";
@@ -26,7 +26,7 @@ static BUNDLE_PATH: LazyLock<Regex> = LazyLock::new(|| {
 pub(super) fn one_line(text: &str, limit: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut line = escape_markdown(&clean_line(&words.join(" "), limit));
-    if starts_with_mark(&line) {
+    if starts_markdown_block(&line) {
         line.insert(0, '\\');
     }
     line
@@ -40,7 +40,7 @@ pub(super) fn escape_markdown(text: &str) -> String {
 }
 
 /// Whether a line with this text would begin a heading, quote, list, table or rule.
-pub(super) fn starts_with_mark(text: &str) -> bool {
+pub(super) fn starts_markdown_block(text: &str) -> bool {
     let behind = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let is_end = |rest: &str| rest.is_empty() || rest.starts_with(' ');
     let is_number =
@@ -51,7 +51,7 @@ pub(super) fn starts_with_mark(text: &str) -> bool {
 /// Returns a text as inline code, at most `limit` bytes long.
 pub(super) fn code_span(text: &str, limit: usize) -> String {
     let text = clean_line(text, limit);
-    let fence = "`".repeat(longest_run(&text) + 1);
+    let fence = "`".repeat(longest_backtick_run(&text) + 1);
     let pad = match text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) {
         true => " ",
         false => "",
@@ -65,13 +65,13 @@ pub(super) fn code_span(text: &str, limit: usize) -> String {
 /// Returns a text as a code block that nothing in the text can close.
 pub(super) fn fence_code(language: &str, text: &str) -> String {
     let text = printable_text(text);
-    let fence = "`".repeat(longest_run(&text).max(2) + 1);
+    let fence = "`".repeat(longest_backtick_run(&text).max(2) + 1);
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || "-_+".contains(*c);
     let language: String = language.chars().take_while(is_plain).take(20).collect();
     format!("{fence}{language}\n{}\n{fence}\n", text.trim_end())
 }
 
-fn longest_run(text: &str) -> usize {
+fn longest_backtick_run(text: &str) -> usize {
     let mut longest = 0;
     let mut run = 0;
     for character in text.chars() {
@@ -116,7 +116,7 @@ pub(super) fn first_sentence(text: &str) -> &str {
 }
 
 /// Ends a text with a full stop if it lacks one; an empty text stays empty.
-pub(super) fn as_sentence(text: &str) -> String {
+pub(super) fn end_with_full_stop(text: &str) -> String {
     let text = text.trim_end();
     match text.is_empty() || text.ends_with(['.', '!', '?', '…']) {
         true => text.to_owned(),
@@ -124,8 +124,8 @@ pub(super) fn as_sentence(text: &str) -> String {
     }
 }
 
-/// Joins the first `most` names, followed by the number of the others.
-pub(super) fn shorten_names<T: AsRef<str>>(names: &[T], most: usize) -> String {
+/// Joins the first `most` names with commas, and appends the number of the remaining names.
+pub(super) fn join_first_names<T: AsRef<str>>(names: &[T], most: usize) -> String {
     let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
     match names.len().saturating_sub(most) {
         0 => shown.join(", "),
@@ -134,16 +134,16 @@ pub(super) fn shorten_names<T: AsRef<str>>(names: &[T], most: usize) -> String {
 }
 
 /// Returns a file name for a page that is not in `taken`.
-pub(super) fn page_name(name: &str, taken: &BTreeMap<String, String>) -> String {
+pub(super) fn unused_page_name(name: &str, taken: &BTreeMap<String, String>) -> String {
     let stem = skill_slug(name).unwrap_or_else(|| "page".to_owned());
     let mut names =
         std::iter::once(format!("{stem}.md")).chain((2..).map(|n| format!("{stem}-{n}.md")));
     names.find(|name| !taken.contains_key(name)).unwrap_or(stem)
 }
 
-/// Cuts a page at about `limit` bytes, after a complete block, and appends a note. Always keeps the
-/// first line.
-pub(super) fn cut_page(page: &str, limit: usize) -> String {
+/// Shortens a page to about `limit` bytes at the end of a block, and appends a note with the size
+/// of the omitted rest. Always keeps the first line.
+pub(super) fn shorten_page(page: &str, limit: usize) -> String {
     if page.len() <= limit {
         return page.to_owned();
     }
@@ -188,7 +188,7 @@ pub fn skill_slug(name: &str) -> Option<String> {
 
 /// Escapes placeholders, commands and bundle paths in texts of the package, so that they have no
 /// effect when a session expands the skill.
-pub(super) fn escape_expansions(body: &str) -> String {
+pub(super) fn escape_skill_placeholders(body: &str) -> String {
     let body = body
         .replace("{baseDir}", "{ baseDir }")
         .replace("${CLAUDE_", "$ {CLAUDE_")
@@ -221,7 +221,7 @@ mod tests {
             "````rust\na\n```\n# x\n````\n"
         );
         assert_eq!(
-            escape_expansions(
+            escape_skill_placeholders(
                 "{baseDir}/x ${CLAUDE_SKILL_DIR} $ARGUMENTS !`rm` `bash scripts/x.sh` `examples/a`"
             ),
             "{ baseDir }/x $ {CLAUDE_SKILL_DIR} $ ARGUMENTS ! `rm` ` bash scripts/x.sh` ` examples/a`"
@@ -246,14 +246,14 @@ mod tests {
     #[test]
     fn a_page_is_cut_between_blocks_and_never_within_code() {
         let page = "# Title\n\none\n\n````text\n```\n\na\n````\n\ntwo\n\nthree\n";
-        assert_eq!(cut_page(page, page.len()), page);
+        assert_eq!(shorten_page(page, page.len()), page);
         for (limit, expected) in [
             (0, "# Title"),
             (14, "# Title\n\none"),
             (31, "# Title\n\none"),
             (46, "# Title\n\none\n\n````text\n```\n\na\n````\n\ntwo"),
         ] {
-            let cut = cut_page(page, limit);
+            let cut = shorten_page(page, limit);
             let (kept, note) = cut.split_once("\n\n*The rest").unwrap();
             assert_eq!(kept, expected, "{limit}");
             assert_eq!(note, " of this page, 1 KiB, is left out.*");

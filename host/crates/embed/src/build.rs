@@ -14,13 +14,13 @@ use super::{PackedFile, SMALLEST, pack_files, read_folder};
 /// # Errors
 /// A part cannot be read, or the packed file cannot be written.
 #[expect(clippy::print_stdout, reason = "cargo reads it")]
-pub fn pack_parts(file: &str, parts: &[(&str, &str)]) -> io::Result<()> {
+pub fn pack_paths_into_out_dir(file: &str, parts: &[(&str, &str)]) -> io::Result<()> {
     let own = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let mut files = Vec::new();
     for (from, to) in parts {
         let from = own.join(from);
         println!("cargo::rerun-if-changed={}", from.display());
-        files.extend(read_part(&from, to).map_err(|error| {
+        files.extend(read_embedded_files(&from, to).map_err(|error| {
             io::Error::new(error.kind(), format!("{}: {error}", from.display()))
         })?);
     }
@@ -28,7 +28,7 @@ pub fn pack_parts(file: &str, parts: &[(&str, &str)]) -> io::Result<()> {
     fs::write(out.join(file), pack_files(&files, SMALLEST)?)
 }
 
-fn read_part(from: &Path, to: &str) -> io::Result<Vec<PackedFile>> {
+fn read_embedded_files(from: &Path, to: &str) -> io::Result<Vec<PackedFile>> {
     if !from.is_dir() {
         return Ok(vec![(to.to_owned(), fs::read(from)?)]);
     }

@@ -1,10 +1,10 @@
-//! Unpacks a folder that is embedded in the program, when one of its files is first needed.
+//! Unpacks a folder that is embedded in the program, on the first access to one of the files.
 
 use std::io;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::unpack_beside;
+use super::unpack_with_base;
 
 /// Packed files embedded in the program. They are unpacked once, and stay in memory until the
 /// program ends.
@@ -62,7 +62,7 @@ impl UnpackedFolder {
         if packed.is_empty() {
             return Ok(Self::default());
         }
-        let archive = unpack_beside(&[], packed)?;
+        let archive = unpack_with_base(&[], packed)?;
         let mut files = Vec::new();
         for entry in tar::Archive::new(archive.as_slice()).entries()? {
             let entry = entry?;

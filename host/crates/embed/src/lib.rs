@@ -2,8 +2,9 @@
 //!
 //! Build scripts pack; the program unpacks what it needs in memory. Core plugins share most of
 //! their code, so their files are packed together, and native code is packed relative to other
-//! native code. Both are a third of their size with gzip, whose window is only 32 KiB. The crate
-//! knows nothing about plugins. Start from [`build::pack_parts`] and [`PackedFolder`].
+//! native code. The result has a third of the size that gzip reaches, whose window is only 32 KiB.
+//! The crate knows nothing about plugins. Start from [`build::pack_paths_into_out_dir`] and
+//! [`PackedFolder`].
 
 pub mod build;
 mod folder;
@@ -28,7 +29,8 @@ pub const FAST: i32 = 3;
 /// embedded files together.
 const WINDOW_LOG: u32 = 25;
 
-/// Maximum size of the unpacked data, in bytes, so that corrupt data cannot request all memory.
+/// Maximum size of the unpacked data, in bytes. Corrupt data could otherwise declare a size that
+/// exhausts memory.
 const MAX_BYTES: u64 = 1 << 28;
 
 /// Path of a file, separated by `/`, and its content.
@@ -68,7 +70,7 @@ pub fn pack_files(files: &[PackedFile], level: i32) -> io::Result<Vec<u8>> {
         header.set_mode(0o644);
         archive.append_data(&mut header, path, content.as_slice())?;
     }
-    pack_beside(&[], &archive.into_inner()?, level)
+    pack_with_base(&[], &archive.into_inner()?, level)
 }
 
 /// Packs bytes relative to `base`, which may be empty: parts that also occur in `base` take almost
@@ -76,7 +78,7 @@ pub fn pack_files(files: &[PackedFile], level: i32) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// Memory is exhausted.
-pub fn pack_beside(base: &[u8], bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
+pub fn pack_with_base(base: &[u8], bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
     let mut encoder = write::Encoder::with_ref_prefix(Vec::new(), level, base)?;
     encoder.window_log(WINDOW_LOG)?;
     encoder.long_distance_matching(true)?;
@@ -87,13 +89,13 @@ pub fn pack_beside(base: &[u8], bytes: &[u8], level: i32) -> io::Result<Vec<u8>>
     encoder.finish()
 }
 
-/// Unpacks the output of [`pack_beside`], with the same `base`. Needs almost no memory besides the
-/// result.
+/// Unpacks the output of [`pack_with_base`], with the same `base`. Needs almost no memory besides
+/// the result.
 ///
 /// # Errors
 /// The bytes are not compressed with zstd, do not declare their size or declare too large a one, or
 /// do not match their checksum, for example because `base` differs.
-pub fn unpack_beside(base: &[u8], packed: &[u8]) -> io::Result<Vec<u8>> {
+pub fn unpack_with_base(base: &[u8], packed: &[u8]) -> io::Result<Vec<u8>> {
     let refused = |code| io::Error::other(zstd_safe::get_error_name(code));
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);
     let size = zstd_safe::get_frame_content_size(packed).map_err(|_| invalid())?;
@@ -146,39 +148,42 @@ mod tests {
         let base = noise(1, 700_000);
         let mut bytes = base.clone();
         bytes.splice(1000..2000, noise(2, 300));
-        let packed = pack_beside(&base, &bytes, SMALLEST).unwrap();
+        let packed = pack_with_base(&base, &bytes, SMALLEST).unwrap();
         assert!(packed.len() < 2000, "{}", packed.len());
-        assert_eq!(unpack_beside(&base, &packed).unwrap(), bytes);
+        assert_eq!(unpack_with_base(&base, &packed).unwrap(), bytes);
     }
 
     #[test]
     fn damaged_bytes_and_another_base_are_an_error() {
         let base = noise(1, 1000);
-        let packed = pack_beside(&base, &base, FAST).unwrap();
-        assert_eq!(unpack_beside(&base, &packed).unwrap(), base);
-        assert!(unpack_beside(&noise(2, 1000), &packed).is_err());
+        let packed = pack_with_base(&base, &base, FAST).unwrap();
+        assert_eq!(unpack_with_base(&base, &packed).unwrap(), base);
+        assert!(unpack_with_base(&noise(2, 1000), &packed).is_err());
         let packed = pack_files(&[("a".to_owned(), base)], FAST).unwrap();
-        let whole = unpack_beside(&[], &packed).unwrap();
+        let whole = unpack_with_base(&[], &packed).unwrap();
         for length in 0..packed.len() {
-            assert!(unpack_beside(&[], &packed[..length]).is_err(), "{length}");
+            assert!(
+                unpack_with_base(&[], &packed[..length]).is_err(),
+                "{length}"
+            );
             let mut changed = packed.clone();
             changed[length] ^= 0x10;
             // One bit of the head of a frame has no meaning.
-            let found = unpack_beside(&[], &changed);
+            let found = unpack_with_base(&[], &changed);
             assert!(
                 found.is_err() || found.is_ok_and(|found| found == whole),
                 "{length}"
             );
         }
         // A frame that says that it has 4 GiB.
-        assert!(unpack_beside(&[], b"\x28\xb5\x2f\xfd\xa0\xff\xff\xff\xff").is_err());
+        assert!(unpack_with_base(&[], b"\x28\xb5\x2f\xfd\xa0\xff\xff\xff\xff").is_err());
     }
 
     #[test]
     #[should_panic(expected = "this program is damaged")]
     fn a_program_with_a_damaged_folder_does_not_go_on_without_it() {
         assert_eq!(PackedFolder::new(&[]).files().count(), 0);
-        let no_tar = pack_beside(&[], &noise(1, 2000), FAST).unwrap();
+        let no_tar = pack_with_base(&[], &noise(1, 2000), FAST).unwrap();
         PackedFolder::new(no_tar.leak()).files().count();
     }
 }

@@ -1,11 +1,11 @@
-//! Names the agents that can be guarded, and the points that their hooks correspond to.
+//! Lists the agents that Rind can guard, and the points of Rind that their hooks correspond to.
 
 use serde::{Deserialize, Serialize};
 
 use super::formats::{
     AgentFormat, ClaudeFormat, CodexFormat, GooseFormat, OpenCodeFormat, PiFormat,
 };
-use super::table::{self, AgentTable};
+use super::table::{self, AgentHookTable};
 
 /// Agent whose tool calls plugins of Rind can judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -54,8 +54,8 @@ impl GuardedAgent {
 
     /// Returns the table of the agent's hooks.
     #[must_use]
-    pub fn table(self) -> &'static AgentTable {
-        table::table_of(self)
+    pub fn table(self) -> &'static AgentHookTable {
+        table::agent_table(self)
     }
 
     /// Returns the translation between the agent's JSON and Rind's events.

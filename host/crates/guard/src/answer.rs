@@ -4,7 +4,7 @@ use rind_lib::text::printable_text;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Exit code that is a refusal for all agents whose hooks are commands.
+/// Exit code by which a hook command refuses the call. All agents with command hooks support it.
 const REFUSE: u8 = 2;
 
 /// Maximum length of a refusal's reason, in bytes.
@@ -22,12 +22,12 @@ pub struct HookAnswer {
 }
 
 impl HookAnswer {
-    /// Creates an empty answer, which neither refuses nor changes anything.
-    pub(crate) fn silent() -> Self {
+    /// Creates an answer without output and with exit code 0, which lets the agent continue.
+    pub(crate) fn empty_answer() -> Self {
         Self::default()
     }
 
-    /// Creates an answer that is JSON on standard output.
+    /// Creates an answer with exit code 0 and this JSON on standard output.
     pub(crate) fn json(value: &Value) -> Self {
         Self {
             stdout: value.to_string(),

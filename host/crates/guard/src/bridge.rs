@@ -1,5 +1,5 @@
-//! Generates modules for agents whose hooks are functions in their own process. A module runs the
-//! guard program for each event, and refuses if anything goes wrong.
+//! Generates JavaScript modules for agents whose hooks are functions in the agent's process. A
+//! module runs the guard program for each event, and refuses the call if the program fails.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ const OPENCODE: &str = include_str!("bridges/opencode.js");
 const PI: &str = include_str!("bridges/pi.ts");
 
 /// Returns the text of the module for an agent; `None` if the agent's hooks are commands.
-pub(crate) fn module_text(agent: GuardedAgent, command: &GuardCommand) -> Option<String> {
+pub(crate) fn bridge_module_source(agent: GuardedAgent, command: &GuardCommand) -> Option<String> {
     let own = match agent {
         GuardedAgent::OpenCode => OPENCODE,
         GuardedAgent::Pi => PI,

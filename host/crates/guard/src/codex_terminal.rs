@@ -15,7 +15,7 @@ fn parse(config: &str) -> Result<DocumentMut, String> {
 }
 
 /// Whether the settings already disable terminals.
-pub(crate) fn has_no_terminal(config: &str) -> bool {
+pub(crate) fn disables_terminals(config: &str) -> bool {
     let Ok(document) = parse(config) else {
         return false;
     };
@@ -27,8 +27,8 @@ pub(crate) fn has_no_terminal(config: &str) -> bool {
 ///
 /// # Errors
 /// The settings are not TOML, or `features` is not a table.
-pub(crate) fn without_terminal(config: &str) -> Result<String, String> {
-    if has_no_terminal(config) {
+pub(crate) fn disable_terminals(config: &str) -> Result<String, String> {
+    if disables_terminals(config) {
         return Ok(config.to_owned());
     }
     let mut document = parse(config)?;
@@ -50,7 +50,7 @@ pub(crate) fn without_terminal(config: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// The settings are not TOML.
-pub(crate) fn with_terminal(config: &str) -> Result<String, String> {
+pub(crate) fn restore_terminals(config: &str) -> Result<String, String> {
     let mut document = parse(config)?;
     let Some(features) = document.get_mut(FEATURES).and_then(Item::as_table_mut) else {
         return Ok(config.to_owned());
@@ -79,29 +79,29 @@ mod tests {
             "# mine\n[features]\nhooks = true # yes\n\n[other]\na = 1\n",
             "features.hooks = true\n",
         ] {
-            assert!(!has_no_terminal(config));
-            let without = without_terminal(config).unwrap();
-            assert!(has_no_terminal(&without), "{without}");
+            assert!(!disables_terminals(config));
+            let without = disable_terminals(config).unwrap();
+            assert!(disables_terminals(&without), "{without}");
             assert!(
                 without.contains("unified_exec_tty = false # rind guard: "),
                 "{without}"
             );
-            assert_eq!(without_terminal(&without).unwrap(), without);
-            assert_eq!(with_terminal(&without).unwrap(), config);
+            assert_eq!(disable_terminals(&without).unwrap(), without);
+            assert_eq!(restore_terminals(&without).unwrap(), config);
         }
     }
 
     #[test]
     fn a_line_of_the_user_is_made_safe_and_never_taken_out() {
         let own = "[features]\nunified_exec_tty = false\n";
-        assert_eq!(without_terminal(own).unwrap(), own);
-        assert_eq!(with_terminal(own).unwrap(), own);
-        assert!(!has_no_terminal("[features]\nunified_exec_tty = true\n"));
-        let made = without_terminal("[features]\nunified_exec_tty = true\n").unwrap();
-        assert!(has_no_terminal(&made), "{made}");
-        let braces = without_terminal("features = { hooks = true }\n").unwrap();
-        assert!(has_no_terminal(&braces), "{braces}");
-        assert!(without_terminal("features = 1").is_err());
-        assert!(without_terminal("= =").is_err());
+        assert_eq!(disable_terminals(own).unwrap(), own);
+        assert_eq!(restore_terminals(own).unwrap(), own);
+        assert!(!disables_terminals("[features]\nunified_exec_tty = true\n"));
+        let made = disable_terminals("[features]\nunified_exec_tty = true\n").unwrap();
+        assert!(disables_terminals(&made), "{made}");
+        let braces = disable_terminals("features = { hooks = true }\n").unwrap();
+        assert!(disables_terminals(&braces), "{braces}");
+        assert!(disable_terminals("features = 1").is_err());
+        assert!(disable_terminals("= =").is_err());
     }
 }

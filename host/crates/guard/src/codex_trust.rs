@@ -1,5 +1,5 @@
-//! Reads and writes the trust of Codex in hooks: a hash of each hook in `config.toml`, as Codex's
-//! command `/hooks` writes it. Codex silently skips a hook without the hash.
+//! Reads and writes the hashes in `config.toml` by which Codex trusts hooks. Codex's command
+//! `/hooks` writes the same hashes. Codex silently skips a hook that has no hash there.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use toml_edit::{DocumentMut, Item, Table, value};
 
 use super::jsonc::FoundHook;
 
-/// Returns the name of an event in keys and hashes, in snake case.
-fn event_key(event: &str) -> String {
+/// Converts the name of an event to snake case, as Codex's keys and hashes contain it.
+fn codex_event_key(event: &str) -> String {
     let mut key = String::new();
     for letter in event.chars() {
         if letter.is_ascii_uppercase() && !key.is_empty() {
@@ -25,7 +25,7 @@ fn event_key(event: &str) -> String {
 /// keys.
 fn trusted_hash(event: &str, hook: &Value) -> String {
     let normal = json!({
-        "event_name": event_key(event),
+        "event_name": codex_event_key(event),
         "hooks": [{
             "async": false,
             "command": hook.get("command").cloned().unwrap_or_default(),
@@ -33,33 +33,33 @@ fn trusted_hash(event: &str, hook: &Value) -> String {
             "type": "command",
         }],
     });
-    let digest = Sha256::digest(sorted_text(&normal).as_bytes());
+    let digest = Sha256::digest(sorted_json(&normal).as_bytes());
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
 }
 
-/// Writes JSON without blanks and with sorted keys, in whatever order the map stores them.
-fn sorted_text(value: &Value) -> String {
+/// Serializes JSON without spaces and with sorted keys.
+fn sorted_json(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
             let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
             fields.sort_by_key(|(name, _)| *name);
             let fields: Vec<String> = fields
                 .into_iter()
-                .map(|(name, value)| format!("{}:{}", json!(name), sorted_text(value)))
+                .map(|(name, value)| format!("{}:{}", json!(name), sorted_json(value)))
                 .collect();
             format!("{{{}}}", fields.join(","))
         }
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(sorted_text).collect();
+            let items: Vec<String> = items.iter().map(sorted_json).collect();
             format!("[{}]", items.join(","))
         }
         other => other.to_string(),
     }
 }
 
-fn state_key(file: &Path, hook: &FoundHook) -> String {
-    let event = event_key(&hook.event);
+fn codex_hook_key(file: &Path, hook: &FoundHook) -> String {
+    let event = codex_event_key(&hook.event);
     format!(
         "{}:{event}:{}:{}",
         file.display(),
@@ -69,22 +69,22 @@ fn state_key(file: &Path, hook: &FoundHook) -> String {
 }
 
 /// Whether Codex trusts all of these hooks, which are in `file`.
-pub(crate) fn is_trusted(config: &str, file: &Path, hooks: &[FoundHook]) -> bool {
+pub(crate) fn are_hooks_trusted(config: &str, file: &Path, hooks: &[FoundHook]) -> bool {
     let Ok(document) = config.parse::<DocumentMut>() else {
         return false;
     };
     let state = document.get("hooks").and_then(|hooks| hooks.get("state"));
     hooks.iter().all(|hook| {
-        let entry = state.and_then(|state| state.get(state_key(file, hook)));
+        let entry = state.and_then(|state| state.get(codex_hook_key(file, hook)));
         let known = entry.and_then(|entry| entry.get("trusted_hash")?.as_str());
         let is_off = entry.and_then(|entry| entry.get("enabled")?.as_bool()) == Some(false);
         !is_off && known == Some(&trusted_hash(&hook.event, &hook.hook))
     })
 }
 
-/// Hooks of a file before and after a change, as positions and contents.
+/// Hooks in a file before and after a change, each with its position and content.
 #[derive(Default)]
-pub(crate) struct TrustedHooks {
+pub(crate) struct HookTrustChange {
     /// Hooks of Rind before the change.
     pub(crate) old: Vec<FoundHook>,
     /// Hooks of Rind after the change.
@@ -98,30 +98,30 @@ pub(crate) struct TrustedHooks {
 ///
 /// # Errors
 /// The settings are not TOML, or `hooks` or `hooks.state` is not a table.
-pub(crate) fn with_trust(
+pub(crate) fn update_codex_hook_trust(
     config: &str,
     file: &Path,
-    hooks: &TrustedHooks,
+    hooks: &HookTrustChange,
 ) -> Result<String, String> {
     let mut document: DocumentMut = config.parse().map_err(|error| format!("{error}"))?;
-    let moved = take_moved(&mut document, file, &hooks.moved);
+    let moved = take_trust_of_moved_hooks(&mut document, file, &hooks.moved);
     remove_trust(&mut document, file, &hooks.old);
     if !hooks.new.is_empty() || !moved.is_empty() {
-        let state = implicit_table(document.as_table_mut(), "hooks")?;
-        let state = implicit_table(state, "state")?;
+        let state = get_or_insert_table(document.as_table_mut(), "hooks")?;
+        let state = get_or_insert_table(state, "state")?;
         for (key, entry) in moved {
             state.insert(&key, entry);
         }
         for hook in &hooks.new {
             let mut entry = Table::new();
             entry.insert("trusted_hash", value(trusted_hash(&hook.event, &hook.hook)));
-            state.insert(&state_key(file, hook), Item::Table(entry));
+            state.insert(&codex_hook_key(file, hook), Item::Table(entry));
         }
     }
     Ok(document.to_string())
 }
 
-fn implicit_table<'a>(table: &'a mut Table, key: &str) -> Result<&'a mut Table, String> {
+fn get_or_insert_table<'a>(table: &'a mut Table, key: &str) -> Result<&'a mut Table, String> {
     let made = table.entry(key).or_insert_with(|| {
         let mut made = Table::new();
         made.set_implicit(true);
@@ -131,8 +131,9 @@ fn implicit_table<'a>(table: &'a mut Table, key: &str) -> Result<&'a mut Table, 
         .ok_or_else(|| format!("its `{key}` is not a table"))
 }
 
-/// Removes the entries of hooks whose position changes, and returns them with their new keys.
-fn take_moved(
+/// Removes the trust entries of hooks whose position changes, and returns the entries with the keys
+/// for the new positions.
+fn take_trust_of_moved_hooks(
     document: &mut DocumentMut,
     file: &Path,
     moved: &[(FoundHook, FoundHook)],
@@ -144,7 +145,7 @@ fn take_moved(
     };
     let keys = moved
         .iter()
-        .map(|(before, after)| (state_key(file, before), state_key(file, after)));
+        .map(|(before, after)| (codex_hook_key(file, before), codex_hook_key(file, after)));
     keys.filter(|(before, after)| before != after)
         .filter_map(|(before, after)| Some((after, state.remove(&before)?)))
         .collect()
@@ -158,7 +159,7 @@ fn remove_trust(document: &mut DocumentMut, file: &Path, hooks: &[FoundHook]) {
         return;
     };
     for hook in hooks {
-        state.remove(&state_key(file, hook));
+        state.remove(&codex_hook_key(file, hook));
     }
     if state.is_empty() {
         all.remove("state");
@@ -194,28 +195,31 @@ mod tests {
     fn trust_comes_and_goes_and_the_rest_stays() {
         let file = Path::new("/h/.codex/hooks.json");
         let config = "# mine\nmodel = \"x\"\n\n[features]\nhooks = true\n";
-        let new = TrustedHooks {
+        let new = HookTrustChange {
             new: vec![hook()],
-            ..TrustedHooks::default()
+            ..HookTrustChange::default()
         };
-        let trusted = with_trust(config, file, &new).unwrap();
+        let trusted = update_codex_hook_trust(config, file, &new).unwrap();
         assert!(trusted.starts_with(config), "{trusted}");
         assert!(
             trusted.contains("[hooks.state.\"/h/.codex/hooks.json:pre_tool_use:1:0\"]"),
             "{trusted}"
         );
-        assert!(is_trusted(&trusted, file, &[hook()]));
+        assert!(are_hooks_trusted(&trusted, file, &[hook()]));
         let mut other = hook();
         other.hook["command"] = json!("y");
-        assert!(!is_trusted(&trusted, file, &[other]));
+        assert!(!are_hooks_trusted(&trusted, file, &[other]));
         let switched_off = trusted.replace("trusted_hash", "enabled = false\ntrusted_hash");
-        assert!(!is_trusted(&switched_off, file, &[hook()]));
-        let old = TrustedHooks {
+        assert!(!are_hooks_trusted(&switched_off, file, &[hook()]));
+        let old = HookTrustChange {
             old: vec![hook()],
-            ..TrustedHooks::default()
+            ..HookTrustChange::default()
         };
-        assert_eq!(with_trust(&trusted, file, &old).unwrap(), config);
-        assert!(with_trust("hooks = 1", file, &new).is_err());
+        assert_eq!(
+            update_codex_hook_trust(&trusted, file, &old).unwrap(),
+            config
+        );
+        assert!(update_codex_hook_trust("hooks = 1", file, &new).is_err());
     }
 
     #[test]
@@ -228,12 +232,12 @@ mod tests {
             )
         };
         let config = format!("{}\n{}", theirs(2), theirs(3));
-        let hooks = TrustedHooks {
+        let hooks = HookTrustChange {
             old: vec![at(1)],
             moved: vec![(at(2), at(1)), (at(3), at(2))],
-            ..TrustedHooks::default()
+            ..HookTrustChange::default()
         };
-        let text = with_trust(&config, file, &hooks).unwrap();
+        let text = update_codex_hook_trust(&config, file, &hooks).unwrap();
         for (key, hash) in [(1, 2), (2, 3)] {
             let entry = format!("pre_tool_use:{key}:0\"]\ntrusted_hash = \"sha256:{hash}\"");
             assert!(text.contains(&entry), "{text}");

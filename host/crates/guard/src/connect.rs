@@ -1,5 +1,5 @@
-//! Implements the program that agents run as their hook: asks the daemon, starts one if none runs,
-//! and refuses if anything goes wrong.
+//! Implements the program that agents run as their hook. It asks the daemon, starts a daemon if
+//! none runs, and refuses the call if no daemon answers.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -21,7 +21,8 @@ const DEADLINE: Duration = Duration::from_secs(45);
 /// Interval between two attempts to reach the daemon.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Timeout for a started daemon to listen. It may first have to wait for its predecessor to end.
+/// Timeout for a started daemon to listen. The daemon may first have to wait until the previous
+/// daemon has ended.
 const START_TIME: Duration = Duration::from_secs(30);
 
 /// Maximum number of daemons that one request is sent to. A daemon that is shutting down answers
@@ -46,7 +47,7 @@ pub struct HookRequest {
 /// Starts a daemon that listens in a guard folder.
 ///
 /// An implementation must not wait for the daemon to end.
-pub trait DaemonStart {
+pub trait GuardDaemonStarter {
     /// Starts the daemon.
     ///
     /// # Errors
@@ -54,15 +55,15 @@ pub trait DaemonStart {
     fn start_daemon(&self, folder: &GuardFolder) -> Result<(), String>;
 }
 
-/// Asks the daemon for the answer to a hook. Always returns an answer: if the daemon cannot be
-/// asked, a refusal.
+/// Asks the daemon for the answer to a hook. Returns a refusal if the daemon cannot be reached or
+/// does not answer.
 pub fn ask_daemon(
     request: &HookRequest,
     folder: Result<GuardFolder, GuardError>,
-    start: &dyn DaemonStart,
+    start: &dyn GuardDaemonStarter,
 ) -> HookAnswer {
     let (agent, point) = (request.agent, request.point);
-    let refuse = |payload, why: &str| agent.format().refuse(point, payload, why);
+    let refuse = |payload, why: &str| agent.format().write_refusal(point, payload, why);
     // Parse the payload here too: an invalid one needs no daemon, and the form of a refusal may
     // depend on the payload.
     let (payload, _) = match read_payload(agent, point, &request.payload) {
@@ -77,11 +78,12 @@ pub fn ask_daemon(
     }
 }
 
-/// Asks the daemon, and asks its successor if the daemon is retired.
+/// Requests the answer from the daemon, and from the daemon that replaces it if the first replies
+/// that it is retired.
 fn request_answer(
     request: &HookRequest,
     folder: &GuardFolder,
-    start: &dyn DaemonStart,
+    start: &dyn GuardDaemonStarter,
     until: Instant,
 ) -> Result<HookAnswer, GuardError> {
     let head = RequestHead {
@@ -94,7 +96,7 @@ fn request_answer(
     for _ in 0..MAX_ROUNDS {
         let stream = match folder.connect()? {
             Some(stream) => stream,
-            None => connect_started(folder, start, until)?,
+            None => start_and_connect(folder, start, until)?,
         };
         match exchange_frames(stream, &head, &request.payload, until) {
             Ok(DaemonReply::Answer(answer)) => return Ok(answer),
@@ -106,7 +108,12 @@ fn request_answer(
                 )));
             }
             // Do not send the request again, because the daemon may already have judged it.
-            Err(error) => return Err(GuardError::daemon("the daemon did not answer", &error)),
+            Err(error) => {
+                return Err(GuardError::daemon_error(
+                    "the daemon did not answer",
+                    &error,
+                ));
+            }
         }
         sleep(PAUSE);
     }
@@ -134,16 +141,16 @@ fn exchange_frames(
     read_reply(&mut stream)
 }
 
-/// Starts a daemon and connects to it. If several programs try at once, one of them starts it and
-/// the others wait.
-fn connect_started(
+/// Starts a daemon and connects to it. If several hook programs try at once, one of them starts the
+/// daemon and the others wait for it.
+fn start_and_connect(
     folder: &GuardFolder,
-    start: &dyn DaemonStart,
+    start: &dyn GuardDaemonStarter,
     until: Instant,
 ) -> Result<UnixStream, GuardError> {
     let until = until.min(Instant::now() + START_TIME);
-    let lock = folder.start_lock()?;
-    while !folder.has_lock(&lock)? {
+    let lock = folder.open_start_lock_file()?;
+    while !folder.try_lock_file(&lock)? {
         if let Some(stream) = folder.connect()? {
             return Ok(stream);
         }
@@ -164,7 +171,7 @@ fn connect_started(
 fn wait_until(until: Instant) -> Result<(), GuardError> {
     if Instant::now() >= until {
         return Err(GuardError::Daemon(format!(
-            "no daemon listened within {} s; `rind guard status` names its log",
+            "no guard daemon listened within {} s; `rind guard status` shows the path of the daemon's log",
             START_TIME.as_secs()
         )));
     }
@@ -176,7 +183,7 @@ fn wait_until(until: Instant) -> Result<(), GuardError> {
 ///
 /// # Errors
 /// The path is not a usable socket.
-pub fn daemon_answers(folder: &GuardFolder) -> Result<bool, GuardError> {
+pub fn is_daemon_listening(folder: &GuardFolder) -> Result<bool, GuardError> {
     Ok(folder.connect()?.is_some())
 }
 
@@ -189,7 +196,7 @@ mod tests {
 
     struct NoDaemon;
 
-    impl DaemonStart for NoDaemon {
+    impl GuardDaemonStarter for NoDaemon {
         fn start_daemon(&self, _: &GuardFolder) -> Result<(), String> {
             Err("no daemon is started".to_owned())
         }

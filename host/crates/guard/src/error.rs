@@ -1,9 +1,9 @@
-//! Errors of the guard.
+//! Defines the error type of the guard.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Error of the guard.
+/// Failure of a file operation of the guard, or of the request to its daemon.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
     /// A file or folder cannot be used.
@@ -27,7 +27,7 @@ impl GuardError {
         }
     }
 
-    pub(crate) fn daemon(what: &str, error: &io::Error) -> Self {
+    pub(crate) fn daemon_error(what: &str, error: &io::Error) -> Self {
         Self::Daemon(format!("{what}: {error}"))
     }
 }

@@ -1,4 +1,4 @@
-//! Represents the hook events of all agents in Rind's terms.
+//! Represents the hook events of all agents in one type, with Rind's names of tools and arguments.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub(crate) const MAX_PAYLOAD: usize = 16 << 20;
 /// Maximum length of ids and tool names, in bytes.
 const MAX_NAME: usize = 256;
 
-/// Event of a hook: a call, a result or a prompt.
+/// Event for which an agent runs a hook: a tool call, its result or a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HookEvent {
     /// Id of the agent's session.
@@ -22,23 +22,23 @@ pub(crate) struct HookEvent {
     /// Folder that the agent works in, if the hook reports it.
     pub(crate) folder: Option<PathBuf>,
     /// Call, result or prompt that the event is about.
-    pub(crate) act: HookAct,
+    pub(crate) act: HookEventKind,
 }
 
 /// Call, result or prompt that a hook event is about.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum HookAct {
-    /// Call that is about to run.
+pub(crate) enum HookEventKind {
+    /// Tool call that is about to run.
     Call {
         id: String,
         /// The call with Rind's tool and argument names; several if one call of the agent changes
         /// several files.
-        calls: Vec<OwnCall>,
+        calls: Vec<RindToolCall>,
     },
-    /// Call that has run.
+    /// Tool call that has run.
     Result {
         id: String,
-        call: OwnCall,
+        call: RindToolCall,
         texts: ResultTexts,
         is_error: bool,
     },
@@ -46,9 +46,9 @@ pub(crate) enum HookAct {
     Prompt(String),
 }
 
-/// Call with Rind's tool and argument names, if the tool has a counterpart in Rind.
+/// Tool call of an agent, with Rind's names of tool and arguments if Rind has an equivalent tool.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct OwnCall {
+pub(crate) struct RindToolCall {
     pub(crate) tool: String,
     pub(crate) arguments: Value,
     pub(crate) effect_class: EffectClass,
@@ -56,7 +56,7 @@ pub(crate) struct OwnCall {
 
 /// Error for a payload that cannot be judged.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct UnreadPayload {
+pub(crate) struct InvalidPayload {
     /// Reason, as a sentence.
     pub(crate) why: String,
     /// JSON object that was sent, on which the form of the refusal may depend; `None` if the
@@ -72,9 +72,9 @@ pub(crate) fn read_payload(
     agent: GuardedAgent,
     point: GuardPoint,
     bytes: &[u8],
-) -> Result<(Value, HookEvent), UnreadPayload> {
+) -> Result<(Value, HookEvent), InvalidPayload> {
     let title = agent.table().title;
-    let unread = |why| UnreadPayload { why, payload: None };
+    let unread = |why| InvalidPayload { why, payload: None };
     if bytes.len() > MAX_PAYLOAD {
         let n_bytes = bytes.len();
         return Err(unread(format!(
@@ -90,9 +90,9 @@ pub(crate) fn read_payload(
         let why = format!("the input of the hook of {title} is not a JSON object");
         return Err(unread(why));
     }
-    match agent.format().read(point, &payload) {
+    match agent.format().parse_event(point, &payload) {
         Ok(event) => Ok((payload, event)),
-        Err(why) => Err(UnreadPayload {
+        Err(why) => Err(InvalidPayload {
             why,
             payload: Some(payload),
         }),
@@ -100,22 +100,22 @@ pub(crate) fn read_payload(
 }
 
 /// Returns a required text field of the payload.
-pub(crate) fn needed_text<'a>(payload: &'a Value, key: &str) -> Result<&'a str, String> {
+pub(crate) fn required_text<'a>(payload: &'a Value, key: &str) -> Result<&'a str, String> {
     let text = payload.get(key).and_then(Value::as_str);
     text.filter(|text| !text.is_empty())
         .ok_or_else(|| format!("`{key}` is missing in the input of the hook"))
 }
 
 /// Returns a required field of the payload.
-pub(crate) fn needed_value<'a>(payload: &'a Value, key: &str) -> Result<&'a Value, String> {
+pub(crate) fn required_value<'a>(payload: &'a Value, key: &str) -> Result<&'a Value, String> {
     payload
         .get(key)
         .ok_or_else(|| format!("`{key}` is missing in the input of the hook"))
 }
 
 /// Returns a required short text field of the payload: an id, or the name of a tool.
-pub(crate) fn needed_name(payload: &Value, key: &str) -> Result<String, String> {
-    let name = needed_text(payload, key)?;
+pub(crate) fn required_name(payload: &Value, key: &str) -> Result<String, String> {
+    let name = required_text(payload, key)?;
     if name.len() > MAX_NAME || name.chars().any(char::is_control) {
         return Err(format!(
             "`{key}` is longer than {MAX_NAME} bytes or has control characters"
@@ -125,7 +125,7 @@ pub(crate) fn needed_name(payload: &Value, key: &str) -> Result<String, String> 
 }
 
 /// Returns the folder in a field of the payload, if its path is absolute.
-pub(crate) fn folder_of(payload: &Value, key: &str) -> Option<PathBuf> {
+pub(crate) fn absolute_folder(payload: &Value, key: &str) -> Option<PathBuf> {
     let folder = payload.get(key).and_then(Value::as_str).map(PathBuf::from);
     folder.filter(|folder| folder.is_absolute())
 }

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rind_lib::disk::{private_folder, read_if_present, replace_private};
+use rind_lib::disk::{create_private_folder, read_if_present, replace_private_file};
 use rind_lib::text::printable_text;
 use serde::Serialize;
 
@@ -14,22 +14,21 @@ use super::error::GuardError;
 /// Maximum size of a settings file, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Folders that the locations of an agent's files depend on.
+/// Folders from which the paths of an agent's files are derived.
 #[derive(Clone, Debug)]
-pub struct GuardPlaces {
+pub struct AgentFileRoots {
     /// Home folder of the user.
     pub home: PathBuf,
     /// Folder with the settings of all agents: `XDG_CONFIG_HOME`, or else `~/.config`.
     pub config_home: PathBuf,
-    /// Agent's folder from the agent's own environment variable, which overrides the default
-    /// folder.
+    /// Agent's folder, if the agent's own environment variable overrides the default folder.
     pub agent_folder: Option<PathBuf>,
     /// Folder of the project for which the guard is installed; `None` installs it for all projects.
     pub project: Option<PathBuf>,
 }
 
-impl GuardPlaces {
-    /// Returns the agent's folder with the user's settings, whatever the project.
+impl AgentFileRoots {
+    /// Returns the agent's folder with the user's settings, which apply to all projects.
     pub(crate) fn user_folder(&self, agent: GuardedAgent) -> PathBuf {
         let usual = match agent {
             GuardedAgent::ClaudeCode => self.home.join(".claude"),
@@ -41,8 +40,8 @@ impl GuardPlaces {
         self.agent_folder.clone().unwrap_or(usual)
     }
 
-    /// Returns the file for the hooks: a settings file of the agent that may already exist, or a
-    /// file that only Rind writes.
+    /// Returns the path of the file into which the hooks are installed: a settings file of the
+    /// agent, or a file that only Rind writes.
     pub(crate) fn hook_file(&self, agent: GuardedAgent) -> PathBuf {
         let folder = match (&self.project, agent) {
             (None, _) => self.user_folder(agent),
@@ -53,8 +52,8 @@ impl GuardPlaces {
             (Some(project), GuardedAgent::Pi) => project.join(".pi"),
         };
         folder.join(match agent {
-            // The hook's command contains paths of this machine, so it does not belong in
-            // `settings.json`, which a project shares.
+            // The hook's command contains paths of this machine. `settings.json` may be committed
+            // and then used on other machines.
             GuardedAgent::ClaudeCode if self.project.is_some() => "settings.local.json",
             GuardedAgent::ClaudeCode => "settings.json",
             GuardedAgent::Codex => "hooks.json",
@@ -65,7 +64,7 @@ impl GuardPlaces {
     }
 }
 
-/// Change of a file, to be shown before it is made.
+/// Change of a file, which is shown to the user before it is applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileChange {
     /// Path of the file.
@@ -78,7 +77,10 @@ pub struct FileChange {
 
 impl FileChange {
     /// Returns the change that gives a file this text; `None` if the file already has it.
-    pub(crate) fn to(path: PathBuf, after: Option<String>) -> Result<Option<Self>, GuardError> {
+    pub(crate) fn from_new_text(
+        path: PathBuf,
+        after: Option<String>,
+    ) -> Result<Option<Self>, GuardError> {
         let before = read_text(&path)?;
         Ok((before != after).then_some(Self {
             path,
@@ -98,7 +100,7 @@ impl FileChange {
             return Err(GuardError::file(&self.path, why));
         }
         let copy = match &self.before {
-            Some(before) => Some(self.keep_copy(before, copies)?),
+            Some(before) => Some(self.save_backup_copy(before, copies)?),
             None => None,
         };
         let write = || match &self.after {
@@ -112,13 +114,13 @@ impl FileChange {
         Ok(copy)
     }
 
-    fn keep_copy(&self, before: &str, copies: &Path) -> Result<PathBuf, GuardError> {
+    fn save_backup_copy(&self, before: &str, copies: &Path) -> Result<PathBuf, GuardError> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let time: String = rind_lib::clock::now_text()
+        let time: String = rind_lib::clock::current_time_text()
             .chars()
             .filter(char::is_ascii_alphanumeric)
             .collect();
-        private_folder(copies).map_err(|error| GuardError::file(copies, error))?;
+        create_private_folder(copies).map_err(|error| GuardError::file(copies, error))?;
         let name = printable_text(&name);
         let mut copy = copies.join(format!("{time}-{name}"));
         // Number the copies that are made within the same second.
@@ -128,13 +130,13 @@ impl FileChange {
             }
             copy = copies.join(format!("{time}-{n}-{name}"));
         }
-        replace_private(&copy, before.as_bytes())
+        replace_private_file(&copy, before.as_bytes())
             .map_err(|error| GuardError::file(&copy, error))?;
         Ok(copy)
     }
 
-    /// Replaces the content of a file atomically. Keeps the file's permissions, and a symlink to
-    /// it.
+    /// Replaces the content of a file atomically. Keeps the file's permissions; if the path is a
+    /// symlink, replaces the content of its target.
     fn write(&self, text: &str) -> std::io::Result<()> {
         let target = self
             .path
@@ -144,7 +146,7 @@ impl FileChange {
         if let Some(folder) = target.parent() {
             fs::create_dir_all(folder)?;
         }
-        replace_private(&target, text.as_bytes())?;
+        replace_private_file(&target, text.as_bytes())?;
         match mode {
             Some(mode) => fs::set_permissions(&target, Permissions::from_mode(mode)),
             None => Ok(()),
@@ -158,7 +160,7 @@ const OWN_FOLDERS: &[&str] = &["hooks", "rind-guard"];
 fn remove_empty_folders(path: &Path) {
     for folder in path.ancestors().skip(1) {
         let name = folder.file_name().unwrap_or_default();
-        // `remove_dir` fails for a folder that is not empty, which is kept.
+        // `remove_dir` fails for a folder that is not empty, so such a folder is kept.
         if !OWN_FOLDERS.iter().any(|own| name == *own) || fs::remove_dir(folder).is_err() {
             return;
         }

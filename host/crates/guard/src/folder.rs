@@ -1,8 +1,8 @@
 //! Manages the private folder with the daemon's socket and locks.
 //!
 //! Another user who can create the socket could answer in place of the guard, so folder and socket
-//! must belong to this user and be inaccessible to all others. If they are not, they are refused
-//! rather than repaired, because their content may be someone else's.
+//! must belong to this user and be inaccessible to all others. Otherwise the guard refuses them
+//! and does not repair them, because another user may have written their content.
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rind_lib::disk::private_folder;
+use rind_lib::disk::create_private_folder;
 use rustix::fs::OFlags;
 use rustix::io::retry_on_intr;
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
@@ -37,7 +37,7 @@ const START_LOCK: &str = "start.lock";
 /// Permission bits that give access to other users.
 const OF_OTHERS: u32 = 0o077;
 
-/// Timeout for connecting to a daemon that accepts no connections.
+/// Timeout for connecting to the daemon's socket.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 
 /// Maximum length of a socket's path, in bytes.
@@ -59,7 +59,7 @@ impl GuardFolder {
         let path = data.join(FOLDER);
         match path.symlink_metadata() {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                private_folder(data).map_err(|error| GuardError::file(data, error))?;
+                create_private_folder(data).map_err(|error| GuardError::file(data, error))?;
                 match DirBuilder::new().mode(0o700).create(&path) {
                     Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                         return Err(GuardError::file(&path, error));
@@ -77,7 +77,7 @@ impl GuardFolder {
             let why = "it is not a folder; remove it, so that the guard can make its own";
             return Err(GuardError::file(&path, why));
         }
-        check_owner(&path, &found)?;
+        require_private_to_user(&path, &found)?;
         let folder = Self { path };
         let socket = folder.socket();
         if socket.as_os_str().len() > MAX_SOCKET_PATH {
@@ -124,8 +124,8 @@ impl GuardFolder {
         if !found.file_type().is_socket() {
             return Err(GuardError::file(&socket, "it is not a socket; remove it"));
         }
-        check_owner(&socket, &found)?;
-        let stream = match connect_to(&socket) {
+        require_private_to_user(&socket, &found)?;
+        let stream = match connect_with_timeout(&socket) {
             Err(error)
                 if [ErrorKind::ConnectionRefused, ErrorKind::NotFound].contains(&error.kind()) =>
             {
@@ -133,7 +133,7 @@ impl GuardFolder {
             }
             stream => stream.map_err(|error| GuardError::file(&socket, error))?,
         };
-        check_peer(&stream).map_err(|why| GuardError::file(&socket, why))?;
+        require_same_user_peer(&stream).map_err(|why| GuardError::file(&socket, why))?;
         Ok(Some(stream))
     }
 
@@ -148,7 +148,7 @@ impl GuardFolder {
             if !found.file_type().is_socket() {
                 return Err(GuardError::file(&socket, "it is not a socket; remove it"));
             }
-            check_owner(&socket, &found)?;
+            require_private_to_user(&socket, &found)?;
         }
         let own = self.path.join(format!("{SOCKET}.{}", std::process::id()));
         let listen = || -> io::Result<UnixListener> {
@@ -166,7 +166,7 @@ impl GuardFolder {
     }
 
     /// Removes the socket, so that no further program can connect.
-    pub(crate) fn forget_socket(&self) {
+    pub(crate) fn remove_socket(&self) {
         if let Err(error) = std::fs::remove_file(self.socket()) {
             tracing::debug!(%error, "the socket was not removed");
         }
@@ -176,12 +176,12 @@ impl GuardFolder {
     ///
     /// # Errors
     /// The lock file cannot be opened.
-    pub(crate) fn daemon_lock(&self) -> Result<File, GuardError> {
+    pub(crate) fn open_daemon_lock_file(&self) -> Result<File, GuardError> {
         self.lock_file(DAEMON_LOCK)
     }
 
     /// Writes this process's id, which is the daemon's, into the lock file.
-    pub(crate) fn note_process(&self, lock: &mut File) {
+    pub(crate) fn write_process_id(&self, lock: &mut File) {
         let noted = lock
             .set_len(0)
             .and_then(|()| write!(lock, "{}", std::process::id()));
@@ -194,7 +194,7 @@ impl GuardFolder {
     ///
     /// # Errors
     /// The file cannot be locked, for example because the file system does not support locks.
-    pub(crate) fn has_lock(&self, file: &File) -> Result<bool, GuardError> {
+    pub(crate) fn try_lock_file(&self, file: &File) -> Result<bool, GuardError> {
         match file.try_lock() {
             Ok(()) => Ok(true),
             Err(TryLockError::WouldBlock) => Ok(false),
@@ -202,7 +202,7 @@ impl GuardFolder {
         }
     }
 
-    /// Whether the socket exists: without it, no program can reach the daemon.
+    /// Whether the socket exists. Without the socket, no program can reach the daemon.
     pub(crate) fn has_socket(&self) -> bool {
         self.socket().symlink_metadata().is_ok()
     }
@@ -211,7 +211,7 @@ impl GuardFolder {
     ///
     /// # Errors
     /// The lock file cannot be opened.
-    pub(crate) fn start_lock(&self) -> Result<File, GuardError> {
+    pub(crate) fn open_start_lock_file(&self) -> Result<File, GuardError> {
         self.lock_file(START_LOCK)
     }
 
@@ -229,7 +229,7 @@ impl GuardFolder {
 }
 
 /// Checks that a file belongs to this user and that no other user can access it.
-fn check_owner(path: &Path, found: &std::fs::Metadata) -> Result<(), GuardError> {
+fn require_private_to_user(path: &Path, found: &std::fs::Metadata) -> Result<(), GuardError> {
     let own = geteuid().as_raw();
     if found.uid() != own {
         let why = format!(
@@ -249,7 +249,7 @@ fn check_owner(path: &Path, found: &std::fs::Metadata) -> Result<(), GuardError>
 }
 
 /// Connects to a socket, with a timeout.
-fn connect_to(path: &Path) -> io::Result<UnixStream> {
+fn connect_with_timeout(path: &Path) -> io::Result<UnixStream> {
     let socket = socket_with(
         AddressFamily::UNIX,
         SocketType::STREAM,
@@ -264,7 +264,7 @@ fn connect_to(path: &Path) -> io::Result<UnixStream> {
 }
 
 /// Checks that the process at the other end of a connection runs as this user.
-pub(crate) fn check_peer(stream: impl AsFd) -> Result<(), String> {
+pub(crate) fn require_same_user_peer(stream: impl AsFd) -> Result<(), String> {
     let peer = socket_peercred(stream).map_err(|error| error.to_string())?;
     let (peer, own) = (peer.uid.as_raw(), geteuid().as_raw());
     match peer == own {

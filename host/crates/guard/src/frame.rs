@@ -19,14 +19,14 @@ use super::event::MAX_PAYLOAD;
 /// Maximum size of a request's head, in bytes.
 const MAX_HEAD: usize = 64 << 10;
 
-/// Maximum size of a reply, in bytes: arguments or a result in which every character may be
-/// escaped.
+/// Maximum size of a reply, in bytes. A reply may contain the payload's arguments or result, and
+/// JSON may escape each of their characters.
 const MAX_REPLY: usize = 8 * MAX_PAYLOAD;
 
-/// Head of a request.
+/// JSON head of a request to the daemon, before the agent's payload.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RequestHead {
-    /// Identifies the build of the program and the folders that it uses.
+    /// Id of the hook program's build and of the folders that the program uses.
     pub(crate) build: String,
     pub(crate) agent: GuardedAgent,
     pub(crate) point: GuardPoint,
@@ -56,12 +56,12 @@ pub(crate) fn encode_frames(frames: &[&[u8]]) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Checks the announced length of a frame against the limit.
-fn check_length(length: [u8; 4], limit: usize) -> io::Result<usize> {
+/// Decodes the length prefix of a frame. Fails if the length exceeds the limit.
+fn decode_frame_length(length: [u8; 4], limit: usize) -> io::Result<usize> {
     let length = u32::from_be_bytes(length) as usize;
     match length > limit {
         true => Err(io::Error::other(format!(
-            "a message of {length} bytes, at most {limit} are read"
+            "a message has {length} bytes; at most {limit} bytes are accepted"
         ))),
         false => Ok(length),
     }
@@ -73,7 +73,7 @@ pub(crate) async fn read_frame(
 ) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
     stream.read_exact(&mut length).await?;
-    let length = check_length(length, limit)?;
+    let length = decode_frame_length(length, limit)?;
     // The buffer grows as bytes arrive, because the announced length may be false.
     let mut bytes = Vec::new();
     let n_read = stream.take(length as u64).read_to_end(&mut bytes).await?;
@@ -109,7 +109,7 @@ pub(crate) fn read_reply(stream: &mut PlainStream) -> io::Result<DaemonReply> {
     let mut stream = io::BufReader::new(stream);
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;
-    let length = check_length(length, MAX_REPLY)?;
+    let length = decode_frame_length(length, MAX_REPLY)?;
     let mut bytes = Vec::new();
     let n_read = stream.take(length as u64).read_to_end(&mut bytes)?;
     if n_read < length {

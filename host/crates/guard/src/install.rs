@@ -6,35 +6,35 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::agent::{GuardPoint, GuardedAgent};
-use super::bridge::{MARK, module_text};
-use super::codex_terminal::{has_no_terminal, with_terminal, without_terminal};
-use super::codex_trust::{TrustedHooks, is_trusted, with_trust};
+use super::bridge::{MARK, bridge_module_source};
+use super::codex_terminal::{disable_terminals, disables_terminals, restore_terminals};
+use super::codex_trust::{HookTrustChange, are_hooks_trusted, update_codex_hook_trust};
 use super::error::GuardError;
-use super::files::{FileChange, GuardPlaces, read_text};
+use super::files::{AgentFileRoots, FileChange, read_text};
 use super::jsonc::{FoundHook, find_hooks as find_in, parse_value, replace_hooks};
 
-/// Timeout that the hook's entry sets for the agent, in seconds; longer than the hook program's own
-/// timeout.
+/// Timeout in the hook's settings entry, after which the agent stops waiting, in seconds. It is
+/// longer than the hook program's own timeout.
 const TIMEOUT_SECONDS: u32 = 60;
 
 /// Name of the small hook program, `rind-guard-hook`, which does only what `rind guard hook` does.
 const SMALL: &str = "rind-guard-hook";
 
-/// The program that a hook starts.
+/// Program that an installed hook starts.
 #[derive(Clone, Debug)]
 pub struct GuardCommand {
     /// Path of the program.
     pub program: PathBuf,
     /// Whether the program is `rind-guard-hook`, which has no subcommands.
     pub is_small: bool,
-    /// Value of `RIND_HOME`, if set.
+    /// Value of the environment variable `RIND_HOME`, if set.
     pub home: Option<PathBuf>,
 }
 
 /// Installation state of a guard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum InstallState {
+pub enum GuardInstallState {
     /// No part of the guard is installed.
     Absent,
     /// Installed exactly as `install` would write it.
@@ -58,43 +58,53 @@ impl GuardCommand {
     /// Returns the line that a shell runs at a hook. With `|| exit 2`, any other failure, such as a
     /// missing program or a crash, is a refusal too.
     fn shell_line(&self, agent: GuardedAgent, point: GuardPoint) -> String {
-        format!("{} || exit 2", self.words(agent, point))
+        format!("{} || exit 2", self.command_line(agent, point))
     }
 
-    /// Returns the command line of a hook with another home folder; `None` if the line has no home
-    /// folder.
+    /// Replaces the value of `RIND_HOME` in the command line of a hook; `None` if the line does not
+    /// contain this command's value.
     #[must_use]
-    pub fn line_in(&self, line: &str, home: &Path) -> Option<String> {
-        let flag = home_flag(self.home.as_deref()?);
+    pub fn replace_home_in_hook_line(&self, line: &str, home: &Path) -> Option<String> {
+        let flag = rind_home_argument(self.home.as_deref()?);
         let is_named = line.contains(&flag);
-        is_named.then(|| line.replacen(&flag, &home_flag(home), 1))
+        is_named.then(|| line.replacen(&flag, &rind_home_argument(home), 1))
     }
 
-    fn words(&self, agent: GuardedAgent, point: GuardPoint) -> String {
-        let home = self.home.as_deref().map(home_flag).unwrap_or_default();
+    fn command_line(&self, agent: GuardedAgent, point: GuardPoint) -> String {
+        let home = self
+            .home
+            .as_deref()
+            .map(rind_home_argument)
+            .unwrap_or_default();
         let (agent, point) = (agent.name(), point.name());
         let command = if self.is_small { "" } else { " guard hook" };
-        format!("{}{command} {agent} {point}{home}", quoted(&self.program))
+        format!(
+            "{}{command} {agent} {point}{home}",
+            shell_quote(&self.program)
+        )
     }
 }
 
-fn home_flag(home: &Path) -> String {
-    format!(" --home {}", quoted(home))
+fn rind_home_argument(home: &Path) -> String {
+    format!(" --home {}", shell_quote(home))
 }
 
 /// Quotes a path for a POSIX shell.
-fn quoted(path: &Path) -> String {
+fn shell_quote(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }
 
-fn is_own(agent: GuardedAgent, command: &str) -> bool {
+fn is_rind_command(agent: GuardedAgent, command: &str) -> bool {
     let name = agent.name();
     let forms = [format!(" guard hook {name} "), format!("/{SMALL}' {name} ")];
     forms.iter().any(|form| command.contains(form))
 }
 
 /// Returns the command hooks to install for an agent, each with its event.
-fn hook_rows(agent: GuardedAgent, command: &GuardCommand) -> Vec<(&'static str, Value)> {
+fn command_hooks_to_install(
+    agent: GuardedAgent,
+    command: &GuardCommand,
+) -> Vec<(&'static str, Value)> {
     let rows = agent.table().points.iter();
     let rows = rows.flat_map(|row| row.events.iter().map(|event| (row.point, *event)));
     let hook = |(point, event): (GuardPoint, &'static str)| {
@@ -122,36 +132,38 @@ fn hook_rows(agent: GuardedAgent, command: &GuardCommand) -> Vec<(&'static str, 
 ///
 /// # Errors
 /// A file of the agent cannot be read, or is not in its format.
-pub fn plan_install(
+pub fn plan_guard_install(
     agent: GuardedAgent,
-    places: &GuardPlaces,
+    places: &AgentFileRoots,
     command: &GuardCommand,
 ) -> Result<Vec<FileChange>, GuardError> {
-    if state_of(agent, places, command)? == InstallState::Installed {
+    if install_state(agent, places, command)? == GuardInstallState::Installed {
         return Ok(Vec::new());
     }
     let file = places.hook_file(agent);
-    if let Some(text) = module_text(agent, command) {
-        check_module(&file)?;
-        return Ok(FileChange::to(file, Some(text))?.into_iter().collect());
+    if let Some(text) = bridge_module_source(agent, command) {
+        require_rind_module(&file)?;
+        return Ok(FileChange::from_new_text(file, Some(text))?
+            .into_iter()
+            .collect());
     }
     let before = read_text(&file)?.unwrap_or_default();
-    let groups: Vec<(&str, Value)> = hook_rows(agent, command)
+    let groups: Vec<(&str, Value)> = command_hooks_to_install(agent, command)
         .into_iter()
         .map(|(event, hook)| (event, json!({ "hooks": [hook] })))
         .collect();
-    let own = |command: &str| is_own(agent, command);
+    let own = |command: &str| is_rind_command(agent, command);
     let mut text =
         replace_hooks(&before, &own, &groups).map_err(|why| GuardError::file(&file, why))?;
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    let mut changes: Vec<FileChange> = FileChange::to(file.clone(), Some(text.clone()))?
+    let mut changes: Vec<FileChange> = FileChange::from_new_text(file.clone(), Some(text.clone()))?
         .into_iter()
         .collect();
     changes.extend(match agent {
-        GuardedAgent::Codex => trust_change(places, &file, &before, Some(&text))?,
-        GuardedAgent::Goose => manifest_change(&file, true)?,
+        GuardedAgent::Codex => plan_trust_change(places, &file, &before, Some(&text))?,
+        GuardedAgent::Goose => plan_manifest_change(&file, true)?,
         _ => None,
     });
     Ok(changes)
@@ -160,21 +172,21 @@ pub fn plan_install(
 /// Plans the removal of the guard.
 ///
 /// # Errors
-/// As for [`plan_install`].
-pub fn plan_removal(
+/// As for [`plan_guard_install`].
+pub fn plan_guard_removal(
     agent: GuardedAgent,
-    places: &GuardPlaces,
+    places: &AgentFileRoots,
 ) -> Result<Vec<FileChange>, GuardError> {
     let file = places.hook_file(agent);
     let Some(before) = read_text(&file)? else {
         return Ok(Vec::new());
     };
     if matches!(agent, GuardedAgent::OpenCode | GuardedAgent::Pi) {
-        check_module(&file)?;
-        return Ok(FileChange::to(file, None)?.into_iter().collect());
+        require_rind_module(&file)?;
+        return Ok(FileChange::from_new_text(file, None)?.into_iter().collect());
     }
-    let own = |command: &str| is_own(agent, command);
-    if hooks_of_rind(agent, &file, &before)?.is_empty() {
+    let own = |command: &str| is_rind_command(agent, command);
+    if find_rind_hooks(agent, &file, &before)?.is_empty() {
         return Ok(Vec::new());
     }
     let text = replace_hooks(&before, &own, &[]).map_err(|why| GuardError::file(&file, why))?;
@@ -183,10 +195,12 @@ pub fn plan_removal(
     // Claude Code is kept even if it is empty.
     let is_ours = is_empty && agent != GuardedAgent::ClaudeCode;
     let after = (!is_ours).then_some(text);
-    let mut changes: Vec<FileChange> = FileChange::to(file.clone(), after)?.into_iter().collect();
+    let mut changes: Vec<FileChange> = FileChange::from_new_text(file.clone(), after)?
+        .into_iter()
+        .collect();
     changes.extend(match agent {
-        GuardedAgent::Codex => trust_change(places, &file, &before, None)?,
-        GuardedAgent::Goose => manifest_change(&file, false)?,
+        GuardedAgent::Codex => plan_trust_change(places, &file, &before, None)?,
+        GuardedAgent::Goose => plan_manifest_change(&file, false)?,
         _ => None,
     });
     Ok(changes)
@@ -195,29 +209,29 @@ pub fn plan_removal(
 /// Returns whether the guard is installed, and whether it matches what `install` would write.
 ///
 /// # Errors
-/// As for [`plan_install`].
-pub fn state_of(
+/// As for [`plan_guard_install`].
+pub fn install_state(
     agent: GuardedAgent,
-    places: &GuardPlaces,
+    places: &AgentFileRoots,
     command: &GuardCommand,
-) -> Result<InstallState, GuardError> {
+) -> Result<GuardInstallState, GuardError> {
     let file = places.hook_file(agent);
-    let differs = |why: &str| InstallState::Differs(why.to_owned());
+    let differs = |why: &str| GuardInstallState::Differs(why.to_owned());
     let Some(text) = read_text(&file)? else {
-        return Ok(InstallState::Absent);
+        return Ok(GuardInstallState::Absent);
     };
-    if let Some(own) = module_text(agent, command) {
+    if let Some(own) = bridge_module_source(agent, command) {
         return Ok(match (text == own, text.starts_with(MARK)) {
-            (true, _) => InstallState::Installed,
+            (true, _) => GuardInstallState::Installed,
             (false, true) => differs("its module was written for another program, or was changed"),
-            (false, false) => InstallState::Absent,
+            (false, false) => GuardInstallState::Absent,
         });
     }
-    let found = hooks_of_rind(agent, &file, &text)?;
+    let found = find_rind_hooks(agent, &file, &text)?;
     if found.is_empty() {
-        return Ok(InstallState::Absent);
+        return Ok(GuardInstallState::Absent);
     }
-    let rows = hook_rows(agent, command);
+    let rows = command_hooks_to_install(agent, command);
     let has = |(event, hook): &(&str, Value)| {
         let mut own = found.iter();
         own.any(|own| own.is_for_all && own.event == *event && own.hook == *hook)
@@ -228,33 +242,33 @@ pub fn state_of(
         ));
     }
     if agent == GuardedAgent::Codex {
-        let config = read_text(&codex_config(places))?.unwrap_or_default();
-        if !is_trusted(&config, &file, &found) {
+        let config = read_text(&codex_config_path(places))?.unwrap_or_default();
+        if !are_hooks_trusted(&config, &file, &found) {
             return Ok(differs(
                 "Codex does not trust its hooks, and skips them silently",
             ));
         }
-        if !has_no_terminal(&config) {
+        if !disables_terminals(&config) {
             return Ok(differs(
                 "commands of Codex may have a terminal, and what is typed into it is not judged",
             ));
         }
     }
-    if agent == GuardedAgent::Goose && manifest_change(&file, true)?.is_some() {
+    if agent == GuardedAgent::Goose && plan_manifest_change(&file, true)?.is_some() {
         return Ok(differs(
             "the manifest beside its hooks is missing, or was changed",
         ));
     }
-    Ok(InstallState::Installed)
+    Ok(GuardInstallState::Installed)
 }
 
 /// Returns the installed hooks with the commands that the agent runs.
 ///
 /// # Errors
-/// As for [`plan_install`].
+/// As for [`plan_guard_install`].
 pub fn find_hooks(
     agent: GuardedAgent,
-    places: &GuardPlaces,
+    places: &AgentFileRoots,
     command: &GuardCommand,
 ) -> Result<Vec<InstalledHook>, GuardError> {
     let file = places.hook_file(agent);
@@ -266,18 +280,18 @@ pub fn find_hooks(
         let row = rows.clone().find(|row| row.events.contains(&event));
         row.map(|row| row.point)
     };
-    if module_text(agent, command).is_some() {
+    if bridge_module_source(agent, command).is_some() {
         if !text.starts_with(MARK) {
             return Ok(Vec::new());
         }
-        let hook = |row: &super::table::PointRow| InstalledHook {
+        let hook = |row: &super::table::HookPointRow| InstalledHook {
             point: row.point,
             event: row.events.first().copied().unwrap_or_default().to_owned(),
-            command: command.words(agent, row.point),
+            command: command.command_line(agent, row.point),
         };
         return Ok(rows.map(hook).collect());
     }
-    let found = hooks_of_rind(agent, &file, &text)?.into_iter();
+    let found = find_rind_hooks(agent, &file, &text)?.into_iter();
     let hooks = found.filter_map(|own| {
         Some(InstalledHook {
             point: of_event(&own.event)?,
@@ -288,17 +302,17 @@ pub fn find_hooks(
     Ok(hooks.collect())
 }
 
-fn hooks_of_rind(
+fn find_rind_hooks(
     agent: GuardedAgent,
     file: &Path,
     text: &str,
 ) -> Result<Vec<FoundHook>, GuardError> {
     let value = parse_value(text).map_err(|why| GuardError::file(file, why))?;
-    Ok(find_in(&value, &|command| is_own(agent, command)))
+    Ok(find_in(&value, &|command| is_rind_command(agent, command)))
 }
 
 /// Fails if the file exists and `install` did not write it.
-fn check_module(file: &Path) -> Result<(), GuardError> {
+fn require_rind_module(file: &Path) -> Result<(), GuardError> {
     match read_text(file)? {
         Some(text) if !text.starts_with(MARK) => Err(GuardError::file(
             file,
@@ -308,20 +322,20 @@ fn check_module(file: &Path) -> Result<(), GuardError> {
     }
 }
 
-fn codex_config(places: &GuardPlaces) -> PathBuf {
+fn codex_config_path(places: &AgentFileRoots) -> PathBuf {
     places.user_folder(GuardedAgent::Codex).join("config.toml")
 }
 
 /// Plans the change of Codex's `config.toml`: updates the hashes of trusted hooks, and turns
 /// terminals for commands off, or back on if `after` is `None`.
-fn trust_change(
-    places: &GuardPlaces,
+fn plan_trust_change(
+    places: &AgentFileRoots,
     file: &Path,
     before: &str,
     after: Option<&str>,
 ) -> Result<Option<FileChange>, GuardError> {
-    let config = codex_config(places);
-    let is_own = |command: &str| is_own(GuardedAgent::Codex, command);
+    let config = codex_config_path(places);
+    let is_own = |command: &str| is_rind_command(GuardedAgent::Codex, command);
     let all = |text: &str| {
         let value = parse_value(text).map_err(|why| GuardError::file(file, why))?;
         Ok::<_, GuardError>(find_in(&value, &|_| true))
@@ -334,32 +348,33 @@ fn trust_change(
     let (new, others_after) = all(after.unwrap_or_default())?
         .into_iter()
         .partition(is_of_rind);
-    let hooks = TrustedHooks {
+    let hooks = HookTrustChange {
         old,
         new,
-        // The file with hooks of other programs keeps their order, but their positions may have
-        // changed.
+        // The file keeps the order of other programs' hooks, so the old and new hooks form pairs.
+        // Only the positions may differ.
         moved: others_before.into_iter().zip(others_after).collect(),
     };
     let Some(text) = read_text(&config)?.or_else(|| after.map(|_| String::new())) else {
         return Ok(None);
     };
     let wrong = |why| GuardError::file(&config, why);
-    let text = with_trust(&text, file, &hooks).map_err(wrong)?;
+    let text = update_codex_hook_trust(&text, file, &hooks).map_err(wrong)?;
     let text = match after {
-        Some(_) => without_terminal(&text).map_err(wrong)?,
-        None => with_terminal(&text).map_err(wrong)?,
+        Some(_) => disable_terminals(&text).map_err(wrong)?,
+        None => restore_terminals(&text).map_err(wrong)?,
     };
-    FileChange::to(config, Some(text))
+    FileChange::from_new_text(config, Some(text))
 }
 
-/// Plans the manifest that lets goose find the hooks as a plugin; deletes it if not `is_wanted`.
-fn manifest_change(hooks: &Path, is_wanted: bool) -> Result<Option<FileChange>, GuardError> {
+/// Plans to write the plugin manifest through which goose finds the hooks, or to delete it if
+/// `is_wanted` is `false`.
+fn plan_manifest_change(hooks: &Path, is_wanted: bool) -> Result<Option<FileChange>, GuardError> {
     let Some(folder) = hooks.parent().and_then(Path::parent) else {
         return Ok(None);
     };
     let text = "{\n  \"name\": \"rind-guard\",\n  \"version\": \"0.1.0\",\n  \"description\": \"Plugins of Rind judge tool calls\"\n}\n";
-    FileChange::to(
+    FileChange::from_new_text(
         folder.join("plugin.json"),
         is_wanted.then(|| text.to_owned()),
     )

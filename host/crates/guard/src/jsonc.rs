@@ -14,7 +14,7 @@ const HOOKS: &str = "hooks";
 /// Key of the command that a hook runs.
 const COMMAND: &str = "command";
 
-/// A hook in a file.
+/// Hook that was found in an agent's settings file, with its position there.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FoundHook {
     pub(crate) event: String,
@@ -22,8 +22,8 @@ pub(crate) struct FoundHook {
     pub(crate) group: usize,
     /// Index of the hook in its group.
     pub(crate) position: usize,
-    /// Whether the group has no field besides its hooks. A matcher, for example, would exclude some
-    /// calls.
+    /// Whether the hook's group has no other field than `hooks`. Another field, such as a matcher,
+    /// could exclude calls.
     pub(crate) is_for_all: bool,
     pub(crate) hook: Value,
 }
@@ -88,7 +88,7 @@ pub(crate) fn replace_hooks(
         .object_value()
         .ok_or("it is not a JSON object, so hooks cannot be added")?;
     if let Some(hooks) = object.object_value(HOOKS) {
-        remove_own(&hooks, is_own);
+        remove_rind_hooks(&hooks, is_own);
         if hooks.properties().is_empty()
             && add.is_empty()
             && let Some(property) = object.get(HOOKS)
@@ -105,25 +105,25 @@ pub(crate) fn replace_hooks(
                 .array_value_or_create(event)
                 .ok_or_else(|| format!("its `hooks.{event}` is not a list"))?;
             groups.ensure_multiline();
-            groups.append(input_value(group));
+            groups.append(to_cst_value(group));
         }
     }
     Ok(root.to_string())
 }
 
-fn remove_own(hooks: &CstObject, is_own: &dyn Fn(&str) -> bool) {
+fn remove_rind_hooks(hooks: &CstObject, is_own: &dyn Fn(&str) -> bool) {
     for property in hooks.properties() {
         let Some(groups) = property.array_value() else {
             continue;
         };
-        if remove_of_event(&groups, is_own) && groups.elements().is_empty() {
+        if remove_event_hooks(&groups, is_own) && groups.elements().is_empty() {
             property.remove();
         }
     }
 }
 
 /// Removes Rind's hooks of one event. Returns whether any was removed.
-fn remove_of_event(groups: &CstArray, is_own: &dyn Fn(&str) -> bool) -> bool {
+fn remove_event_hooks(groups: &CstArray, is_own: &dyn Fn(&str) -> bool) -> bool {
     let mut is_changed = false;
     for group in groups.elements() {
         let hooks = group.as_object().and_then(|group| group.array_value(HOOKS));
@@ -131,7 +131,7 @@ fn remove_of_event(groups: &CstArray, is_own: &dyn Fn(&str) -> bool) -> bool {
             continue;
         };
         let own = hooks.elements().into_iter();
-        let own: Vec<CstNode> = own.filter(|hook| is_own_hook(hook, is_own)).collect();
+        let own: Vec<CstNode> = own.filter(|hook| is_rind_hook(hook, is_own)).collect();
         if own.is_empty() {
             continue;
         }
@@ -144,25 +144,25 @@ fn remove_of_event(groups: &CstArray, is_own: &dyn Fn(&str) -> bool) -> bool {
     is_changed
 }
 
-fn is_own_hook(hook: &CstNode, is_own: &dyn Fn(&str) -> bool) -> bool {
+fn is_rind_hook(hook: &CstNode, is_own: &dyn Fn(&str) -> bool) -> bool {
     let command = hook.as_object().and_then(|hook| hook.get(COMMAND));
     let command = command.and_then(|command| command.value()?.as_string_lit());
     let command = command.and_then(|command| command.decoded_value().ok());
     command.is_some_and(|command| is_own(&command))
 }
 
-fn input_value(value: &Value) -> CstInputValue {
+fn to_cst_value(value: &Value) -> CstInputValue {
     match value {
         Value::Null => CstInputValue::Null,
         Value::Bool(is) => CstInputValue::Bool(*is),
         Value::Number(number) => CstInputValue::Number(number.to_string()),
         Value::String(text) => CstInputValue::String(text.clone()),
-        Value::Array(items) => CstInputValue::Array(items.iter().map(input_value).collect()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(to_cst_value).collect()),
         Value::Object(fields) => {
             let fields = fields.iter();
             CstInputValue::Object(
                 fields
-                    .map(|(name, value)| (name.clone(), input_value(value)))
+                    .map(|(name, value)| (name.clone(), to_cst_value(value)))
                     .collect(),
             )
         }

@@ -32,13 +32,14 @@ mod tools;
 
 pub use agent::{GuardPoint, GuardedAgent};
 pub use answer::HookAnswer;
-pub use connect::{DaemonStart, HookRequest, ask_daemon, daemon_answers};
+pub use connect::{GuardDaemonStarter, HookRequest, ask_daemon, is_daemon_listening};
 pub use error::GuardError;
-pub use files::{FileChange, GuardPlaces};
+pub use files::{AgentFileRoots, FileChange};
 pub use folder::GuardFolder;
 pub use install::{
-    GuardCommand, InstallState, InstalledHook, find_hooks, plan_install, plan_removal, state_of,
+    GuardCommand, GuardInstallState, InstalledHook, find_hooks, install_state, plan_guard_install,
+    plan_guard_removal,
 };
-pub use probe::{ProbeCall, ProbeOutcome, probe_payload, read_outcome};
-pub use serve::{GuardBackend, GuardOrder, serve_guard};
-pub use table::{AgentTable, HookAbility, PointRow, inert_points};
+pub use probe::{HookProbeCall, HookProbeOutcome, interpret_hook_output, probe_payload};
+pub use serve::{GuardBackend, GuardSessionRequest, serve_guard};
+pub use table::{AgentHookEffect, AgentHookTable, HookPointRow, hook_points_without_agent_event};

@@ -1,58 +1,61 @@
 //! Patches of Codex and OpenCode, each of which may change several files.
 //!
-//! Each file becomes a separate call to one of Rind's tools, so that a plugin that guards files
-//! sees all of them. A patch cannot be rebuilt from these calls, so the guard refuses a patch if a
-//! plugin changes one of its calls.
+//! Each changed file becomes a separate call to one of Rind's tools, so that a plugin that guards
+//! files sees every change. A patch cannot be rebuilt from these calls, so the guard refuses a
+//! patch if a plugin changes the arguments of one of its calls.
 
 use std::path::Path;
 
 use rind_lib::message::EffectClass;
 use serde_json::json;
 
-use super::event::OwnCall;
-use super::tools::own_path;
+use super::event::RindToolCall;
+use super::tools::to_rind_path;
 
 /// Maximum number of files in a patch.
 const MAX_FILES: usize = 200;
 
 const BEGIN: &str = "*** Begin Patch";
-// No trailing blank: the agents trim a line before they compare it, and some need no blank after
-// the colon.
+// The headers have no trailing space: the agents trim a line before they compare it, and some of
+// them do not require a space after the colon.
 const ADD: &str = "*** Add File:";
 const UPDATE: &str = "*** Update File:";
 const DELETE: &str = "*** Delete File:";
 const MOVE: &str = "*** Move to:";
 
-/// Kind of change of a file.
+/// Kind of change that a patch makes to a file.
 #[derive(Clone, Copy, PartialEq)]
-enum PatchKind {
+enum PatchChangeKind {
     Add,
     Update,
     Delete,
 }
 
-/// A file that a patch changes.
+/// File that a patch changes, with the added and removed text.
 struct PatchedFile {
     path: String,
-    kind: PatchKind,
+    kind: PatchChangeKind,
     moved_to: Option<String>,
     old: String,
     new: String,
 }
 
 /// Returns one call per changed file, and another for the new path of a moved file. A context line
-/// that looks like a file header counts as a header: judging a file too many is safer than one too
-/// few.
+/// that looks like a file header counts as a header: judging an unchanged file is safer than
+/// missing a changed one.
 ///
 /// # Errors
 /// The patch is not in the known format, so its files are unknown, or it has too many files.
-pub(crate) fn patch_calls(patch: &str, workspace: Option<&Path>) -> Result<Vec<OwnCall>, String> {
+pub(crate) fn split_patch_into_calls(
+    patch: &str,
+    workspace: Option<&Path>,
+) -> Result<Vec<RindToolCall>, String> {
     let (_, body) = patch
         .split_once(BEGIN)
         .ok_or("the patch is not in the known form, so its files cannot be judged")?;
     let mut files: Vec<PatchedFile> = Vec::new();
     for line in body.lines() {
-        if let Some((kind, path)) = file_line(line) {
+        if let Some((kind, path)) = parse_file_header(line) {
             files.push(PatchedFile {
                 path: path.to_owned(),
                 kind,
@@ -67,7 +70,7 @@ pub(crate) fn patch_calls(patch: &str, workspace: Option<&Path>) -> Result<Vec<O
         };
         match line.trim().strip_prefix(MOVE) {
             Some(path) => file.moved_to = Some(path.trim().to_owned()),
-            None => add_line(file, line),
+            None => add_patch_line(file, line),
         }
     }
     if files.is_empty() {
@@ -79,19 +82,21 @@ pub(crate) fn patch_calls(patch: &str, workspace: Option<&Path>) -> Result<Vec<O
             "the patch has {n_files} files, at most {MAX_FILES} are supported"
         ));
     }
-    let calls = files.iter().flat_map(|file| file_calls(file, workspace));
+    let calls = files
+        .iter()
+        .flat_map(|file| calls_for_patched_file(file, workspace));
     Ok(calls.collect())
 }
 
-fn file_line(line: &str) -> Option<(PatchKind, &str)> {
+fn parse_file_header(line: &str) -> Option<(PatchChangeKind, &str)> {
     let line = line.trim();
     let is = |prefix: &str, kind| Some((kind, line.strip_prefix(prefix)?.trim()));
-    is(ADD, PatchKind::Add)
-        .or_else(|| is(UPDATE, PatchKind::Update))
-        .or_else(|| is(DELETE, PatchKind::Delete))
+    is(ADD, PatchChangeKind::Add)
+        .or_else(|| is(UPDATE, PatchChangeKind::Update))
+        .or_else(|| is(DELETE, PatchChangeKind::Delete))
 }
 
-fn add_line(file: &mut PatchedFile, line: &str) {
+fn add_patch_line(file: &mut PatchedFile, line: &str) {
     let (is_old, is_new, text) = match (line.chars().next(), line.get(1..)) {
         (Some('+'), Some(text)) => (false, true, text),
         (Some('-'), Some(text)) => (true, false, text),
@@ -107,25 +112,25 @@ fn add_line(file: &mut PatchedFile, line: &str) {
     }
 }
 
-fn file_calls(file: &PatchedFile, workspace: Option<&Path>) -> Vec<OwnCall> {
-    let call = |tool: &str, arguments| OwnCall {
+fn calls_for_patched_file(file: &PatchedFile, workspace: Option<&Path>) -> Vec<RindToolCall> {
+    let call = |tool: &str, arguments| RindToolCall {
         tool: tool.to_owned(),
         arguments,
         effect_class: EffectClass::Write,
     };
-    let path = own_path(&file.path, workspace);
+    let path = to_rind_path(&file.path, workspace);
     let mut calls = vec![match file.kind {
-        PatchKind::Update => call(
+        PatchChangeKind::Update => call(
             "edit_file",
             json!({"path": path, "old_text": file.old, "new_text": file.new}),
         ),
         // A guard of paths treats a deletion like a write without content.
-        PatchKind::Add | PatchKind::Delete => {
+        PatchChangeKind::Add | PatchChangeKind::Delete => {
             call("write_file", json!({"path": path, "content": file.new}))
         }
     }];
     if let Some(to) = &file.moved_to {
-        let path = own_path(to, workspace);
+        let path = to_rind_path(to, workspace);
         calls.push(call(
             "write_file",
             json!({"path": path, "content": file.new}),
@@ -141,7 +146,7 @@ mod tests {
     #[test]
     fn every_file_of_a_patch_is_a_call() {
         let patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n+two\n*** Update File: /w/b.rs\n*** Move to: c.rs\n@@ fn\n ctx\n-old\n+new\n*** Delete File: d\n*** End Patch\n";
-        let calls = patch_calls(patch, Some(Path::new("/w"))).unwrap();
+        let calls = split_patch_into_calls(patch, Some(Path::new("/w"))).unwrap();
         let shown: Vec<(String, String)> = calls
             .iter()
             .map(|call| {
@@ -168,7 +173,7 @@ mod tests {
     #[test]
     fn heads_that_agents_read_leniently_are_files_and_an_unknown_form_is_an_error() {
         let patch = "*** Begin Patch\n*** Add File: a.txt\n+x\n *** Delete File: secrets/key\n\t*** Add File:b\n*** Update File: c\n *** Move to:d\n*** End Patch";
-        let calls = patch_calls(patch, None).unwrap();
+        let calls = split_patch_into_calls(patch, None).unwrap();
         let paths = calls.iter().map(|call| call.arguments["path"].as_str());
         let paths: Vec<&str> = paths.flatten().collect();
         assert_eq!(paths, ["a.txt", "secrets/key", "b", "c", "d"]);
@@ -178,7 +183,7 @@ mod tests {
             "*** Begin Patch\n*** End Patch",
             &format!("{BEGIN}\n{many}"),
         ] {
-            assert!(patch_calls(unknown, None).is_err(), "{unknown}");
+            assert!(split_patch_into_calls(unknown, None).is_err(), "{unknown}");
         }
     }
 }

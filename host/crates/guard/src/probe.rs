@@ -1,4 +1,4 @@
-//! Sample calls in the agents' formats, to test installed hooks.
+//! Creates sample calls in the agents' formats, to test installed hooks.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use super::agent::GuardedAgent;
 
 /// Sample call that a test sends to a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProbeCall {
-    /// A command that can destroy other people's work.
+pub enum HookProbeCall {
+    /// Call of a command that can destroy other people's work.
     Dangerous,
-    /// A command that only reads.
+    /// Call of a command that only reads.
     Harmless,
 }
 
-impl ProbeCall {
+impl HookProbeCall {
     /// Returns the command of the call.
     #[must_use]
     pub fn command(self) -> &'static str {
@@ -28,7 +28,7 @@ impl ProbeCall {
 
 /// Returns the payload that an agent sends before it runs the command.
 #[must_use]
-pub fn probe_payload(agent: GuardedAgent, call: ProbeCall, folder: &Path) -> Value {
+pub fn probe_payload(agent: GuardedAgent, call: HookProbeCall, folder: &Path) -> Value {
     let (command, folder) = (call.command(), folder.to_string_lossy());
     match agent {
         GuardedAgent::ClaudeCode => json!({
@@ -74,49 +74,51 @@ pub fn probe_payload(agent: GuardedAgent, call: ProbeCall, folder: &Path) -> Val
 
 /// Reaction of an agent to an answer of its hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProbeOutcome {
+pub enum HookProbeOutcome {
     /// The agent refuses the call, for this reason.
     Refused(String),
     /// The agent asks its user this question.
     Asked(String),
-    /// The agent continues as if there were no hook.
+    /// The hook neither refuses nor asks, and the agent continues.
     Passed,
-    /// The agent runs the call although the hook failed in this manner.
+    /// The hook failed, for this reason, and the agent runs the call unjudged.
     Open(String),
 }
 
 /// Interprets a hook's output as the agent would. `code` is `None` for a program that was killed.
 #[must_use]
-pub fn read_outcome(
+pub fn interpret_hook_output(
     agent: GuardedAgent,
     code: Option<i32>,
     stdout: &str,
     stderr: &str,
-) -> ProbeOutcome {
+) -> HookProbeOutcome {
     let said: Value = serde_json::from_str(stdout).unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match agent {
         GuardedAgent::OpenCode | GuardedAgent::Pi => {
             let is_known = code == Some(0) && said["v"] == 1;
             match (&said["refuse"], &said["ask"]) {
-                (Value::String(why), _) if is_known => ProbeOutcome::Refused(why.clone()),
-                (_, Value::String(question)) if is_known => ProbeOutcome::Asked(question.clone()),
-                _ if is_known && said["pass"] == true => ProbeOutcome::Passed,
+                (Value::String(why), _) if is_known => HookProbeOutcome::Refused(why.clone()),
+                (_, Value::String(question)) if is_known => {
+                    HookProbeOutcome::Asked(question.clone())
+                }
+                _ if is_known && said["pass"] == true => HookProbeOutcome::Passed,
                 // The agent's module throws an error for any other output, which refuses the call.
-                _ => ProbeOutcome::Refused(stderr.trim().to_owned()),
+                _ => HookProbeOutcome::Refused(stderr.trim().to_owned()),
             }
         }
         GuardedAgent::ClaudeCode | GuardedAgent::Codex | GuardedAgent::Goose => {
             let specific = &said["hookSpecificOutput"];
             let reason = text(&specific["permissionDecisionReason"]);
             match (code, specific["permissionDecision"].as_str()) {
-                (Some(2), _) => ProbeOutcome::Refused(stderr.trim().to_owned()),
-                (Some(0), Some("deny")) => ProbeOutcome::Refused(reason),
+                (Some(2), _) => HookProbeOutcome::Refused(stderr.trim().to_owned()),
+                (Some(0), Some("deny")) => HookProbeOutcome::Refused(reason),
                 (Some(0), Some("ask")) if agent == GuardedAgent::ClaudeCode => {
-                    ProbeOutcome::Asked(reason)
+                    HookProbeOutcome::Asked(reason)
                 }
-                (Some(0), _) => ProbeOutcome::Passed,
-                (code, _) => ProbeOutcome::Open(match code {
+                (Some(0), _) => HookProbeOutcome::Passed,
+                (code, _) => HookProbeOutcome::Open(match code {
                     Some(code) => format!("the hook ended with {code}: {}", stderr.trim()),
                     None => "the hook was killed".to_owned(),
                 }),

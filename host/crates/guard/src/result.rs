@@ -3,10 +3,11 @@
 use rind_lib::message::{Part, Parts};
 use serde_json::Value;
 
-/// Keys whose text names the type of a value. Agents validate these texts, so they are not changed.
+/// Keys whose text is the type of a value. Agents validate such a text, so the guard never replaces
+/// it.
 const KINDS: &[&str] = &["type", "mode", "mimeType", "media_type"];
 
-/// Keys of encoded bytes in an object that also has the type of the bytes.
+/// Keys under which an object with binary data stores the encoded bytes.
 const BYTES: &[&str] = &["data", "base64", "blob"];
 
 /// Keys whose presence marks an object as binary data.
@@ -17,15 +18,15 @@ const MAX_TEXTS: usize = 1000;
 
 /// Step in the path from a result to a text inside it.
 #[derive(Clone, Debug, PartialEq)]
-enum PathStep {
+enum ResultPathStep {
     Key(String),
     Item(usize),
 }
 
-/// Texts of a result; `places` has the path of each text.
+/// Texts of a tool's result; `places` has the path of each text in the JSON.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ResultTexts {
-    places: Vec<Vec<PathStep>>,
+    places: Vec<Vec<ResultPathStep>>,
     texts: Vec<String>,
 }
 
@@ -33,7 +34,7 @@ impl ResultTexts {
     /// Finds the texts of a result.
     ///
     /// # Errors
-    /// There are too many of them.
+    /// The result has more than [`MAX_TEXTS`] texts.
     pub(crate) fn find(result: &Value) -> Result<Self, String> {
         let found = Self::find_all(result);
         let n_texts = found.texts.len();
@@ -45,15 +46,14 @@ impl ResultTexts {
         Ok(found)
     }
 
-    /// Finds the texts of a result without a limit on their number, for a result that is withheld
-    /// anyway.
+    /// Finds the texts of a result that will be withheld, without a limit on their number.
     pub(crate) fn find_all(result: &Value) -> Self {
         let mut found = Self::default();
-        found.add(result, &mut Vec::new());
+        found.collect_texts(result, &mut Vec::new());
         found
     }
 
-    fn add(&mut self, value: &Value, way: &mut Vec<PathStep>) {
+    fn collect_texts(&mut self, value: &Value, way: &mut Vec<ResultPathStep>) {
         match value {
             Value::String(text) if !text.is_empty() => {
                 self.places.push(way.clone());
@@ -61,8 +61,8 @@ impl ResultTexts {
             }
             Value::Array(items) => {
                 for (at, item) in items.iter().enumerate() {
-                    way.push(PathStep::Item(at));
-                    self.add(item, way);
+                    way.push(ResultPathStep::Item(at));
+                    self.collect_texts(item, way);
                     way.pop();
                 }
             }
@@ -80,8 +80,8 @@ impl ResultTexts {
                     if is_kept && field.is_string() {
                         continue;
                     }
-                    way.push(PathStep::Key(key.clone()));
-                    self.add(field, way);
+                    way.push(ResultPathStep::Key(key.clone()));
+                    self.collect_texts(field, way);
                     way.pop();
                 }
             }
@@ -102,15 +102,19 @@ impl ResultTexts {
     ///
     /// # Errors
     /// The result has no text that could be replaced.
-    pub(crate) fn replaced(&self, result: &Value, content: &Parts) -> Result<Value, String> {
-        let texts = self.placed_texts(content)?;
+    pub(crate) fn replace_texts_in(
+        &self,
+        result: &Value,
+        content: &Parts,
+    ) -> Result<Value, String> {
+        let texts = self.replacement_texts(content)?;
         let mut result = result.clone();
         for (place, text) in self.places.iter().zip(texts) {
             let mut at = Some(&mut result);
             for step in place {
                 at = at.and_then(|value| match step {
-                    PathStep::Key(key) => value.get_mut(key),
-                    PathStep::Item(item) => value.get_mut(item),
+                    ResultPathStep::Key(key) => value.get_mut(key),
+                    ResultPathStep::Item(item) => value.get_mut(item),
                 });
             }
             if let Some(at) = at {
@@ -121,9 +125,9 @@ impl ResultTexts {
     }
 
     /// Returns the text that replaces each of `self.texts`, in the same order; see
-    /// [`Self::replaced`].
-    fn placed_texts(&self, content: &Parts) -> Result<Vec<String>, String> {
-        let texts: Vec<String> = content.iter().filter_map(text_of).collect();
+    /// [`Self::replace_texts_in`].
+    fn replacement_texts(&self, content: &Parts) -> Result<Vec<String>, String> {
+        let texts: Vec<String> = content.iter().filter_map(text_of_part).collect();
         let n_parts = content.iter().count();
         if texts.len() == n_parts && n_parts == self.texts.len() {
             return Ok(texts);
@@ -139,7 +143,7 @@ impl ResultTexts {
     }
 }
 
-fn text_of(part: &Part) -> Option<String> {
+fn text_of_part(part: &Part) -> Option<String> {
     match part {
         Part::Text { text } => Some(text.clone()),
         _ => None,
@@ -157,7 +161,7 @@ mod tests {
         let result = json!({"stdout": "a key", "stderr": "", "interrupted": false, "type": "text"});
         let texts = ResultTexts::find(&result).unwrap();
         assert_eq!(texts.parts().text(), "a key");
-        let masked = texts.replaced(&result, &"a ***".into()).unwrap();
+        let masked = texts.replace_texts_in(&result, &"a ***".into()).unwrap();
         assert_eq!(
             masked,
             json!({"stdout": "a ***", "stderr": "", "interrupted": false, "type": "text"})
@@ -174,7 +178,7 @@ mod tests {
         assert_eq!(texts.texts, ["a", "b", "c", "d"]);
         let many: Value = (0..=MAX_TEXTS).map(|_| "x").collect();
         assert!(ResultTexts::find(&many).is_err());
-        let withheld = ResultTexts::find_all(&many).replaced(&many, &"gone".into());
+        let withheld = ResultTexts::find_all(&many).replace_texts_in(&many, &"gone".into());
         let withheld = withheld.unwrap();
         let left = withheld
             .as_array()
@@ -189,12 +193,15 @@ mod tests {
         let result =
             json!([{"type": "text", "text": "short"}, {"type": "text", "text": "the longest"}]);
         let texts = ResultTexts::find(&result).unwrap();
-        let masked = texts.replaced(&result, &"gone".into()).unwrap();
+        let masked = texts.replace_texts_in(&result, &"gone".into()).unwrap();
         assert_eq!(
             masked,
             json!([{"type": "text", "text": ""}, {"type": "text", "text": "gone"}])
         );
         let none = ResultTexts::find(&json!({"ok": true})).unwrap();
-        assert!(none.replaced(&json!({"ok": true}), &"x".into()).is_err());
+        assert!(
+            none.replace_texts_in(&json!({"ok": true}), &"x".into())
+                .is_err()
+        );
     }
 }

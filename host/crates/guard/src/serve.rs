@@ -16,7 +16,7 @@ use super::agent::GuardedAgent;
 use super::answer::HookAnswer;
 use super::error::GuardError;
 use super::event::read_payload;
-use super::folder::{GuardFolder, check_peer};
+use super::folder::{GuardFolder, require_same_user_peer};
 use super::frame::{DaemonReply, RequestHead, read_request, write_reply};
 use super::sessions::GuardSessions;
 
@@ -24,9 +24,9 @@ use super::sessions::GuardSessions;
 const IDLE: Duration = Duration::from_secs(15 * 60);
 
 /// Interval at which the daemon closes idle sessions and checks whether it should end.
-const LOOK: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Timeout for the arrival of a request, and for the delivery of a reply.
+/// Timeout for reading a request from a connection, and for writing the reply.
 const TRANSFER: Duration = Duration::from_secs(10);
 
 /// Timeout for judging a request. The hook program waits a little longer.
@@ -35,20 +35,20 @@ const JUDGE: Duration = Duration::from_secs(40);
 /// Maximum number of concurrent requests. Further connections wait in the backlog of the socket.
 const MAX_RUNNING: usize = 128;
 
-/// Timeout for running requests when the daemon ends.
+/// Time that a daemon that is ending waits for requests in progress.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// Wait for a last connection after the socket file was removed; each further connection restarts
-/// it.
+/// Time for which the daemon accepts pending connections after it removed the socket file. Each
+/// accepted connection restarts the time.
 const LAST_ACCEPT: Duration = Duration::from_millis(5);
 
-/// Time that a daemon waits for its predecessor to end; longer than the predecessor needs to finish
-/// its requests and close its sessions.
+/// Time that a daemon waits for the previous daemon to end. It is longer than the previous daemon
+/// needs to finish its requests and close its sessions.
 const TAKE_OVER: Duration = Duration::from_secs(22);
 
-/// Session to open or resume.
+/// Request to a [`GuardBackend`] to open or resume a session.
 #[derive(Clone, Debug)]
-pub struct GuardOrder {
+pub struct GuardSessionRequest {
     /// Agent that the session belongs to.
     pub agent: GuardedAgent,
     /// Id of the session; a session with this id may already exist.
@@ -57,21 +57,23 @@ pub struct GuardOrder {
     pub folder: PathBuf,
 }
 
-/// Part of the program that knows the settings and plugins.
+/// Opens sessions for the daemon. The program implements it, because it knows the settings and
+/// plugins.
 pub trait GuardBackend: Send + Sync {
     /// Opens or resumes a session. Also returns the folder in which the session began, because
     /// paths in the session's calls are relative to that folder.
     fn open<'a>(
         &'a self,
-        order: &'a GuardOrder,
+        order: &'a GuardSessionRequest,
     ) -> BoxFuture<'a, Result<(Session, PathBuf), String>>;
 
-    /// Returns a text that changes when settings or plugins change. Called for each request.
-    fn stamp(&self) -> String;
+    /// Returns a text that changes whenever settings or plugins change. The daemon compares it at
+    /// each request.
+    fn settings_stamp(&self) -> String;
 }
 
-/// State shared by all connections.
-struct DaemonState {
+/// State of the daemon that the tasks of all connections share.
+struct GuardDaemonState {
     sessions: GuardSessions,
     backend: Arc<dyn GuardBackend>,
     build: String,
@@ -90,11 +92,11 @@ pub async fn serve_guard(
     build: String,
     cancel: &CancellationToken,
 ) -> Result<(), GuardError> {
-    let mut lock = folder.daemon_lock()?;
+    let mut lock = folder.open_daemon_lock_file()?;
     let until = Instant::now() + TAKE_OVER;
-    while !folder.has_lock(&lock)? {
-        // Another daemon holds the lock. If the socket accepts a connection, that daemon serves; a
-        // retiring daemon has already removed its socket, so wait for the lock.
+    while !folder.try_lock_file(&lock)? {
+        // Another daemon holds the lock. If its socket accepts a connection, it still serves.
+        // Otherwise it is retiring and has removed the socket, so wait for the lock.
         if folder.connect()?.is_some() {
             return Ok(());
         }
@@ -106,11 +108,11 @@ pub async fn serve_guard(
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let listener = folder.listen()?;
-    folder.note_process(&mut lock);
+    folder.write_process_id(&mut lock);
     let (retire, mut retired) = mpsc::channel(1);
-    let state = Arc::new(DaemonState {
+    let state = Arc::new(GuardDaemonState {
         sessions: GuardSessions::new(backend.clone()),
-        stamp: backend.stamp(),
+        stamp: backend.settings_stamp(),
         backend,
         build,
         retire,
@@ -137,8 +139,8 @@ pub async fn serve_guard(
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             },
-            () = tokio::time::sleep(LOOK) => {
-                let has_sessions = state.sessions.close_idle();
+            () = tokio::time::sleep(CHECK_INTERVAL) => {
+                let has_sessions = state.sessions.close_idle_sessions();
                 if !folder.has_socket() {
                     break;
                 }
@@ -148,9 +150,9 @@ pub async fn serve_guard(
             }
         }
     }
-    folder.forget_socket();
-    // Connections that are already in the backlog still get an answer, or the reply that this
-    // daemon is retired.
+    folder.remove_socket();
+    // Accept the connections that are already in the backlog. They get an answer, or the reply that
+    // this daemon is retired.
     while let Ok(Ok((stream, _))) = timeout(LAST_ACCEPT, listener.accept()).await {
         let state = state.clone();
         running.spawn(async move { serve_request(&state, stream).await });
@@ -166,8 +168,8 @@ pub async fn serve_guard(
 }
 
 /// Serves one connection: a request and its reply.
-async fn serve_request(state: &DaemonState, mut stream: UnixStream) {
-    if let Err(why) = check_peer(&stream) {
+async fn serve_request(state: &GuardDaemonState, mut stream: UnixStream) {
+    if let Err(why) = require_same_user_peer(&stream) {
         tracing::warn!(why, "a connection was refused");
         return;
     }
@@ -179,13 +181,14 @@ async fn serve_request(state: &DaemonState, mut stream: UnixStream) {
         }
         Err(_) => return,
     };
-    let reply = match retirement(state, &head) {
+    let reply = match daemon_retire_reason(state, &head) {
         Some(why) => DaemonReply::Retired(why.to_owned()),
         None => DaemonReply::Answer(judge_request(state, head, &payload).await),
     };
     let is_retired = matches!(reply, DaemonReply::Retired(_));
     if is_retired {
-        // Sent before the reply, because the program that reads the reply starts the next daemon.
+        // Retire before the reply is sent, because the program that reads the reply starts the next
+        // daemon.
         let _ = state.retire.try_send(());
     }
     match timeout(TRANSFER, write_reply(&mut stream, &reply)).await {
@@ -195,17 +198,17 @@ async fn serve_request(state: &DaemonState, mut stream: UnixStream) {
 }
 
 /// Returns the reason why a new daemon must answer the request; `None` if this daemon can answer.
-fn retirement(state: &DaemonState, head: &RequestHead) -> Option<&'static str> {
+fn daemon_retire_reason(state: &GuardDaemonState, head: &RequestHead) -> Option<&'static str> {
     if head.build != state.build {
         Some("the program is another build")
-    } else if state.backend.stamp() != state.stamp {
+    } else if state.backend.settings_stamp() != state.stamp {
         Some("settings or plugins have changed")
     } else {
         None
     }
 }
 
-async fn judge_request(state: &DaemonState, head: RequestHead, bytes: &[u8]) -> HookAnswer {
+async fn judge_request(state: &GuardDaemonState, head: RequestHead, bytes: &[u8]) -> HookAnswer {
     let RequestHead {
         agent,
         point,
@@ -215,15 +218,15 @@ async fn judge_request(state: &DaemonState, head: RequestHead, bytes: &[u8]) -> 
     let format = agent.format();
     let (payload, event) = match read_payload(agent, point, bytes) {
         Ok(read) => read,
-        Err(unread) => return format.refuse(point, unread.payload.as_ref(), &unread.why),
+        Err(unread) => return format.write_refusal(point, unread.payload.as_ref(), &unread.why),
     };
     let judged = timeout(JUDGE, state.sessions.judge_event(agent, folder, &event)).await;
     match judged {
         Ok(Ok(verdict)) => format.answer(point, &payload, &event, &verdict),
-        Ok(Err(why)) => format.refuse(point, Some(&payload), &why),
+        Ok(Err(why)) => format.write_refusal(point, Some(&payload), &why),
         Err(_) => {
             let why = format!("no verdict in {} s", JUDGE.as_secs());
-            format.refuse(point, Some(&payload), &why)
+            format.write_refusal(point, Some(&payload), &why)
         }
     }
 }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use rind_lib::Session;
 use rind_lib::host::{
-    ForeignAct, ForeignChange, ForeignRequest, ForeignVerdict, OutsideCalls, OutsideClient,
+    ClientCallReceiver, ClientCallSender, ExternalAgentAction, ExternalAgentChange,
+    ExternalAgentVerdict, ForeignRequest,
 };
 use rind_lib::lock::lock;
 use rind_lib::message::{EffectClass, ToolCall};
@@ -19,9 +20,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::agent::GuardedAgent;
-use super::event::{HookAct, HookEvent, OwnCall};
-use super::serve::{GuardBackend, GuardOrder};
-use super::tools::{PATH, own_path};
+use super::event::{HookEvent, HookEventKind, RindToolCall};
+use super::serve::{GuardBackend, GuardSessionRequest};
+use super::tools::{PATH, to_rind_path};
 
 /// Time without a request after which a session is closed. The next request resumes it.
 const IDLE: Duration = Duration::from_secs(300);
@@ -36,16 +37,16 @@ const GRACE: Duration = Duration::from_secs(8);
 /// unchanged. Longer ids are hashed.
 const MAX_ID: usize = 64;
 
-/// Session of the daemon, with the time of its last use.
+/// Session of the daemon, with the time of its last request.
 struct GuardedSession {
-    opened: Arc<OnceCell<OpenClient>>,
+    opened: Arc<OnceCell<OpenSessionClient>>,
     used: Instant,
 }
 
 /// Client of an open session, and the folder to which paths in its calls are relative.
 #[derive(Clone)]
-struct OpenClient {
-    client: OutsideClient,
+struct OpenSessionClient {
+    client: ClientCallSender,
     folder: PathBuf,
 }
 
@@ -73,25 +74,25 @@ impl GuardSessions {
         agent: GuardedAgent,
         started_in: PathBuf,
         event: &HookEvent,
-    ) -> Result<ForeignVerdict, String> {
+    ) -> Result<ExternalAgentVerdict, String> {
         let folder = event.folder.clone().unwrap_or(started_in);
         let id = session_id(agent, &event.session);
-        let order = GuardOrder { agent, id, folder };
-        let opened = self.opened(&order).await?;
-        let judged = judge_acts(&opened, agent, event, &order.folder).await;
+        let order = GuardSessionRequest { agent, id, folder };
+        let opened = self.open_client(&order).await?;
+        let judged = judge_event_parts(&opened, agent, event, &order.folder).await;
         if opened.client.is_closed() {
-            // Without this entry, the next request opens the session again.
+            // Remove the entry, so that the next request opens the session again.
             lock(&self.open).remove(&order.id);
         }
         judged
     }
 
-    /// Returns the client of a session, and opens the session at its first request.
-    async fn opened(&self, order: &GuardOrder) -> Result<OpenClient, String> {
+    /// Returns the client of a session. Opens the session if it is not open.
+    async fn open_client(&self, order: &GuardSessionRequest) -> Result<OpenSessionClient, String> {
         let cell = {
             let mut open = lock(&self.open);
             if open.len() >= MAX_SESSIONS && !open.contains_key(&order.id) {
-                drop_oldest(&mut open);
+                remove_oldest_session(&mut open);
             }
             let session = open
                 .entry(order.id.clone())
@@ -104,22 +105,23 @@ impl GuardSessions {
         };
         let opened = cell.get_or_try_init(|| async {
             let (session, folder) = self.backend.open(order).await?;
-            let (calls, client) = OutsideCalls::new(|_| false);
+            let (calls, client) = ClientCallReceiver::new(|_| false);
             let cancel = self.cancel.child_token();
             self.tasks.spawn(run_session(session, calls, cancel));
-            Ok::<_, String>(OpenClient { client, folder })
+            Ok::<_, String>(OpenSessionClient { client, folder })
         });
         opened.await.cloned()
     }
 
-    /// Closes sessions without a request for [`IDLE`]. Returns whether any session is still open.
-    pub(crate) fn close_idle(&self) -> bool {
+    /// Closes the sessions that had no request within the time [`IDLE`]. Returns whether any
+    /// session is still open.
+    pub(crate) fn close_idle_sessions(&self) -> bool {
         let mut open = lock(&self.open);
         open.retain(|_, session| session.used.elapsed() < IDLE);
         !open.is_empty()
     }
 
-    /// Closes all sessions and waits until they have ended, at most for [`GRACE`].
+    /// Closes all sessions and waits at most the time [`GRACE`] until they have ended.
     pub(crate) async fn close_all(&self) {
         lock(&self.open).clear();
         self.cancel.cancel();
@@ -133,17 +135,17 @@ impl GuardSessions {
     }
 }
 
-/// Judges the acts of an event in order, until one is refused. `folder` is the agent's current
-/// folder.
-async fn judge_acts(
-    opened: &OpenClient,
+/// Lets the session judge the calls, the result or the prompt of an event in order, until one is
+/// refused. `folder` is the agent's current folder.
+async fn judge_event_parts(
+    opened: &OpenSessionClient,
     agent: GuardedAgent,
     event: &HookEvent,
     folder: &Path,
-) -> Result<ForeignVerdict, String> {
-    let moved = MovedFolder::between(folder, &opened.folder);
-    let mut all = ForeignVerdict::default();
-    let acts = foreign_acts(agent, &event.act, moved.as_ref());
+) -> Result<ExternalAgentVerdict, String> {
+    let moved = AgentFolderMove::detect_agent_folder_move(folder, &opened.folder);
+    let mut all = ExternalAgentVerdict::default();
+    let acts = to_foreign_acts(agent, &event.act, moved.as_ref());
     let is_one = acts.len() == 1;
     for about in acts {
         let request = ForeignRequest {
@@ -158,12 +160,18 @@ async fn judge_acts(
         }
         if !is_one && verdict.changed.is_some() {
             let why = "a plugin changes a part of a call that changes several files";
-            return Ok(ForeignVerdict::refused(why));
+            return Ok(ExternalAgentVerdict::refused(why));
         }
         all.changed = match (verdict.changed, &moved, &event.act) {
-            (Some(ForeignChange::Arguments(own)), Some(moved), HookAct::Call { calls, .. }) => {
+            (
+                Some(ExternalAgentChange::Arguments(own)),
+                Some(moved),
+                HookEventKind::Call { calls, .. },
+            ) => {
                 let given = calls.first().map(|call| &call.arguments);
-                Some(ForeignChange::Arguments(moved.back(own, given)))
+                Some(ExternalAgentChange::Arguments(
+                    moved.restore_agent_arguments(own, given),
+                ))
             }
             (changed, ..) => changed,
         };
@@ -174,34 +182,34 @@ async fn judge_acts(
 }
 
 /// The agent's current folder and the folder in which the session began, if the two differ.
-struct MovedFolder<'a> {
+struct AgentFolderMove<'a> {
     now: PathBuf,
     begun: &'a Path,
 }
 
-impl<'a> MovedFolder<'a> {
-    /// Returns `None` if the folders are the same.
-    fn between(now: &Path, begun: &'a Path) -> Option<Self> {
+impl<'a> AgentFolderMove<'a> {
+    /// Compares the current folder with the folder at the beginning; `None` if they are the same.
+    fn detect_agent_folder_move(now: &Path, begun: &'a Path) -> Option<Self> {
         let now = now.canonicalize().unwrap_or_else(|_| now.to_owned());
         (now != begun).then_some(Self { now, begun })
     }
 
     /// Makes the path in a call's arguments relative to the folder in which the session began. The
     /// arguments have Rind's names.
-    fn seen(&self, arguments: &Value) -> Value {
+    fn make_argument_path_session_relative(&self, arguments: &Value) -> Value {
         let mut arguments = arguments.clone();
         if let Some(Value::String(path)) = arguments.get_mut(PATH) {
             let whole = self.now.join(&*path);
-            *path = own_path(&whole.to_string_lossy(), Some(self.begun));
+            *path = to_rind_path(&whole.to_string_lossy(), Some(self.begun));
         }
         arguments
     }
 
-    /// Converts the path in arguments that a plugin changed back for the agent: the original path
-    /// if the plugin did not change it, otherwise an absolute path. `given` has the arguments
-    /// before the change.
-    fn back(&self, mut changed: Value, given: Option<&Value>) -> Value {
-        let seen = given.map(|given| self.seen(given));
+    /// Converts the arguments that a plugin changed to arguments for the agent. If the plugin did
+    /// not change the path, restores the agent's own path; otherwise makes the path absolute.
+    /// `given` has the arguments before the change.
+    fn restore_agent_arguments(&self, mut changed: Value, given: Option<&Value>) -> Value {
+        let seen = given.map(|given| self.make_argument_path_session_relative(given));
         let is_same = seen.is_some_and(|seen| seen.get(PATH) == changed.get(PATH));
         if let Some(Value::String(path)) = changed.get_mut(PATH) {
             let before = given.and_then(|given| given.get(PATH)?.as_str());
@@ -214,7 +222,7 @@ impl<'a> MovedFolder<'a> {
     }
 }
 
-fn drop_oldest(open: &mut HashMap<String, GuardedSession>) {
+fn remove_oldest_session(open: &mut HashMap<String, GuardedSession>) {
     let oldest = open.iter().min_by_key(|(_, session)| session.used);
     if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
         open.remove(&oldest);
@@ -222,7 +230,7 @@ fn drop_oldest(open: &mut HashMap<String, GuardedSession>) {
 }
 
 /// Serves the requests of a session until its client is dropped, then closes the session.
-async fn run_session(mut session: Session, calls: OutsideCalls, cancel: CancellationToken) {
+async fn run_session(mut session: Session, calls: ClientCallReceiver, cancel: CancellationToken) {
     let id = session.id().clone();
     if let Err(error) = session.serve_calls(calls, &cancel).await {
         tracing::error!(
@@ -254,43 +262,43 @@ fn session_id(agent: GuardedAgent, theirs: &str) -> String {
     format!("guard-{name}-{hex}")
 }
 
-fn foreign_acts(
+fn to_foreign_acts(
     agent: GuardedAgent,
-    act: &HookAct,
-    moved: Option<&MovedFolder<'_>>,
-) -> Vec<ForeignAct> {
-    let call_of = |id: &str, call: &OwnCall| {
-        // Tools without a counterpart in Rind keep their arguments, because only their agent knows
-        // which argument is a path.
+    act: &HookEventKind,
+    moved: Option<&AgentFolderMove<'_>>,
+) -> Vec<ExternalAgentAction> {
+    let call_of = |id: &str, call: &RindToolCall| {
+        // Do not convert the arguments of tools without an equivalent in Rind, because only the
+        // agent knows which argument is a path.
         let moved = moved.filter(|_| call.effect_class != EffectClass::External);
         let arguments = match moved {
-            Some(moved) => moved.seen(&call.arguments),
+            Some(moved) => moved.make_argument_path_session_relative(&call.arguments),
             None => call.arguments.clone(),
         };
         ToolCall::new(id.to_owned(), call.tool.clone(), arguments)
     };
     match act {
-        HookAct::Prompt(text) => vec![ForeignAct::Prompt { text: text.clone() }],
-        HookAct::Result {
+        HookEventKind::Prompt(text) => vec![ExternalAgentAction::Prompt { text: text.clone() }],
+        HookEventKind::Result {
             id,
             call,
             texts,
             is_error,
-        } => vec![ForeignAct::Result {
+        } => vec![ExternalAgentAction::Result {
             call: call_of(id, call),
             content: texts.parts(),
             is_error: *is_error,
         }],
-        HookAct::Call { id, calls } => {
-            let one = |(at, call): (usize, &OwnCall)| {
+        HookEventKind::Call { id, calls } => {
+            let one = |(at, call): (usize, &RindToolCall)| {
                 let id = match at {
                     0 => id.clone(),
                     at => format!("{id}.{at}"),
                 };
-                ForeignAct::Call {
+                ExternalAgentAction::Call {
                     call: call_of(&id, call),
                     effect_class: call.effect_class,
-                    cannot_ask: agent.table().cannot_ask(),
+                    cannot_ask: agent.table().reason_agent_cannot_ask(),
                 }
             };
             calls.iter().enumerate().map(one).collect()
@@ -306,7 +314,7 @@ mod tests {
 
     #[test]
     fn paths_are_seen_from_the_folder_in_which_the_session_began() {
-        let moved = MovedFolder {
+        let moved = AgentFolderMove {
             now: "/w/src".into(),
             begun: Path::new("/w"),
         };
@@ -317,15 +325,23 @@ mod tests {
             ("../b", "src/../b"),
         ] {
             let given = json!({"path": path, "content": "x"});
-            let own = moved.seen(&given);
+            let own = moved.make_argument_path_session_relative(&given);
             assert_eq!(own["path"], seen);
             let mut changed = own.clone();
             changed["content"] = json!("y");
-            assert_eq!(moved.back(changed, Some(&given))["path"], path);
+            assert_eq!(
+                moved.restore_agent_arguments(changed, Some(&given))["path"],
+                path
+            );
             let elsewhere = json!({"path": "other", "content": "x"});
-            assert_eq!(moved.back(elsewhere, Some(&given))["path"], "/w/other");
+            assert_eq!(
+                moved.restore_agent_arguments(elsewhere, Some(&given))["path"],
+                "/w/other"
+            );
         }
-        assert!(MovedFolder::between(Path::new("/w"), Path::new("/w")).is_none());
+        assert!(
+            AgentFolderMove::detect_agent_folder_move(Path::new("/w"), Path::new("/w")).is_none()
+        );
     }
 
     #[test]

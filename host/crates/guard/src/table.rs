@@ -1,5 +1,5 @@
-//! Tables of the agents: their events, what a hook can do at each, and what happens when a hook
-//! fails.
+//! Describes each agent's hooks in a table: the events, the effects that a hook can have at an
+//! event, and the agent's reaction to a hook that fails.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use super::agent::{GuardPoint, GuardedAgent};
 /// Effect that a hook can have on an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum HookAbility {
+pub enum AgentHookEffect {
     /// Refuse the call or the prompt.
     Block,
     /// Make the agent ask its user.
@@ -23,10 +23,10 @@ pub enum HookAbility {
     Note,
 }
 
-impl HookAbility {
+impl AgentHookEffect {
     /// Returns a short name of the ability for tables.
     #[must_use]
-    pub fn words(self) -> &'static str {
+    pub fn ability_table_label(self) -> &'static str {
         match self {
             Self::Block => "block",
             Self::Ask => "ask",
@@ -38,21 +38,21 @@ impl HookAbility {
     }
 }
 
-/// Point of Rind and the agent's events that correspond to it.
+/// Point of Rind, the agent's events that correspond to it, and the effects of a hook there.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct PointRow {
+pub struct HookPointRow {
     /// Point to which the events correspond.
     pub point: GuardPoint,
     /// Names of the agent's events.
     pub events: &'static [&'static str],
     /// Abilities of a hook at these events. Any other effect that a plugin requests becomes a
-    /// refusal if `can` has [`HookAbility::Block`], and otherwise is ignored.
-    pub can: &'static [HookAbility],
+    /// refusal if `can` has [`AgentHookEffect::Block`], and otherwise is ignored.
+    pub can: &'static [AgentHookEffect],
 }
 
-/// Hooks that an agent offers to a guard.
+/// Description of an agent's hooks: events, abilities, behavior on failure and known gaps.
 #[derive(Debug, Serialize)]
-pub struct AgentTable {
+pub struct AgentHookTable {
     /// Agent that has the hooks.
     pub agent: GuardedAgent,
     /// Name as the agent's makers write it.
@@ -60,7 +60,7 @@ pub struct AgentTable {
     /// Version of the agent for which this table was written.
     pub version: &'static str,
     /// Points at which the agent has events.
-    pub points: &'static [PointRow],
+    pub points: &'static [HookPointRow],
     /// Text that describes what happens to a call if its hook fails.
     pub on_failure: &'static str,
     /// Text that describes how `install` keeps a call from running when its hook fails.
@@ -69,24 +69,24 @@ pub struct AgentTable {
     pub gaps: &'static [&'static str],
 }
 
-use HookAbility::{Ask, Block, ChangeArguments, ChangePrompt, ChangeResult, Note};
+use AgentHookEffect::{Ask, Block, ChangeArguments, ChangePrompt, ChangeResult, Note};
 
-const CLAUDE: AgentTable = AgentTable {
+const CLAUDE: AgentHookTable = AgentHookTable {
     agent: GuardedAgent::ClaudeCode,
     title: "Claude Code",
     version: "2.1.330",
     points: &[
-        PointRow {
+        HookPointRow {
             point: GuardPoint::PreTool,
             events: &["PreToolUse"],
             can: &[Block, Ask, ChangeArguments, Note],
         },
-        PointRow {
+        HookPointRow {
             point: GuardPoint::PostTool,
             events: &["PostToolUse", "PostToolUseFailure"],
             can: &[ChangeResult, Note],
         },
-        PointRow {
+        HookPointRow {
             point: GuardPoint::TurnStart,
             events: &["UserPromptSubmit"],
             can: &[Block, Note],
@@ -102,22 +102,22 @@ const CLAUDE: AgentTable = AgentTable {
     ],
 };
 
-const CODEX: AgentTable = AgentTable {
+const CODEX: AgentHookTable = AgentHookTable {
     agent: GuardedAgent::Codex,
     title: "Codex",
     version: "0.171.0",
     points: &[
-        PointRow {
+        HookPointRow {
             point: GuardPoint::PreTool,
             events: &["PreToolUse"],
             can: &[Block, ChangeArguments, Note],
         },
-        PointRow {
+        HookPointRow {
             point: GuardPoint::PostTool,
             events: &["PostToolUse"],
             can: &[ChangeResult, Note],
         },
-        PointRow {
+        HookPointRow {
             point: GuardPoint::TurnStart,
             events: &["UserPromptSubmit"],
             can: &[Block, Note],
@@ -134,22 +134,22 @@ const CODEX: AgentTable = AgentTable {
     ],
 };
 
-const OPENCODE: AgentTable = AgentTable {
+const OPENCODE: AgentHookTable = AgentHookTable {
     agent: GuardedAgent::OpenCode,
     title: "OpenCode",
     version: "1.18.33",
     points: &[
-        PointRow {
+        HookPointRow {
             point: GuardPoint::PreTool,
             events: &["tool.execute.before"],
             can: &[Block, ChangeArguments, Note],
         },
-        PointRow {
+        HookPointRow {
             point: GuardPoint::PostTool,
             events: &["tool.execute.after"],
             can: &[ChangeResult, Note],
         },
-        PointRow {
+        HookPointRow {
             point: GuardPoint::TurnStart,
             events: &["chat.message"],
             can: &[Block, ChangePrompt, Note],
@@ -164,17 +164,17 @@ const OPENCODE: AgentTable = AgentTable {
     ],
 };
 
-const GOOSE: AgentTable = AgentTable {
+const GOOSE: AgentHookTable = AgentHookTable {
     agent: GuardedAgent::Goose,
     title: "goose",
     version: "1.51",
     points: &[
-        PointRow {
+        HookPointRow {
             point: GuardPoint::PreTool,
             events: &["PreToolUse"],
             can: &[Block],
         },
-        PointRow {
+        HookPointRow {
             point: GuardPoint::PostTool,
             events: &["PostToolUse", "PostToolUseFailure"],
             can: &[],
@@ -188,22 +188,22 @@ const GOOSE: AgentTable = AgentTable {
     ],
 };
 
-const PI: AgentTable = AgentTable {
+const PI: AgentHookTable = AgentHookTable {
     agent: GuardedAgent::Pi,
     title: "pi",
     version: "1.5.2",
     points: &[
-        PointRow {
+        HookPointRow {
             point: GuardPoint::PreTool,
             events: &["tool_call"],
             can: &[Block, Ask, ChangeArguments],
         },
-        PointRow {
+        HookPointRow {
             point: GuardPoint::PostTool,
             events: &["tool_result"],
             can: &[ChangeResult, Note],
         },
-        PointRow {
+        HookPointRow {
             point: GuardPoint::TurnStart,
             events: &["input"],
             can: &[Block, ChangePrompt],
@@ -218,7 +218,7 @@ const PI: AgentTable = AgentTable {
 };
 
 /// Returns the table of an agent.
-pub(crate) fn table_of(agent: GuardedAgent) -> &'static AgentTable {
+pub(crate) fn agent_table(agent: GuardedAgent) -> &'static AgentHookTable {
     match agent {
         GuardedAgent::ClaudeCode => &CLAUDE,
         GuardedAgent::Codex => &CODEX,
@@ -228,23 +228,23 @@ pub(crate) fn table_of(agent: GuardedAgent) -> &'static AgentTable {
     }
 }
 
-impl AgentTable {
+impl AgentHookTable {
     /// Returns the row of a point; `None` if the agent has no event for the point.
     #[must_use]
-    pub fn row(&self, point: GuardPoint) -> Option<&'static PointRow> {
+    pub fn row(&self, point: GuardPoint) -> Option<&'static HookPointRow> {
         self.points.iter().find(|row| row.point == point)
     }
 
     /// Whether a hook has this ability at a point.
     #[must_use]
-    pub fn can(&self, point: GuardPoint, ability: HookAbility) -> bool {
+    pub fn can(&self, point: GuardPoint, ability: AgentHookEffect) -> bool {
         self.row(point)
             .is_some_and(|row| row.can.contains(&ability))
     }
 
     /// Returns the reason why a hook cannot make the agent ask its user; `None` if it can.
     #[must_use]
-    pub fn cannot_ask(&self) -> Option<String> {
+    pub fn reason_agent_cannot_ask(&self) -> Option<String> {
         let can = self.can(GuardPoint::PreTool, Ask);
         (!can).then(|| format!("{} gives a hook no way to ask the user", self.title))
     }
@@ -253,9 +253,12 @@ impl AgentTable {
 /// Point of plugins that the guard runs together with `turn-start`.
 const WITH_TURN_START: &str = "pre-assess";
 
-/// Returns those points of a plugin's hooks for which the agent has no event.
+/// Selects from the points of a plugin's hooks those for which the agent has no event.
 #[must_use]
-pub fn inert_points<'a>(agent: GuardedAgent, points: &[&'a str]) -> Vec<&'a str> {
+pub fn hook_points_without_agent_event<'a>(
+    agent: GuardedAgent,
+    points: &[&'a str],
+) -> Vec<&'a str> {
     let table = agent.table();
     let is_reached = |name: &str| {
         let name = if name == WITH_TURN_START {
@@ -264,7 +267,7 @@ pub fn inert_points<'a>(agent: GuardedAgent, points: &[&'a str]) -> Vec<&'a str>
             name
         };
         GuardPoint::find(name).is_some_and(|point| {
-            // A row without abilities still counts: the plugin sees the call.
+            // Accept a row without abilities: the plugin still sees the call.
             table.row(point).is_some()
         })
     };
@@ -292,11 +295,11 @@ mod tests {
     fn points_without_an_event_are_inert() {
         let points = ["pre-tool", "pre-assess", "system-prompt"];
         assert_eq!(
-            inert_points(GuardedAgent::Codex, &points),
+            hook_points_without_agent_event(GuardedAgent::Codex, &points),
             ["system-prompt"]
         );
         assert_eq!(
-            inert_points(GuardedAgent::Goose, &points),
+            hook_points_without_agent_event(GuardedAgent::Goose, &points),
             ["pre-assess", "system-prompt"]
         );
     }

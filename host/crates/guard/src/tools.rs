@@ -1,18 +1,18 @@
 //! Translates tool names and arguments between an agent and Rind, in both directions.
 //!
-//! A tool with a counterpart in Rind is judged under Rind's names, so that a plugin that knows
-//! `bash` and `write_file` guards every agent. Only the arguments that a plugin changed are written
-//! back.
+//! Plugins see an agent's tool under the name of the equivalent tool in Rind, so that a plugin that
+//! knows `bash` and `write_file` guards every agent. The agent's arguments change only where a
+//! plugin changed them.
 
 use std::path::Path;
 
 use rind_lib::message::EffectClass;
 use serde_json::{Map, Value};
 
-use super::event::OwnCall;
+use super::event::RindToolCall;
 
-/// An agent's tool and its counterpart in Rind.
-pub(crate) struct ToolRow {
+/// Tool of an agent and the equivalent tool in Rind.
+pub(crate) struct ToolTranslation {
     pub(crate) theirs: &'static str,
     pub(crate) own: &'static str,
     pub(crate) effect_class: EffectClass,
@@ -23,19 +23,20 @@ pub(crate) struct ToolRow {
 /// Argument with a path, which is relative to the workspace in Rind's tools.
 pub(crate) const PATH: &str = "path";
 
-/// Returns a call under Rind's names. A tool without a counterpart keeps its names.
+/// Converts an agent's call to Rind's names of tool and arguments. Keeps the names if Rind has no
+/// equivalent tool.
 ///
 /// # Errors
 /// The call has an argument with one of Rind's names that the agent's tool does not have. That
 /// argument would be judged instead of the one that the agent uses.
-pub(crate) fn own_call(
-    rows: &[ToolRow],
+pub(crate) fn to_rind_call(
+    rows: &[ToolTranslation],
     tool: &str,
     input: &Value,
     workspace: Option<&Path>,
-) -> Result<OwnCall, String> {
+) -> Result<RindToolCall, String> {
     let Some(row) = rows.iter().find(|row| row.theirs == tool) else {
-        return Ok(OwnCall {
+        return Ok(RindToolCall {
             tool: tool.to_owned(),
             arguments: input.clone(),
             effect_class: EffectClass::External,
@@ -58,14 +59,14 @@ pub(crate) fn own_call(
             let known = row.arguments.iter().find(|(_, theirs)| theirs == name);
             match (known, value) {
                 (Some((PATH, _)), Value::String(path)) => {
-                    (PATH.to_owned(), own_path(path, workspace).into())
+                    (PATH.to_owned(), to_rind_path(path, workspace).into())
                 }
                 (Some((own, _)), value) => ((*own).to_owned(), value.clone()),
                 (None, value) => (name.clone(), value.clone()),
             }
         })
         .collect();
-    Ok(OwnCall {
+    Ok(RindToolCall {
         tool: row.own.to_owned(),
         arguments: match input.is_object() {
             true => Value::Object(arguments),
@@ -76,8 +77,8 @@ pub(crate) fn own_call(
 }
 
 /// Returns the agent's arguments with the changes that plugins made to Rind's arguments.
-pub(crate) fn their_input(
-    rows: &[ToolRow],
+pub(crate) fn to_agent_arguments(
+    rows: &[ToolTranslation],
     tool: &str,
     input: &Value,
     (given, changed): (&Value, &Value),
@@ -100,7 +101,7 @@ pub(crate) fn their_input(
             continue;
         }
         let value = match value {
-            Value::String(path) if own == PATH && row.is_some() => their_path(path, workspace),
+            Value::String(path) if own == PATH && row.is_some() => to_agent_path(path, workspace),
             other => other.clone(),
         };
         result.insert(their_key(own), value);
@@ -108,8 +109,8 @@ pub(crate) fn their_input(
     Value::Object(result)
 }
 
-/// Returns a path in the form of Rind's tools: relative to the workspace if it is inside.
-pub(crate) fn own_path(path: &str, workspace: Option<&Path>) -> String {
+/// Makes a path relative to the workspace, as in Rind's tools. Keeps a path outside the workspace.
+pub(crate) fn to_rind_path(path: &str, workspace: Option<&Path>) -> String {
     let inner = workspace.and_then(|workspace| Path::new(path).strip_prefix(workspace).ok());
     match inner {
         Some(inner) if inner.as_os_str().is_empty() => ".".to_owned(),
@@ -118,7 +119,7 @@ pub(crate) fn own_path(path: &str, workspace: Option<&Path>) -> String {
     }
 }
 
-fn their_path(path: &str, workspace: Option<&Path>) -> Value {
+fn to_agent_path(path: &str, workspace: Option<&Path>) -> Value {
     let whole = workspace.map(|workspace| workspace.join(path));
     whole
         .and_then(|path| path.to_str().map(str::to_owned))
@@ -132,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    const ROWS: &[ToolRow] = &[ToolRow {
+    const ROWS: &[ToolTranslation] = &[ToolTranslation {
         theirs: "Edit",
         own: "edit_file",
         effect_class: EffectClass::Write,
@@ -148,7 +149,7 @@ mod tests {
         let workspace = Some(Path::new("/w"));
         let input =
             json!({"file_path": "/w/a/b", "old_string": "x", "new_string": "y", "extra": 1});
-        let own = own_call(ROWS, "Edit", &input, workspace).unwrap();
+        let own = to_rind_call(ROWS, "Edit", &input, workspace).unwrap();
         assert_eq!(own.tool, "edit_file");
         assert_eq!(
             own.arguments,
@@ -156,14 +157,14 @@ mod tests {
         );
         let mut changed = own.arguments.clone();
         changed["new_text"] = json!("z");
-        let back = their_input(ROWS, "Edit", &input, (&own.arguments, &changed), workspace);
+        let back = to_agent_arguments(ROWS, "Edit", &input, (&own.arguments, &changed), workspace);
         assert_eq!(
             back,
             json!({"file_path": "/w/a/b", "old_string": "x", "new_string": "z", "extra": 1})
         );
         changed["path"] = json!("c");
         changed.as_object_mut().unwrap().remove("extra");
-        let back = their_input(ROWS, "Edit", &input, (&own.arguments, &changed), workspace);
+        let back = to_agent_arguments(ROWS, "Edit", &input, (&own.arguments, &changed), workspace);
         assert_eq!(
             back,
             json!({"file_path": "/w/c", "old_string": "x", "new_string": "z"})
@@ -177,18 +178,18 @@ mod tests {
             json!({"path": "ok.txt", "file_path": "/etc/x"}),
             json!({"file_path": "a", "old_string": "x", "old_text": "y"}),
         ] {
-            assert!(own_call(ROWS, "Edit", &input, None).is_err(), "{input}");
+            assert!(to_rind_call(ROWS, "Edit", &input, None).is_err(), "{input}");
         }
     }
 
     #[test]
     fn a_tool_without_a_counterpart_keeps_its_names() {
         let input = json!({"path": "/w/x"});
-        let own = own_call(ROWS, "mcp__a__b", &input, Some(Path::new("/w"))).unwrap();
+        let own = to_rind_call(ROWS, "mcp__a__b", &input, Some(Path::new("/w"))).unwrap();
         assert_eq!((own.tool.as_str(), &own.arguments), ("mcp__a__b", &input));
         assert_eq!(own.effect_class, EffectClass::External);
         let changed = json!({"path": "q"});
-        let back = their_input(ROWS, "mcp__a__b", &input, (&input, &changed), None);
+        let back = to_agent_arguments(ROWS, "mcp__a__b", &input, (&input, &changed), None);
         assert_eq!(back, changed);
     }
 }

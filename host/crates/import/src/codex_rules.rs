@@ -1,8 +1,8 @@
 //! Imports Codex's rules for commands: files `*.rules` with calls of `prefix_rule`.
 //!
-//! The files are Starlark programs. Only calls with literal values are read, as Codex itself writes
-//! them; the first other statement and the rest of its file are reported as a loss. Start from
-//! [`add_codex_rules`].
+//! The files are Starlark programs. The import reads calls with literal values, which is the form
+//! that Codex writes. At the first other statement, it stops and reports the rest of the file as
+//! not imported. Start from [`add_codex_rules`].
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use super::file::{ImportError, read_text};
 use super::literal_calls::{LiteralCall, LiteralValue, read_calls};
-use super::permission::{RuleOrigin, add_rules};
+use super::permission::{ImportedRuleOrigin, add_rules};
 use super::plan::ImportPlan;
 
-/// Maximum number of rules into which the alternatives of one pattern are expanded.
+/// Maximum number of rules to which a pattern with alternatives is expanded.
 const MAX_ALTERNATIVES: usize = 64;
 
 /// Maximum number of files in a folder of rules.
@@ -24,8 +24,8 @@ const MAX_FILES: usize = 100;
 /// Maximum length, in bytes, of an excerpt of a file in a reported loss.
 const MAX_EXCERPT_BYTES: usize = 120;
 
-/// A `prefix_rule`: the words with which a command begins, and the decision.
-struct PrefixRule {
+/// Rule from a call of `prefix_rule`: the first words of a command, and the decision for it.
+struct CommandPrefixRule {
     words: Vec<String>,
     decision: Rule,
 }
@@ -36,7 +36,7 @@ struct PrefixRule {
 /// The folder or a file in it cannot be read.
 pub(crate) fn add_codex_rules(
     folder: &Path,
-    origin: RuleOrigin,
+    origin: ImportedRuleOrigin,
     plan: &mut ImportPlan,
 ) -> Result<(), ImportError> {
     let entries = match std::fs::read_dir(folder) {
@@ -65,9 +65,13 @@ pub(crate) fn add_codex_rules(
         };
         let (calls, fault) = read_calls(&text);
         for call in calls {
-            match rules_of(&call) {
+            match expand_prefix_rule_call(&call) {
                 Ok(rules) => all.extend(rules.into_iter().map(|rule| (path.clone(), rule))),
-                Err(why) => plan.lose(&path, format!("line {}: {}", call.line, call.name), why),
+                Err(why) => plan.record_setting_not_imported(
+                    &path,
+                    format!("line {}: {}", call.line, call.name),
+                    why,
+                ),
             }
         }
         if let Some(fault) = fault {
@@ -77,26 +81,27 @@ pub(crate) fn add_codex_rules(
                 clean_line(&fault.text, MAX_EXCERPT_BYTES)
             );
             let why = "only calls with literal values are read: this and the rest of the file are not taken over";
-            plan.lose(&path, what, why);
+            plan.record_setting_not_imported(&path, what, why);
         }
     }
-    // Codex applies the strictest matching rule. Rind applies a denial first, then the narrowest
-    // rule. So a narrow `allow` must not override a wider `prompt`.
+    // Codex applies the strictest matching rule; Rind applies a denial first, and then the
+    // narrowest rule. Collect the `prompt` rules, so that no narrower `allow` overrides them in
+    // Rind.
     let asks: Vec<Vec<String>> = all
         .iter()
         .filter(|(_, rule)| rule.decision == Rule::Ask)
         .map(|(_, rule)| rule.words.clone())
         .collect();
     for (path, rule) in all {
-        add_rule(&rule, &asks, origin, &path, plan);
+        add_prefix_rule(&rule, &asks, origin, &path, plan);
     }
     Ok(())
 }
 
-fn add_rule(
-    rule: &PrefixRule,
+fn add_prefix_rule(
+    rule: &CommandPrefixRule,
     asks: &[Vec<String>],
-    origin: RuleOrigin,
+    origin: ImportedRuleOrigin,
     path: &Path,
     plan: &mut ImportPlan,
 ) {
@@ -110,21 +115,23 @@ fn add_rule(
             "the other agent asks about it because of `{}`, but Rind would allow it",
             clean_line(&ask.join(" "), MAX_EXCERPT_BYTES)
         );
-        return plan.lose(path, name, why);
+        return plan.record_setting_not_imported(path, name, why);
     }
-    let words: Option<Vec<String>> = rule.words.iter().map(|word| quoted(word)).collect();
+    let words: Option<Vec<String>> = rule.words.iter().map(|word| quote_word(word)).collect();
     match words {
         Some(words) => {
             let pattern = json!({ "command": format!("{} *", words.join(" ")) });
             add_rules(&name, &[pattern], rule.decision, origin, path, plan);
         }
-        None => plan.lose(path, name, "a word of it has a quote or a line break"),
+        None => {
+            plan.record_setting_not_imported(path, name, "a word of it has a quote or a line break")
+        }
     }
 }
 
-/// Quotes a word literally for a pattern of Rind; `None` if a quote or control character in the
-/// word prevents quoting.
-fn quoted(word: &str) -> Option<String> {
+/// Quotes a word so that a command pattern of Rind matches it literally; `None` if the word
+/// contains a quote or control character that cannot be quoted.
+fn quote_word(word: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return Some(word.to_owned());
@@ -133,8 +140,8 @@ fn quoted(word: &str) -> Option<String> {
     (!word.contains(is_odd)).then(|| format!("'{word}'"))
 }
 
-/// Returns the rules of a call, one for each combination of the alternatives in its pattern.
-fn rules_of(call: &LiteralCall) -> Result<Vec<PrefixRule>, String> {
+/// Expands a call of `prefix_rule` to one rule for each combination of alternatives in its pattern.
+fn expand_prefix_rule_call(call: &LiteralCall) -> Result<Vec<CommandPrefixRule>, String> {
     match call.name.as_str() {
         "prefix_rule" => {}
         "network_rule" => {
@@ -166,7 +173,7 @@ fn rules_of(call: &LiteralCall) -> Result<Vec<PrefixRule>, String> {
     };
     let mut prefixes: Vec<Vec<String>> = vec![Vec::new()];
     for part in parts {
-        let choices = choices_of(part).ok_or("its pattern has something else than words")?;
+        let choices = parse_choices(part).ok_or("its pattern has something else than words")?;
         let longer = prefixes.iter().flat_map(|prefix| {
             choices.iter().map(|word| {
                 let mut longer = prefix.clone();
@@ -184,18 +191,18 @@ fn rules_of(call: &LiteralCall) -> Result<Vec<PrefixRule>, String> {
     if parts.is_empty() {
         return Err("its pattern is empty".to_owned());
     }
-    let rule = |words| PrefixRule { words, decision };
+    let rule = |words| CommandPrefixRule { words, decision };
     Ok(prefixes.into_iter().map(rule).collect())
 }
 
-fn choices_of(part: &LiteralValue) -> Option<Vec<&str>> {
+fn parse_choices(part: &LiteralValue) -> Option<Vec<&str>> {
     match part {
-        LiteralValue::List(words) => words.iter().map(word_of).collect(),
-        one => Some(vec![word_of(one)?]),
+        LiteralValue::List(words) => words.iter().map(string_literal_text).collect(),
+        one => Some(vec![string_literal_text(one)?]),
     }
 }
 
-fn word_of(value: &LiteralValue) -> Option<&str> {
+fn string_literal_text(value: &LiteralValue) -> Option<&str> {
     match value {
         LiteralValue::Text(word) => Some(word),
         _ => None,
@@ -203,9 +210,9 @@ fn word_of(value: &LiteralValue) -> Option<&str> {
 }
 
 /// Reports each hook in Codex's format as a loss, with its event and command.
-pub(crate) fn lose_hooks(hooks: &Value, path: &Path, plan: &mut ImportPlan) {
+pub(crate) fn report_lost_hooks(hooks: &Value, path: &Path, plan: &mut ImportPlan) {
     for (event, groups) in hooks.as_object().into_iter().flatten() {
-        // The key `state` is no event: Codex stores there which hooks are trusted.
+        // Skip the key `state`: Codex stores there which hooks it trusts.
         if event == "state" {
             continue;
         }
@@ -231,7 +238,11 @@ pub(crate) fn lose_hooks(hooks: &Value, path: &Path, plan: &mut ImportPlan) {
                 let command = hook["command"].as_str().or_else(|| hook["type"].as_str());
                 let command = clean_line(command.unwrap_or("a hook"), MAX_EXCERPT_BYTES);
                 let matcher = clean_line(matcher, MAX_EXCERPT_BYTES);
-                plan.lose(path, format!("hook {event} ({matcher}): {command}"), &*why);
+                plan.record_setting_not_imported(
+                    path,
+                    format!("hook {event} ({matcher}): {command}"),
+                    &*why,
+                );
             }
         }
     }
@@ -241,7 +252,7 @@ pub(crate) fn lose_hooks(hooks: &Value, path: &Path, plan: &mut ImportPlan) {
 mod tests {
     use super::*;
 
-    fn plan_of(text: &str, origin: RuleOrigin) -> ImportPlan {
+    fn plan_of(text: &str, origin: ImportedRuleOrigin) -> ImportPlan {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("default.rules"), text).unwrap();
         std::fs::write(folder.path().join("notes.md"), "no rules").unwrap();
@@ -275,7 +286,7 @@ prefix_rule(pattern = ["rm", "-rf"], decision = 'forbidden')
 prefix_rule(pattern = ["gh", "pr", "view", "1"])
 prefix_rule(pattern = ["echo", "a b*"])
 "#;
-        let plan = plan_of(text, RuleOrigin::Person);
+        let plan = plan_of(text, ImportedRuleOrigin::Person);
         assert_eq!(
             shown(&plan),
             [
@@ -293,7 +304,7 @@ prefix_rule(pattern = ["echo", "a b*"])
     fn what_is_no_literal_rule_is_named_with_its_line() {
         let text = "prefix_rule(pattern=[\"ls\"])\nnetwork_rule(host=\"x\")\nprefix_rule(pattern=[])\n\
             prefix_rule(pattern=[\"a\"], decision=\"maybe\")\nfor x in [1]:\n    prefix_rule(pattern=[x])\n";
-        let shown = shown(&plan_of(text, RuleOrigin::Person));
+        let shown = shown(&plan_of(text, ImportedRuleOrigin::Person));
         assert_eq!(shown.len(), 5, "{shown:?}");
         assert!(
             shown[1].starts_with("line 2: network_rule: list the hosts"),
@@ -306,13 +317,13 @@ prefix_rule(pattern = ["echo", "a b*"])
         assert!(shown[3].contains("not `allow`"), "{shown:?}");
         assert!(shown[4].starts_with("line 5: for x in"), "{shown:?}");
         // A project's rule that allows would apply to all projects, so it is lost.
-        let plan = plan_of("prefix_rule(pattern=[\"ls\"])", RuleOrigin::Project);
+        let plan = plan_of("prefix_rule(pattern=[\"ls\"])", ImportedRuleOrigin::Project);
         assert!(plan.rules.is_empty() && plan.losses[0].why.contains("all projects"));
         let many = format!(
             "prefix_rule(pattern=[{}])",
             "[\"a\", \"b\", \"c\"],".repeat(20)
         );
-        let plan = plan_of(&many, RuleOrigin::Person);
+        let plan = plan_of(&many, ImportedRuleOrigin::Person);
         assert!(plan.losses[0].why.contains("more than 64"));
     }
 
@@ -323,7 +334,7 @@ prefix_rule(pattern = ["echo", "a b*"])
             "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh"}]}],
             "Notification": [{"hooks": [{"type": "command", "command": "say hi"}]}],
         });
-        lose_hooks(&hooks, Path::new("hooks.json"), &mut plan);
+        report_lost_hooks(&hooks, Path::new("hooks.json"), &mut plan);
         let shown = shown(&plan);
         assert!(
             shown.iter().any(

@@ -1,4 +1,4 @@
-//! Reads the files of other agents, with limits and with errors that name the file.
+//! Reads the settings files of other agents, up to a maximum size, depth and number.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ const MAX_FILES: usize = 500;
 /// Maximum depth of subfolders in a folder of commands or agents.
 const MAX_FOLDERS: usize = 4;
 
-/// Error of reading a file or folder of another agent.
+/// Error while reading a file or folder of another agent.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", path.display())]
 pub struct ImportError {
@@ -68,8 +68,8 @@ pub(crate) fn parse_json(path: &Path, text: &str) -> Result<Value, ImportError> 
     Ok(value)
 }
 
-/// Returns the Markdown files below a folder, each with a name such as `a-b` for `a/b.md`. Does not
-/// follow symlinks.
+/// Finds the Markdown files below a folder. Pairs each path with a name, such as `a-b` for
+/// `a/b.md`. Does not follow symlinks.
 pub(crate) fn markdown_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, ImportError> {
     let mut found = Vec::new();
     add_markdown(folder, "", MAX_FOLDERS, &mut found)?;

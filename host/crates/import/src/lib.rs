@@ -1,9 +1,9 @@
-//! Reads the settings of another agent and plans their counterparts in Rind: rules for tool calls,
-//! MCP servers, templates, presets of subagents. Settings without a counterpart are listed with the
-//! reason.
+//! Reads the settings of another agent and plans equivalent settings of Rind: rules for tool calls,
+//! MCP servers, templates, presets of subagents. The plan lists settings without an equivalent,
+//! with the reason.
 //!
-//! Making a plan changes nothing, starts nothing and copies no secret. Showing, confirming and
-//! writing a plan is up to the command line. Start from [`read_plan`].
+//! Making a plan writes no file, starts no program and copies no secret. The command line shows the
+//! plan, lets the user confirm it, and writes the files. Start from [`plan_settings_import`].
 
 mod claude;
 mod codex;
@@ -20,10 +20,11 @@ use std::path::PathBuf;
 
 pub use file::ImportError;
 pub use plan::{
-    FoundText, ImportLoss, ImportPlan, ImportedFile, ImportedRule, ImportedServer, TextKind,
+    FileUsedInPlace, ImportPlan, ImportedFile, ImportedFileKind, ImportedRule, ImportedServer,
+    SettingNotImported,
 };
-pub use server::{ForeignServer, read_servers, server_name};
-pub use template::{CommandText, convert_command};
+pub use server::{OtherAgentsMcpServer, read_servers, server_name};
+pub use template::{ConvertedCommand, convert_command};
 
 /// Agent whose settings are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub enum ImportedAgent {
 
 /// Folders in which the settings of an agent are searched.
 #[derive(Clone, Debug)]
-pub struct ImportPlaces {
+pub struct ImportSourceFolders {
     /// Home folder of the user.
     pub home: PathBuf,
     /// Folder of the agent's settings if it is not the default in the home folder: the value of
@@ -48,11 +49,14 @@ pub struct ImportPlaces {
     pub project: Option<PathBuf>,
 }
 
-/// Reads the settings of an agent and plans the counterpart of each. Missing files are skipped.
+/// Reads the settings of an agent and plans the equivalent settings of Rind. Skips missing files.
 ///
 /// # Errors
 /// A file exists but cannot be read, or is not in its format.
-pub fn read_plan(agent: ImportedAgent, places: &ImportPlaces) -> Result<ImportPlan, ImportError> {
+pub fn plan_settings_import(
+    agent: ImportedAgent,
+    places: &ImportSourceFolders,
+) -> Result<ImportPlan, ImportError> {
     let mut plan = ImportPlan::default();
     match agent {
         ImportedAgent::ClaudeCode => claude::read_claude(places, &mut plan)?,

@@ -1,6 +1,7 @@
 //! Parses calls with literal values in a Starlark file: `name(key = "text", other = ["a", ["b"]])`.
 //!
-//! Expressions and variables are not evaluated; parsing stops there. Start from [`read_calls`].
+//! Parsing stops at the first expression or variable, because neither is evaluated. Start from
+//! [`read_calls`].
 
 /// Maximum nesting of lists.
 const MAX_DEPTH: usize = 8;
@@ -8,7 +9,7 @@ const MAX_DEPTH: usize = 8;
 /// Maximum number of calls in one file.
 const MAX_CALLS: usize = 5_000;
 
-/// A call with named arguments.
+/// Call of a Starlark function whose arguments are named and literal.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LiteralCall {
     pub(crate) name: String,
@@ -17,7 +18,7 @@ pub(crate) struct LiteralCall {
     arguments: Vec<(String, LiteralValue)>,
 }
 
-/// A literal value of an argument.
+/// Literal value of an argument in a Starlark call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LiteralValue {
     Text(String),
@@ -28,7 +29,7 @@ pub(crate) enum LiteralValue {
 
 /// First statement of a file that is not a call with literal values.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct CallFault {
+pub(crate) struct NonLiteralStatement {
     /// Line of the statement, counted from 1.
     pub(crate) line: usize,
     /// Text of the statement's first line.
@@ -43,10 +44,10 @@ impl LiteralCall {
     }
 }
 
-/// Parses calls up to the end of the text or the first other statement, which is returned as a
+/// Parses calls until the text ends or another statement follows. Returns that statement as a
 /// fault.
-pub(crate) fn read_calls(text: &str) -> (Vec<LiteralCall>, Option<CallFault>) {
-    let mut reader = Reader {
+pub(crate) fn read_calls(text: &str) -> (Vec<LiteralCall>, Option<NonLiteralStatement>) {
+    let mut reader = LiteralCallParser {
         rest: text.strip_prefix('\u{feff}').unwrap_or(text),
         line: 1,
     };
@@ -57,23 +58,23 @@ pub(crate) fn read_calls(text: &str) -> (Vec<LiteralCall>, Option<CallFault>) {
         if reader.rest.is_empty() {
             return (calls, None);
         }
-        match reader.call() {
+        match reader.read_call() {
             Some(call) if calls.len() < MAX_CALLS => calls.push(call),
             _ => {
                 let text = text.lines().nth(line - 1).unwrap_or_default().trim();
                 let text = text.to_owned();
-                return (calls, Some(CallFault { line, text }));
+                return (calls, Some(NonLiteralStatement { line, text }));
             }
         }
     }
 }
 
-struct Reader<'a> {
+struct LiteralCallParser<'a> {
     rest: &'a str,
     line: usize,
 }
 
-impl Reader<'_> {
+impl LiteralCallParser<'_> {
     fn advance(&mut self, n_bytes: usize) {
         let (read, rest) = self.rest.split_at(n_bytes);
         self.line += read.matches('\n').count();
@@ -95,14 +96,14 @@ impl Reader<'_> {
 
     /// Consumes the character `wanted`, after blanks and comments; `None` if another character
     /// follows.
-    fn take(&mut self, wanted: char) -> Option<()> {
+    fn consume(&mut self, wanted: char) -> Option<()> {
         self.skip_blank();
         self.rest
             .starts_with(wanted)
             .then(|| self.advance(wanted.len_utf8()))
     }
 
-    fn name(&mut self) -> Option<String> {
+    fn read_name(&mut self) -> Option<String> {
         self.skip_blank();
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let end = self
@@ -115,17 +116,17 @@ impl Reader<'_> {
         Some(name)
     }
 
-    fn call(&mut self) -> Option<LiteralCall> {
+    fn read_call(&mut self) -> Option<LiteralCall> {
         let line = self.line;
-        let name = self.name()?;
-        self.take('(')?;
+        let name = self.read_name()?;
+        self.consume('(')?;
         let mut arguments = Vec::new();
-        while self.take(')').is_none() {
-            let key = self.name()?;
-            self.take('=')?;
-            arguments.push((key, self.value(0)?));
-            if self.take(',').is_none() {
-                self.take(')')?;
+        while self.consume(')').is_none() {
+            let key = self.read_name()?;
+            self.consume('=')?;
+            arguments.push((key, self.read_value(0)?));
+            if self.consume(',').is_none() {
+                self.consume(')')?;
                 break;
             }
         }
@@ -136,11 +137,11 @@ impl Reader<'_> {
         })
     }
 
-    fn value(&mut self, depth: usize) -> Option<LiteralValue> {
+    fn read_value(&mut self, depth: usize) -> Option<LiteralValue> {
         self.skip_blank();
         match self.rest.chars().next()? {
-            '[' | '(' if depth < MAX_DEPTH => self.list(depth),
-            '"' | '\'' => self.text().map(LiteralValue::Text),
+            '[' | '(' if depth < MAX_DEPTH => self.read_list(depth),
+            '"' | '\'' => self.read_string().map(LiteralValue::Text),
             'r' if self.rest.starts_with("r\"") || self.rest.starts_with("r'") => None,
             c if c.is_ascii_alphanumeric() || c == '-' => {
                 let is_of_word = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
@@ -149,7 +150,7 @@ impl Reader<'_> {
                     .find(|c| !is_of_word(c))
                     .unwrap_or(self.rest.len());
                 let word = self.rest.get(..end)?.to_owned();
-                // Any other word is a variable, which has no literal value.
+                // Reject any other word: it is a variable, whose value is unknown.
                 let is_literal = matches!(word.as_str(), "True" | "False" | "None")
                     || word.parse::<f64>().is_ok();
                 is_literal.then(|| self.advance(end))?;
@@ -159,14 +160,14 @@ impl Reader<'_> {
         }
     }
 
-    fn list(&mut self, depth: usize) -> Option<LiteralValue> {
+    fn read_list(&mut self, depth: usize) -> Option<LiteralValue> {
         let end = if self.rest.starts_with('[') { ']' } else { ')' };
         self.advance(1);
         let mut values = Vec::new();
-        while self.take(end).is_none() {
-            values.push(self.value(depth + 1)?);
-            if self.take(',').is_none() {
-                self.take(end)?;
+        while self.consume(end).is_none() {
+            values.push(self.read_value(depth + 1)?);
+            if self.consume(',').is_none() {
+                self.consume(end)?;
                 break;
             }
         }
@@ -174,7 +175,7 @@ impl Reader<'_> {
     }
 
     /// Parses a string in single or triple quotes of either kind.
-    fn text(&mut self) -> Option<String> {
+    fn read_string(&mut self) -> Option<String> {
         let quote = self.rest.get(..1)?.to_owned();
         let long = quote.repeat(3);
         let end = if self.rest.starts_with(&long) {
@@ -193,13 +194,13 @@ impl Reader<'_> {
             self.advance(c.len_utf8());
             match c {
                 '\n' if end.len() == 1 => return None,
-                '\\' => text.push(self.escaped()?),
+                '\\' => text.push(self.read_escape()?),
                 _ => text.push(c),
             }
         }
     }
 
-    fn escaped(&mut self) -> Option<char> {
+    fn read_escape(&mut self) -> Option<char> {
         let c = self.rest.chars().next()?;
         self.advance(c.len_utf8());
         match c {

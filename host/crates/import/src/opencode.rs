@@ -1,32 +1,34 @@
-//! Settings of OpenCode: `opencode.json`, and its folders of commands and agents.
+//! Imports the settings of OpenCode: `opencode.json`, and the folders of commands and agents.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::ImportPlaces;
+use super::ImportSourceFolders;
 use super::file::{ImportError, read_json};
-use super::permission::{RuleOrigin, add_opencode_rules};
+use super::permission::{ImportedRuleOrigin, add_opencode_rules};
 use super::plan::ImportPlan;
-use super::server::{ForeignServer, add_server, pairs_of, text_of, texts_of};
-use super::template::{add_command, add_folder, add_opencode_agent};
+use super::server::{
+    OtherAgentsMcpServer, add_server, json_string, json_string_pairs, json_strings,
+};
+use super::template::{add_command, add_markdown_folder, add_opencode_agent};
 
 /// Reads all settings of OpenCode.
 pub(crate) fn read_opencode(
-    places: &ImportPlaces,
+    places: &ImportSourceFolders,
     plan: &mut ImportPlan,
 ) -> Result<(), ImportError> {
     let usual = places.home.join(".config/opencode");
     let folder = places.agent_folder.as_ref().unwrap_or(&usual);
-    read_folder(folder, folder, RuleOrigin::Person, plan)?;
+    read_folder(folder, folder, ImportedRuleOrigin::Person, plan)?;
     if let Some(project) = &places.project {
         read_folder(
             project,
             &project.join(".opencode"),
-            RuleOrigin::Project,
+            ImportedRuleOrigin::Project,
             plan,
         )?;
-        plan.note_used(
+        plan.record_file_used_in_place(
             project.join("AGENTS.md"),
             "is read as a context file of the project",
         );
@@ -38,7 +40,7 @@ pub(crate) fn read_opencode(
 fn read_folder(
     settings: &Path,
     texts: &Path,
-    origin: RuleOrigin,
+    origin: ImportedRuleOrigin,
     plan: &mut ImportPlan,
 ) -> Result<(), ImportError> {
     for name in ["opencode.json", "opencode.jsonc"] {
@@ -48,21 +50,21 @@ fn read_folder(
         }
     }
     for name in ["command", "commands"] {
-        add_folder(&texts.join(name), add_command, plan)?;
+        add_markdown_folder(&texts.join(name), add_command, plan)?;
     }
     for name in ["agent", "agents"] {
-        add_folder(&texts.join(name), add_opencode_agent, plan)?;
+        add_markdown_folder(&texts.join(name), add_opencode_agent, plan)?;
     }
     for name in ["plugin", "plugins", "tool", "tools"] {
         if texts.join(name).is_dir() {
             let why = "it is JavaScript that runs in the process of OpenCode; `rind plugin new --lang js` begins a plugin that is confined";
-            plan.lose(&texts.join(name), name, why);
+            plan.record_setting_not_imported(&texts.join(name), name, why);
         }
     }
     Ok(())
 }
 
-fn read_settings(settings: &Value, origin: RuleOrigin, path: &Path, plan: &mut ImportPlan) {
+fn read_settings(settings: &Value, origin: ImportedRuleOrigin, path: &Path, plan: &mut ImportPlan) {
     for (key, value) in settings.as_object().into_iter().flatten() {
         let entries = || value.as_object().into_iter().flatten();
         match key.as_str() {
@@ -87,31 +89,35 @@ fn read_settings(settings: &Value, origin: RuleOrigin, path: &Path, plan: &mut I
                 }
             }
             "model" | "small_model" | "provider" => {
-                plan.lose(
+                plan.record_setting_not_imported(
                     path,
                     key,
                     "name the model and its server in [provider] of config.toml",
                 );
             }
-            "plugin" => plan.lose(
+            "plugin" => plan.record_setting_not_imported(
                 path,
                 key,
                 "it is JavaScript that runs in the process of OpenCode",
             ),
-            "instructions" => plan.lose(path, key, "context files are AGENTS.md and CLAUDE.md"),
-            _ => plan.lose(path, key, "it has no counterpart"),
+            "instructions" => plan.record_setting_not_imported(
+                path,
+                key,
+                "context files are AGENTS.md and CLAUDE.md",
+            ),
+            _ => plan.record_setting_not_imported(path, key, "it has no counterpart"),
         }
     }
 }
 
 fn read_server(name: &str, server: &Value, path: &Path, plan: &mut ImportPlan) {
-    let mut command = texts_of(&server["command"]).into_iter();
-    let foreign = ForeignServer {
+    let mut command = json_strings(&server["command"]).into_iter();
+    let foreign = OtherAgentsMcpServer {
         command: command.next(),
         args: command.collect(),
-        env: pairs_of(&server["environment"]),
-        url: text_of(&server["url"]),
-        headers: pairs_of(&server["headers"]),
+        env: json_string_pairs(&server["environment"]),
+        url: json_string(&server["url"]),
+        headers: json_string_pairs(&server["headers"]),
         is_off: server["enabled"] == false,
     };
     add_server(name, foreign, path, plan);

@@ -9,7 +9,7 @@ use std::path::Path;
 use rind_lib::tool::policy::{PolicyRule, Rule};
 use serde_json::{Value, json};
 
-use super::plan::{ImportLoss, ImportPlan, ImportedRule};
+use super::plan::{ImportPlan, ImportedRule, SettingNotImported};
 use super::server::server_name;
 
 /// Tools that change files.
@@ -18,51 +18,53 @@ const EDITING: &[&str] = &["edit_file", "write_file"];
 /// Tools that read files.
 const READING: &[&str] = &["read_file", "search", "list_files"];
 
-/// Reason why rules for web requests are lost.
+/// Reason in the plan why rules for web requests are not imported.
 const NO_WEB: &str = "the program has no such tool; the plugin `web` has `fetch_url` and `web_search`, and policy.toml says which hosts it may reach";
 
 /// Settings from which a rule comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RuleOrigin {
+pub(crate) enum ImportedRuleOrigin {
     /// Settings of the user, which apply to every project in both agents.
     Person,
-    /// Settings of a project. Rules that allow are lost, because in Rind they would apply to every
-    /// project.
+    /// Settings of a project. Rules that allow are not imported, because in Rind they would apply
+    /// to every project.
     Project,
 }
 
-/// Adds a rule of Claude Code, such as `Bash(npm run test:*)`. `asks` are the rules under `ask`. In
-/// Claude Code they override all rules that allow; in Rind a narrower rule that allows overrides
-/// them, so such a rule is lost.
+/// Adds a rule of Claude Code, such as `Bash(npm run test:*)`, to the plan. `asks` are the rules
+/// under `ask`, which in Claude Code override all rules that allow. In Rind, a narrower rule that
+/// allows would override a rule that asks; such a rule that allows is recorded as lost.
 pub(crate) fn add_claude_rule(
     text: &str,
     decision: Rule,
     asks: &[&str],
-    origin: RuleOrigin,
+    origin: ImportedRuleOrigin,
     path: &Path,
     plan: &mut ImportPlan,
 ) {
     if decision == Rule::Allow
-        && let Some(ask) = asks.iter().find(|ask| may_be_narrower(text, ask))
+        && let Some(ask) = asks
+            .iter()
+            .find(|ask| is_allow_possibly_narrower(text, ask))
     {
         let why =
             format!("the other agent asks about it because of `{ask}`, but Rind would allow it");
-        return plan.lose(path, text, why);
+        return plan.record_setting_not_imported(path, text, why);
     }
-    match claude_rules(text, decision, origin) {
+    match convert_claude_rule(text, decision, origin) {
         Ok(rules) => add_rules(text, &rules, decision, origin, path, plan),
-        Err(why) => lose_rule(text, decision, why, path, plan),
+        Err(why) => record_lost_rule(text, decision, why, path, plan),
     }
 }
 
-/// Records a rule as lost; a lost denial is marked.
-fn lose_rule(text: &str, decision: Rule, why: String, path: &Path, plan: &mut ImportPlan) {
+/// Records a rule as not imported. Marks the loss if the rule denies calls.
+fn record_lost_rule(text: &str, decision: Rule, why: String, path: &Path, plan: &mut ImportPlan) {
     let is_denial = decision == Rule::Deny;
     let what = match is_denial {
         true => format!("deny {text}"),
         false => text.to_owned(),
     };
-    plan.losses.push(ImportLoss {
+    plan.losses.push(SettingNotImported {
         path: path.to_owned(),
         what,
         why,
@@ -75,7 +77,7 @@ pub(crate) fn add_rules(
     from: &str,
     rules: &[Value],
     decision: Rule,
-    origin: RuleOrigin,
+    origin: ImportedRuleOrigin,
     path: &Path,
     plan: &mut ImportPlan,
 ) {
@@ -83,26 +85,30 @@ pub(crate) fn add_rules(
         let mut rule = rule.clone();
         rule["decision"] = json!(decision);
         match serde_json::from_value::<PolicyRule>(rule) {
-            Ok(rule) if origin == RuleOrigin::Project && decision == Rule::Allow => {
+            Ok(rule) if origin == ImportedRuleOrigin::Project && decision == Rule::Allow => {
                 let why = format!(
                     "a project's rule that allows would apply to all projects; if you want that, add {rule} to `rules` in [tools] of config.toml"
                 );
-                plan.lose(path, from, why);
+                plan.record_setting_not_imported(path, from, why);
             }
             Ok(rule) => plan.rules.push(ImportedRule {
                 from: from.to_owned(),
                 rule,
             }),
-            Err(error) => lose_rule(from, decision, error.to_string(), path, plan),
+            Err(error) => record_lost_rule(from, decision, error.to_string(), path, plan),
         }
     }
 }
 
 /// Converts a rule of Claude Code into rules of Rind, without the field `decision`.
-fn claude_rules(text: &str, decision: Rule, origin: RuleOrigin) -> Result<Vec<Value>, String> {
+fn convert_claude_rule(
+    text: &str,
+    decision: Rule,
+    origin: ImportedRuleOrigin,
+) -> Result<Vec<Value>, String> {
     let (name, specifier) = split_rule(text)?;
     let is_rooted = |own: &str| own.starts_with('/') && !own.starts_with("//");
-    if origin == RuleOrigin::Person && name != "Bash" && specifier.is_some_and(is_rooted) {
+    if origin == ImportedRuleOrigin::Person && name != "Bash" && specifier.is_some_and(is_rooted) {
         return Err(
             "its path is relative to the folder of these settings, and not to a project".to_owned(),
         );
@@ -110,25 +116,25 @@ fn claude_rules(text: &str, decision: Rule, origin: RuleOrigin) -> Result<Vec<Va
     let tools = |names: &[&str]| names.iter().map(|name| json!({ "tool": name })).collect();
     match (name, specifier) {
         ("Bash", None) => Ok(tools(&["bash"])),
-        ("Bash", Some(command)) => Ok(vec![json!({ "command": command_pattern(command) })]),
-        ("Edit" | "Write" | "MultiEdit", path) => path_rules(EDITING, path),
-        // A rule about reading that denies or asks also covers searches and lists; one that allows
-        // does not.
-        ("Read", path) if decision == Rule::Allow => path_rules(&READING[..1], path),
-        ("Read", path) => path_rules(READING, path),
-        ("Glob" | "LS", path) => path_rules(&["list_files"], path),
-        ("Grep", path) => path_rules(&["search"], path),
+        ("Bash", Some(command)) => Ok(vec![json!({ "command": to_rind_command_pattern(command) })]),
+        ("Edit" | "Write" | "MultiEdit", path) => tool_path_rules(EDITING, path),
+        // A `Read` rule that denies or asks also covers the tools that search and list files; a
+        // `Read` rule that allows covers only `read_file`.
+        ("Read", path) if decision == Rule::Allow => tool_path_rules(&READING[..1], path),
+        ("Read", path) => tool_path_rules(READING, path),
+        ("Glob" | "LS", path) => tool_path_rules(&["list_files"], path),
+        ("Grep", path) => tool_path_rules(&["search"], path),
         ("Task" | "Agent", None) => Ok(tools(&["spawn_subagent"])),
         ("WebFetch" | "WebSearch", _) => Err(NO_WEB.to_owned()),
         (name, None) if name.starts_with("mcp__") => {
             let mut parts = name["mcp__".len()..].splitn(2, "__");
             let theirs = parts.next().unwrap_or_default();
             let server = server_name(theirs)?;
-            // Two names of the other agent may become the same name in Rind, where only one server
-            // is kept, so a rule that allows might apply to the wrong server.
+            // Two servers of the other agent may get the same name in Rind, and only one of them is
+            // imported. A rule that allows might then apply to the wrong server.
             if decision == Rule::Allow && server != theirs {
                 return Err(format!(
-                    "the server is called `{server}` here; allow its tools by that name"
+                    "in Rind, the server is called `{server}`; allow its tools under that name"
                 ));
             }
             let tool = parts.next().filter(|tool| !tool.is_empty()).unwrap_or("*");
@@ -148,9 +154,9 @@ fn split_rule(text: &str) -> Result<(&str, Option<&str>), &'static str> {
     Ok((name, specifier))
 }
 
-/// Whether a rule that allows may be narrower than a rule that asks about the same calls. Path
-/// patterns are not compared: they count as possibly narrower.
-fn may_be_narrower(allow: &str, ask: &str) -> bool {
+/// Whether the rule `allow` may be narrower than the rule `ask` about the same calls. Returns
+/// `true` for rules with path patterns without comparing them.
+fn is_allow_possibly_narrower(allow: &str, ask: &str) -> bool {
     let (Ok((tool, own)), Ok((asked_tool, asked))) = (split_rule(allow), split_rule(ask)) else {
         return true;
     };
@@ -173,16 +179,17 @@ fn may_be_narrower(allow: &str, ask: &str) -> bool {
 }
 
 /// Converts a command pattern: `x:*` means every command that begins with `x`.
-fn command_pattern(command: &str) -> String {
+fn to_rind_command_pattern(command: &str) -> String {
     match command.strip_suffix(":*") {
         Some(beginning) => format!("{} *", beginning.trim_end()),
         None => command.to_owned(),
     }
 }
 
-/// Returns rules of the given tools, for one path or for every call.
-fn path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> {
-    let path = path.map(workspace_glob).transpose()?;
+/// Creates one rule for each of `tools`. The rule applies to calls with `path`, or to all calls of
+/// the tool if `path` is `None`.
+fn tool_path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> {
+    let path = path.map(gitignore_pattern_to_glob).transpose()?;
     let rule = |tool: &&str| match &path {
         Some(path) => json!({ "tool": tool, "path": path }),
         None => json!({ "tool": tool }),
@@ -192,7 +199,7 @@ fn path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> 
 
 /// Converts a `.gitignore` pattern, as Claude Code uses them, into a glob relative to the
 /// workspace. A pattern without `/` in the middle matches at any depth.
-fn workspace_glob(pattern: &str) -> Result<String, String> {
+fn gitignore_pattern_to_glob(pattern: &str) -> Result<String, String> {
     if pattern.starts_with("//") || pattern.starts_with('~') {
         return Err(
             "it names files outside the workspace, which file tools cannot reach".to_owned(),
@@ -215,12 +222,12 @@ fn workspace_glob(pattern: &str) -> Result<String, String> {
 /// rule that asks.
 pub(crate) fn add_opencode_rules(
     permission: &Value,
-    origin: RuleOrigin,
+    origin: ImportedRuleOrigin,
     path: &Path,
     plan: &mut ImportPlan,
 ) {
     let Some(table) = permission.as_object() else {
-        return plan.lose(path, "permission", "it is not a table of tools");
+        return plan.record_setting_not_imported(path, "permission", "it is not a table of tools");
     };
     for (tool, wanted) in table {
         match wanted.as_object() {
@@ -240,7 +247,7 @@ fn add_opencode_rule(
     pattern: &str,
     action: &Value,
     has_others: bool,
-    origin: RuleOrigin,
+    origin: ImportedRuleOrigin,
     path: &Path,
     plan: &mut ImportPlan,
 ) {
@@ -249,7 +256,7 @@ fn add_opencode_rule(
         Some("allow") => Rule::Allow,
         Some("ask") => Rule::Ask,
         Some("deny") if pattern == "*" && has_others => {
-            plan.lose(
+            plan.record_setting_not_imported(
                 path,
                 from.clone(),
                 "in Rind a denial overrides every narrower rule, so this rule asks instead",
@@ -257,16 +264,22 @@ fn add_opencode_rule(
             Rule::Ask
         }
         Some("deny") => Rule::Deny,
-        _ => return plan.lose(path, from, "its value is not `allow`, `ask` or `deny`"),
+        _ => {
+            return plan.record_setting_not_imported(
+                path,
+                from,
+                "its value is not `allow`, `ask` or `deny`",
+            );
+        }
     };
     let pattern = Some(pattern).filter(|pattern| *pattern != "*");
     let rules = match (tool, pattern) {
         ("bash", None) => Ok(vec![json!({ "tool": "bash" })]),
         ("bash", Some(command)) => Ok(vec![json!({ "command": command })]),
-        ("edit" | "write" | "patch", path) => opencode_paths(EDITING, path),
-        ("read", path) => opencode_paths(&READING[..1], path),
-        ("grep", None) => path_rules(&["search"], None),
-        ("glob" | "list", None) => path_rules(&["list_files"], None),
+        ("edit" | "write" | "patch", path) => opencode_path_rules(EDITING, path),
+        ("read", path) => opencode_path_rules(&READING[..1], path),
+        ("grep", None) => tool_path_rules(&["search"], None),
+        ("glob" | "list", None) => tool_path_rules(&["list_files"], None),
         ("task", None) => Ok(vec![json!({ "tool": "spawn_subagent" })]),
         ("webfetch" | "websearch", _) => Err(NO_WEB.to_owned()),
         ("external_directory", _) => Err(
@@ -280,14 +293,15 @@ fn add_opencode_rule(
     };
     match rules {
         Ok(rules) => add_rules(&from, &rules, decision, origin, path, plan),
-        Err(why) => lose_rule(&from, decision, why, path, plan),
+        Err(why) => record_lost_rule(&from, decision, why, path, plan),
     }
 }
 
-/// Returns rules for an OpenCode path, whose `*` also matches `/`.
-fn opencode_paths(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> {
+/// Creates a rule for each of `tools` from a path pattern of OpenCode, in which `*` also matches
+/// `/`.
+fn opencode_path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> {
     let own = path.map(|path| path.replace("**", "*").replace('*', "**"));
-    path_rules(
+    tool_path_rules(
         tools,
         own.as_deref()
             .map(|path| path.strip_prefix("./").unwrap_or(path)),
@@ -308,7 +322,7 @@ mod tests {
             text,
             decision,
             asks,
-            RuleOrigin::Person,
+            ImportedRuleOrigin::Person,
             Path::new("s.json"),
             &mut plan,
         );
@@ -396,7 +410,7 @@ mod tests {
             ("Read(//etc/passwd)", "outside the workspace"),
             ("Edit(../x)", "`..`"),
             ("Edit(/docs/**)", "relative to the folder of these settings"),
-            ("mcp__My Docs__search", "is called `my-docs` here"),
+            ("mcp__My Docs__search", "is called `my-docs`"),
             ("Bash(git status", "not closed"),
             ("NotebookEdit(*.ipynb)", "no tool of this name"),
             ("", "no tool of this name"),
@@ -432,7 +446,7 @@ mod tests {
             "Bash(make:*)",
             Rule::Allow,
             &[],
-            RuleOrigin::Project,
+            ImportedRuleOrigin::Project,
             path,
             &mut plan,
         );
@@ -440,7 +454,7 @@ mod tests {
             "Bash(rm:*)",
             Rule::Deny,
             &[],
-            RuleOrigin::Project,
+            ImportedRuleOrigin::Project,
             path,
             &mut plan,
         );
@@ -461,7 +475,12 @@ mod tests {
     fn a_general_denial_of_opencode_beside_narrower_rules_asks() {
         let mut plan = ImportPlan::default();
         let table = json!({ "bash": { "*": "deny", "git log *": "allow" }, "edit": "deny", "webfetch": "ask" });
-        add_opencode_rules(&table, RuleOrigin::Person, Path::new("o.json"), &mut plan);
+        add_opencode_rules(
+            &table,
+            ImportedRuleOrigin::Person,
+            Path::new("o.json"),
+            &mut plan,
+        );
         let rules: Vec<String> = plan
             .rules
             .iter()

@@ -1,4 +1,5 @@
-//! Plan of an import: settings to copy, files that Rind uses in place, and losses.
+//! Defines the plan of an import: converted settings, files that Rind uses in place, and settings
+//! that are not imported.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +7,7 @@ use rind_lib::tool::policy::PolicyRule;
 use rind_mcp::ServerSettings;
 use serde::Serialize;
 
-/// Plan of an import.
+/// Settings and files that an import would write, and settings that are not imported.
 #[derive(Debug, Default, Serialize)]
 pub struct ImportPlan {
     /// Files that were read.
@@ -21,9 +22,9 @@ pub struct ImportPlan {
     /// Files with hooks in the format of Claude Code, which `[hooks] claude` can name.
     pub hooks: Vec<PathBuf>,
     /// Files and folders that Rind reads in place, without an import.
-    pub used: Vec<FoundText>,
+    pub used: Vec<FileUsedInPlace>,
     /// Settings that are not imported, or only in part.
-    pub losses: Vec<ImportLoss>,
+    pub losses: Vec<SettingNotImported>,
 }
 
 /// Rule for tool calls, with the rule from which it was converted.
@@ -47,14 +48,14 @@ pub struct ImportedServer {
 /// Kind of a Markdown file that the import writes into the settings folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum TextKind {
+pub enum ImportedFileKind {
     /// Template of a slash command, in the folder `prompts`.
     Template,
     /// Preset of a subagent, in the folder `agents`.
     Preset,
 }
 
-impl TextKind {
+impl ImportedFileKind {
     /// Returns the folder for files of this kind, relative to the settings folder.
     #[must_use]
     pub fn folder(self) -> &'static str {
@@ -69,7 +70,7 @@ impl TextKind {
 #[derive(Debug, Serialize)]
 pub struct ImportedFile {
     /// Kind of the file.
-    pub kind: TextKind,
+    pub kind: ImportedFileKind,
     /// File name without `.md`.
     pub name: String,
     /// Content of the file.
@@ -80,7 +81,7 @@ pub struct ImportedFile {
 
 /// File or folder that Rind uses in place, without a copy.
 #[derive(Debug, Serialize)]
-pub struct FoundText {
+pub struct FileUsedInPlace {
     /// File or folder.
     pub path: PathBuf,
     /// Description of the use, for example "are found as your skills".
@@ -89,21 +90,27 @@ pub struct FoundText {
 
 /// Setting that is not imported, or only in part.
 #[derive(Debug, Serialize)]
-pub struct ImportLoss {
+pub struct SettingNotImported {
     /// File that contains the setting.
     pub path: PathBuf,
     /// Name of the setting in the other agent's file.
     pub what: String,
-    /// Reason, with a remedy if there is one.
+    /// Reason why the setting is not imported, with a remedy if there is one.
     pub why: String,
-    /// Whether the lost setting is a rule that denies, so that Rind would be less strict.
+    /// Whether the setting is a rule that denies calls. Without it, Rind is less strict than the
+    /// other agent.
     pub is_denial: bool,
 }
 
 impl ImportPlan {
-    /// Records a loss.
-    pub(crate) fn lose(&mut self, path: &Path, what: impl Into<String>, why: impl Into<String>) {
-        self.losses.push(ImportLoss {
+    /// Records a setting that is not imported.
+    pub(crate) fn record_setting_not_imported(
+        &mut self,
+        path: &Path,
+        what: impl Into<String>,
+        why: impl Into<String>,
+    ) {
+        self.losses.push(SettingNotImported {
             path: path.to_owned(),
             what: what.into(),
             why: why.into(),
@@ -111,10 +118,10 @@ impl ImportPlan {
         });
     }
 
-    /// Records a file or folder that is used in place, if it exists.
-    pub(crate) fn note_used(&mut self, path: PathBuf, how: &'static str) {
+    /// Records a file or folder that Rind uses in place. Ignores a path that does not exist.
+    pub(crate) fn record_file_used_in_place(&mut self, path: PathBuf, how: &'static str) {
         if path.exists() {
-            self.used.push(FoundText { path, how });
+            self.used.push(FileUsedInPlace { path, how });
         }
     }
 

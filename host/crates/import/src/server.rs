@@ -16,7 +16,7 @@ use super::plan::{ImportPlan, ImportedServer};
 
 /// MCP server in the settings of another agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ForeignServer {
+pub struct OtherAgentsMcpServer {
     /// Program of a local server.
     pub command: Option<String>,
     /// Arguments of the program.
@@ -27,7 +27,7 @@ pub struct ForeignServer {
     pub url: Option<String>,
     /// Headers of requests and their values.
     pub headers: Vec<(String, String)>,
-    /// Whether the server is disabled.
+    /// Whether the server is disabled in the other agent.
     pub is_off: bool,
 }
 
@@ -40,19 +40,19 @@ pub fn read_servers(
     agent: ImportedAgent,
     path: &Path,
     text: &str,
-) -> Result<Vec<(String, ForeignServer)>, ImportError> {
+) -> Result<Vec<(String, OtherAgentsMcpServer)>, ImportError> {
     match agent {
         ImportedAgent::Codex => {
             let settings: Value =
                 toml::from_str(text).map_err(|error| ImportError::new(path, error))?;
-            let servers = entries(&settings["mcp_servers"]);
+            let servers = object_entries(&settings["mcp_servers"]);
             Ok(servers
                 .map(|(name, own)| (name.clone(), codex_server(own)))
                 .collect())
         }
         ImportedAgent::ClaudeCode | ImportedAgent::OpenCode => {
             let settings = parse_json(path, text)?;
-            let servers = entries(&settings["mcpServers"]);
+            let servers = object_entries(&settings["mcpServers"]);
             Ok(servers
                 .map(|(name, own)| (name.clone(), claude_server(own)))
                 .collect())
@@ -60,42 +60,42 @@ pub fn read_servers(
     }
 }
 
-fn entries(table: &Value) -> impl Iterator<Item = (&String, &Value)> {
+fn object_entries(table: &Value) -> impl Iterator<Item = (&String, &Value)> {
     table.as_object().into_iter().flatten()
 }
 
 /// Reads a server in the format of `.mcp.json`.
-fn claude_server(server: &Value) -> ForeignServer {
-    ForeignServer {
-        command: text_of(&server["command"]),
-        args: texts_of(&server["args"]),
-        env: pairs_of(&server["env"]),
-        url: text_of(&server["url"]),
-        headers: pairs_of(&server["headers"]),
+fn claude_server(server: &Value) -> OtherAgentsMcpServer {
+    OtherAgentsMcpServer {
+        command: json_string(&server["command"]),
+        args: json_strings(&server["args"]),
+        env: json_string_pairs(&server["env"]),
+        url: json_string(&server["url"]),
+        headers: json_string_pairs(&server["headers"]),
         is_off: server["disabled"] == true,
     }
 }
 
-/// Reads a server of Codex. Where Codex names only a variable, the value becomes a reference such
-/// as `${NAME}`.
-pub(crate) fn codex_server(server: &Value) -> ForeignServer {
-    let mut env = pairs_of(&server["env"]);
-    let named = texts_of(&server["env_vars"]).into_iter();
+/// Reads a server of Codex. A setting that contains only the name of a variable becomes a reference
+/// such as `${NAME}`.
+pub(crate) fn codex_server(server: &Value) -> OtherAgentsMcpServer {
+    let mut env = json_string_pairs(&server["env"]);
+    let named = json_strings(&server["env_vars"]).into_iter();
     env.extend(named.map(|name| (name.clone(), format!("${{{name}}}"))));
-    let mut headers = pairs_of(&server["http_headers"]);
-    let named = pairs_of(&server["env_http_headers"]).into_iter();
+    let mut headers = json_string_pairs(&server["http_headers"]);
+    let named = json_string_pairs(&server["env_http_headers"]).into_iter();
     headers.extend(named.map(|(header, variable)| (header, format!("${{{variable}}}"))));
-    if let Some(variable) = text_of(&server["bearer_token_env_var"]) {
+    if let Some(variable) = json_string(&server["bearer_token_env_var"]) {
         headers.push((
             "authorization".to_owned(),
             format!("Bearer ${{{variable}}}"),
         ));
     }
-    ForeignServer {
-        command: text_of(&server["command"]),
-        args: texts_of(&server["args"]),
+    OtherAgentsMcpServer {
+        command: json_string(&server["command"]),
+        args: json_strings(&server["args"]),
         env,
-        url: text_of(&server["url"]),
+        url: json_string(&server["url"]),
         headers,
         is_off: server["enabled"] == false,
     }
@@ -104,18 +104,19 @@ pub(crate) fn codex_server(server: &Value) -> ForeignServer {
 /// Converts a name into a valid server name: lowercase letters, digits and `-`.
 ///
 /// # Errors
-/// The name has no characters for a valid name.
+/// The name contains no letter or digit that a server name could have.
 pub fn server_name(name: &str) -> Result<String, String> {
     let own = fit_server_name(name);
-    check_server_name(&own).map_err(|_| format!("`{name}` has no letters for a name"))?;
+    check_server_name(&own)
+        .map_err(|_| format!("`{name}` has no letters or digits for the name of a server"))?;
     Ok(own)
 }
 
-/// Adds the servers of a table in the format of `.mcp.json`.
+/// Adds the servers of a table in the format of `.mcp.json` to the plan.
 pub(crate) fn add_servers(table: &Value, path: &Path, plan: &mut ImportPlan) {
     for (name, server) in table.as_object().into_iter().flatten() {
         if server["type"] == "sse" {
-            plan.lose(path, format!("MCP server `{name}`"), "the transport SSE was replaced in the protocol by Streamable HTTP; ask the server's operator for its new address");
+            plan.record_setting_not_imported(path, format!("MCP server `{name}`"), "the transport SSE was replaced in the protocol by Streamable HTTP; ask the server's operator for its new address");
             continue;
         }
         add_server(name, claude_server(server), path, plan);
@@ -123,15 +124,20 @@ pub(crate) fn add_servers(table: &Value, path: &Path, plan: &mut ImportPlan) {
 }
 
 /// Adds one server to the plan, or reports why it is not imported.
-pub(crate) fn add_server(name: &str, foreign: ForeignServer, path: &Path, plan: &mut ImportPlan) {
+pub(crate) fn add_server(
+    name: &str,
+    foreign: OtherAgentsMcpServer,
+    path: &Path,
+    plan: &mut ImportPlan,
+) {
     let what = format!("MCP server `{name}`");
     let own = match server_name(name) {
         Ok(own) => own,
-        Err(why) => return plan.lose(path, what, why),
+        Err(why) => return plan.record_setting_not_imported(path, what, why),
     };
     if plan.servers.iter().any(|server| server.name == own) {
         let why = format!("another server is called `{own}` already");
-        return plan.lose(path, what, why);
+        return plan.record_setting_not_imported(path, what, why);
     }
     let mut settings = ServerSettings {
         enabled: !foreign.is_off,
@@ -142,11 +148,11 @@ pub(crate) fn add_server(name: &str, foreign: ForeignServer, path: &Path, plan: 
     };
     if settings.command.is_some() {
         for (variable, value) in foreign.env {
-            if variable_of(&value) != Some(&*variable) {
+            if variable_in_reference(&value) != Some(&*variable) {
                 let why = format!(
                     "the value is not copied, because it may be a secret: put {variable} into your environment or secrets.toml"
                 );
-                plan.lose(path, format!("{what}: env {variable}"), why);
+                plan.record_setting_not_imported(path, format!("{what}: env {variable}"), why);
             }
             settings.env.push(variable);
         }
@@ -157,27 +163,32 @@ pub(crate) fn add_server(name: &str, foreign: ForeignServer, path: &Path, plan: 
         .is_some_and(|url| url.contains("${") || url.contains("{env:"))
     {
         let why = "its address has a variable, which is not replaced here: add it with `rind mcp add` and the whole address, with a secret in a header where the server takes one there";
-        return plan.lose(path, what, why);
+        return plan.record_setting_not_imported(path, what, why);
     }
     if settings.url.is_some() {
-        settings.headers = headers(&own, foreign.headers, &what, path, plan);
+        settings.headers =
+            replace_header_values_by_secrets(&own, foreign.headers, &what, path, plan);
     }
     if settings
         .args
         .iter()
-        .any(|word| variable_of(word).is_some() || word.contains("${"))
+        .any(|word| variable_in_reference(word).is_some() || word.contains("${"))
     {
-        plan.lose(
+        plan.record_setting_not_imported(
             path,
             format!("{what}: args"),
             "Rind does not replace variables in arguments: write the values",
         );
     }
     if let Err(why) = settings.check() {
-        return plan.lose(path, what, format!("it {why}"));
+        return plan.record_setting_not_imported(path, what, format!("it {why}"));
     }
-    if let Some(needs) = settings.command.as_deref().and_then(needs_of) {
-        plan.lose(path, format!("{what}: rights"), needs);
+    if let Some(needs) = settings
+        .command
+        .as_deref()
+        .and_then(missing_permission_hint)
+    {
+        plan.record_setting_not_imported(path, format!("{what}: rights"), needs);
     }
     plan.servers.push(ImportedServer {
         name: own,
@@ -185,8 +196,9 @@ pub(crate) fn add_server(name: &str, foreign: ForeignServer, path: &Path, plan: 
     });
 }
 
-/// Converts headers into headers that refer to secrets by name instead of containing values.
-fn headers(
+/// Replaces the values of HTTP headers by references to secrets, and reports each secret that the
+/// user must set.
+fn replace_header_values_by_secrets(
     server: &str,
     headers: Vec<(String, String)>,
     what: &str,
@@ -198,10 +210,10 @@ fn headers(
             Some((scheme, value)) if scheme.eq_ignore_ascii_case("bearer") => ("Bearer ", value),
             _ => ("", &*value),
         };
-        let name = variable_of(value).map(str::to_owned).unwrap_or_else(|| {
-            let name = secret_name(&format!("{server}_{header}"));
+        let name = variable_in_reference(value).map(str::to_owned).unwrap_or_else(|| {
+            let name = to_secret_name(&format!("{server}_{header}"));
             let why = format!("the value is not copied, because it may be a secret: put it into secrets.toml as {name}");
-            plan.lose(path, format!("{what}: header {header}"), why);
+            plan.record_setting_not_imported(path, format!("{what}: header {header}"), why);
             name
         });
         (header.to_ascii_lowercase(), format!("{before}{{{name}}}"))
@@ -210,15 +222,15 @@ fn headers(
 }
 
 /// Converts a text into the name of a secret: uppercase letters, digits and `_`.
-fn secret_name(text: &str) -> String {
+fn to_secret_name(text: &str) -> String {
     let upper = text.to_ascii_uppercase();
     let fits = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     upper.chars().map(fits).collect()
 }
 
-/// Returns the variable's name if the value is nothing but a reference: `${NAME}`, `$NAME` or
+/// Returns the variable's name if the complete value is a reference: `${NAME}`, `$NAME` or
 /// `{env:NAME}`.
-fn variable_of(value: &str) -> Option<&str> {
+fn variable_in_reference(value: &str) -> Option<&str> {
     let name = value
         .strip_prefix("${")
         .or_else(|| value.strip_prefix("{env:"))
@@ -228,9 +240,9 @@ fn variable_of(value: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(fits)).then_some(name)
 }
 
-/// Describes the permissions that a package runner or container client needs. The import grants
-/// none.
-fn needs_of(command: &str) -> Option<&'static str> {
+/// Describes the permissions that the user must add for a server whose program is a package runner
+/// or container client, such as `npx`.
+fn missing_permission_hint(command: &str) -> Option<&'static str> {
     let name = command.rsplit('/').next().unwrap_or(command);
     match name {
         "npx" | "bunx" | "pnpx" => Some(
@@ -247,25 +259,25 @@ fn needs_of(command: &str) -> Option<&'static str> {
 }
 
 /// Returns the text of a JSON string.
-pub(crate) fn text_of(value: &Value) -> Option<String> {
+pub(crate) fn json_string(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
 /// Returns the strings in a JSON list.
-pub(crate) fn texts_of(value: &Value) -> Vec<String> {
+pub(crate) fn json_strings(value: &Value) -> Vec<String> {
     value
         .as_array()
         .into_iter()
         .flatten()
-        .filter_map(text_of)
+        .filter_map(json_string)
         .collect()
 }
 
 /// Returns the keys and values of a JSON object whose values are strings.
-pub(crate) fn pairs_of(value: &Value) -> Vec<(String, String)> {
+pub(crate) fn json_string_pairs(value: &Value) -> Vec<(String, String)> {
     let entries = value.as_object().into_iter().flatten();
     entries
-        .filter_map(|(name, value)| Some((name.clone(), text_of(value)?)))
+        .filter_map(|(name, value)| Some((name.clone(), json_string(value)?)))
         .collect()
 }
 

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use rind_lib::front_matter::{read_document, split_front};
+use rind_lib::front_matter::{self, read_document};
 use serde_json::{Map, Value, json};
 
 use super::file::{ImportError, markdown_files, read_text};
-use super::plan::{ImportLoss, ImportPlan, ImportedFile, TextKind};
+use super::plan::{ImportPlan, ImportedFile, ImportedFileKind, SettingNotImported};
 
 /// Maximum length of the name of a template or preset, in bytes.
 const MAX_NAME_BYTES: usize = 64;
@@ -22,18 +22,19 @@ const OPENCODE_TOOLS: &[(&str, &str)] = &[
     ("write", "Write"),
 ];
 
-/// Adds one file to the plan. Arguments: name, front matter, body, path, plan.
+/// Function that adds one Markdown file to the plan. Arguments: name, front matter, body, path,
+/// plan.
 type AddText = fn(&str, &Map<String, Value>, &str, &Path, &mut ImportPlan);
 
-/// Adds the Markdown files of a folder with `add`.
-pub(crate) fn add_folder(
+/// Adds each Markdown file of a folder to the plan with the function `add`.
+pub(crate) fn add_markdown_folder(
     folder: &Path,
     add: AddText,
     plan: &mut ImportPlan,
 ) -> Result<(), ImportError> {
     for (name, path) in markdown_files(folder)? {
         if let Some(text) = read_text(&path, plan)? {
-            let (front, body) = split_text(&text, &path, plan);
+            let (front, body) = split_front_matter(&text, &path, plan);
             add(&name, &front, body, &path, plan);
         }
     }
@@ -41,7 +42,7 @@ pub(crate) fn add_folder(
 }
 
 /// Returns the keys of a front matter that are not in `known`, joined with commas.
-fn other_keys(front: &Map<String, Value>, known: &[&str]) -> String {
+fn unknown_front_matter_keys(front: &Map<String, Value>, known: &[&str]) -> String {
     let others = front.keys().map(String::as_str);
     let others: Vec<&str> = others.filter(|key| !known.contains(key)).collect();
     others.join(", ")
@@ -49,27 +50,27 @@ fn other_keys(front: &Map<String, Value>, known: &[&str]) -> String {
 
 /// Slash command, converted into a template.
 #[derive(Debug)]
-pub struct CommandText {
+pub struct ConvertedCommand {
     /// Text of the template.
     pub text: String,
-    /// Parts of the command without a counterpart in a template.
-    pub losses: Vec<ImportLoss>,
+    /// Parts of the command that have no effect in a template.
+    pub losses: Vec<SettingNotImported>,
 }
 
 /// Converts the text of a slash command of Claude Code. `path` is the command's file, used in
 /// messages.
 #[must_use]
-pub fn convert_command(name: &str, text: &str, path: &Path) -> CommandText {
+pub fn convert_command(name: &str, text: &str, path: &Path) -> ConvertedCommand {
     let mut plan = ImportPlan::default();
-    let (front, body) = split_text(text, path, &mut plan);
-    let text = command_text(name, &front, body, path, &mut plan);
-    CommandText {
+    let (front, body) = split_front_matter(text, path, &mut plan);
+    let text = command_template_text(name, &front, body, path, &mut plan);
+    ConvertedCommand {
         text,
         losses: plan.losses,
     }
 }
 
-/// Adds one slash command.
+/// Converts one slash command to a template and adds it to the plan.
 pub(crate) fn add_command(
     name: &str,
     front: &Map<String, Value>,
@@ -77,27 +78,27 @@ pub(crate) fn add_command(
     path: &Path,
     plan: &mut ImportPlan,
 ) {
-    let text = command_text(name, front, body, path, plan);
-    add_file(TextKind::Template, name, text, path, plan);
+    let text = command_template_text(name, front, body, path, plan);
+    add_file(ImportedFileKind::Template, name, text, path, plan);
 }
 
 /// Returns the text of the template for a slash command.
-fn command_text(
+fn command_template_text(
     name: &str,
     front: &Map<String, Value>,
     body: &str,
     path: &Path,
     plan: &mut ImportPlan,
 ) -> String {
-    let others = other_keys(front, &["description", "argument-hint", "template"]);
+    let others = unknown_front_matter_keys(front, &["description", "argument-hint", "template"]);
     if !others.is_empty() {
         let why =
             "a template has none of these: it runs with the model, tools and rules of the session";
-        plan.lose(path, format!("/{name}: {others}"), why);
+        plan.record_setting_not_imported(path, format!("/{name}: {others}"), why);
     }
     if body.contains("!`") {
         let why = "a template runs no commands: the model reads the line as it is, and may run the command under your rules";
-        plan.lose(path, format!("/{name}: !`…`"), why);
+        plan.record_setting_not_imported(path, format!("/{name}: !`…`"), why);
     }
     let description = front.get("description").and_then(Value::as_str);
     let hint = front.get("argument-hint").and_then(Value::as_str);
@@ -113,7 +114,8 @@ fn command_text(
     )
 }
 
-/// Adds one agent of OpenCode as a preset. A primary agent, which starts conversations, is lost.
+/// Adds one agent of OpenCode as a preset. A primary agent, which starts conversations, is reported
+/// as a loss.
 pub(crate) fn add_opencode_agent(
     name: &str,
     front: &Map<String, Value>,
@@ -124,19 +126,19 @@ pub(crate) fn add_opencode_agent(
     let what = format!("agent {name}");
     let entry = |key: &str| front.get(key).and_then(Value::as_str);
     if entry("mode") == Some("primary") {
-        return plan.lose(
+        return plan.record_setting_not_imported(
             path,
             what,
             "it is a primary agent; put its text into AGENTS.md, and its model into [provider]",
         );
     }
     if front.contains_key("permission") {
-        return plan.lose(path, what, "it has permissions of its own, and a preset has none: the rules of [tools] hold for subagents, too");
+        return plan.record_setting_not_imported(path, what, "it has permissions of its own, and a preset has none: the rules of [tools] hold for subagents, too");
     }
     let known = ["description", "mode", "model", "tools", "prompt", "disable"];
-    let others = other_keys(front, &known);
+    let others = unknown_front_matter_keys(front, &known);
     if !others.is_empty() {
-        plan.lose(
+        plan.record_setting_not_imported(
             path,
             format!("{what}: {others}"),
             "a preset has none of these",
@@ -153,7 +155,7 @@ pub(crate) fn add_opencode_agent(
             .map(|(_, own)| *own)
             .collect();
         if on.is_empty() {
-            return plan.lose(
+            return plan.record_setting_not_imported(
                 path,
                 what,
                 "Rind has none of its tools; for a preset without tools use `minimal`",
@@ -168,14 +170,14 @@ pub(crate) fn add_opencode_agent(
         );
     }
     text += &format!("---\n{}\n", body.trim());
-    add_file(TextKind::Preset, name, text, path, plan);
+    add_file(ImportedFileKind::Preset, name, text, path, plan);
 }
 
-fn add_file(kind: TextKind, name: &str, text: String, path: &Path, plan: &mut ImportPlan) {
+fn add_file(kind: ImportedFileKind, name: &str, text: String, path: &Path, plan: &mut ImportPlan) {
     let own = name.to_ascii_lowercase().replace(['_', ' ', '.'], "-");
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if own.is_empty() || own.len() > MAX_NAME_BYTES || !own.chars().all(fits) {
-        return plan.lose(
+        return plan.record_setting_not_imported(
             path,
             name,
             "a name consists of small letters, digits and `-`",
@@ -187,7 +189,7 @@ fn add_file(kind: TextKind, name: &str, text: String, path: &Path, plan: &mut Im
         .any(|file| file.kind == kind && file.name == own)
     {
         let why = format!("another file has the name `{own}`");
-        return plan.lose(path, name, why);
+        return plan.record_setting_not_imported(path, name, why);
     }
     plan.files.push(ImportedFile {
         kind,
@@ -199,12 +201,12 @@ fn add_file(kind: TextKind, name: &str, text: String, path: &Path, plan: &mut Im
 
 /// Splits a Markdown file into front matter and body. A front matter that cannot be parsed is
 /// recorded as lost.
-fn split_text<'a>(
+fn split_front_matter<'a>(
     text: &'a str,
     path: &Path,
     plan: &mut ImportPlan,
 ) -> (Map<String, Value>, &'a str) {
-    let Some((front, body)) = split_front(text) else {
+    let Some((front, body)) = front_matter::split_front_matter(text) else {
         return (Map::new(), text);
     };
     match read_document(front) {
@@ -218,19 +220,19 @@ fn split_text<'a>(
             )
         }
         Err(((line, _), why)) => {
-            plan.lose(path, format!("front matter, line {line}"), why);
+            plan.record_setting_not_imported(path, format!("front matter, line {line}"), why);
             (Map::new(), body)
         }
     }
 }
 
-/// Text that is appended to a template that uses no arguments.
+/// Text that is appended to a template whose command does not refer to its arguments.
 const TEXT_AFTER: &str = "{% if arguments %}\n\nARGUMENTS: {{ arguments }}{% endif %}\n";
 
-/// Converts the body of a command into a template: `$ARGUMENTS` and `$1` become expressions, and
-/// text that would look like an expression by accident is escaped.
+/// Converts the body of a command into a template: `$ARGUMENTS` and `$1` become template
+/// expressions, and other text with the syntax of an expression is escaped.
 ///
-/// A command that uses no arguments gets them appended at the end, as in Claude Code.
+/// If the command uses no arguments, the template appends them at its end, as Claude Code does.
 fn template_body(body: &str) -> String {
     let mut own = String::new();
     let mut takes_text = false;
@@ -238,7 +240,7 @@ fn template_body(body: &str) -> String {
     while let Some(at) = rest.find(['{', '$']) {
         let (before, found) = rest.split_at(at);
         own += before;
-        let (written, n_read) = expression_at(found);
+        let (written, n_read) = replacement_expression(found);
         takes_text |= found.starts_with('$') && n_read > 1;
         own += &written;
         rest = &found[n_read..];
@@ -253,7 +255,7 @@ fn template_body(body: &str) -> String {
 
 /// Returns the replacement for the beginning of `text`, which starts with `{` or `$`, and the
 /// number of bytes that it replaces.
-fn expression_at(text: &str) -> (String, usize) {
+fn replacement_expression(text: &str) -> (String, usize) {
     if ["{{", "{%", "{#"]
         .iter()
         .any(|opening| text.starts_with(opening))

@@ -1,4 +1,4 @@
-//! A connection to an MCP server: starting it, negotiating the protocol version, and tool calls.
+//! Connects to an MCP server: starts it, negotiates the protocol version and calls its tools.
 //! Listing the tools is in `tool_list`; requests for prompts and resources are in `listing`.
 //!
 //! Start from [`Connection::open`].
@@ -18,14 +18,14 @@ use rmcp::transport::streamable_http_client::{
 use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 use rmcp::{ClientCacheConfig, ClientLifecycleMode, ClientServiceExt, RoleClient, ServiceError};
 
-use super::end::ClientEnd;
-use super::http::EgressClient;
-use super::login::login_text;
+use super::end::McpClientHandler;
+use super::http::McpEgressClient;
+use super::login::login_required_text;
 use super::offer::ServerOffer;
 use super::pipe::{GarbageLines, PipeTransport, UNREADABLE};
-use super::prompt::sort_prompts;
+use super::prompt::split_usable_prompts;
 use super::result;
-use super::server::{McpServer, ServerReach};
+use super::server::{McpServer, ServerProgramOrUrl};
 use super::settings::McpProtocol;
 use super::streams::ServerStreams;
 use rind_lib::egress;
@@ -38,8 +38,8 @@ use rind_lib::tool::peer::PeerEnd;
 /// first.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Maximum number of times that a call is sent: once, and again with the answer to each question of
-/// the server.
+/// Maximum number of times that a tool call is sent. The library sends the call again with the
+/// user's answer after each question of the server.
 const MAX_ROUNDS: usize = 4;
 
 /// Maximum length of a server's message in an error, in bytes.
@@ -48,10 +48,11 @@ const MAX_ERROR_BYTES: usize = 400;
 /// Maximum length of a server's instructions, in bytes; longer ones are truncated.
 const MAX_INSTRUCTIONS_BYTES: usize = 64 << 10;
 
-/// An open connection. Dropping it stops the server program.
+/// Open connection to an MCP server. Dropping the connection stops the server program.
 pub(crate) struct Connection {
-    service: RunningService<RoleClient, ClientEnd>,
-    /// End of the server program; `None` for a server that is reached over HTTP.
+    service: RunningService<RoleClient, McpClientHandler>,
+    /// Handle that reports why the server program ended; `None` for a server that is reached over
+    /// HTTP.
     end: Option<PeerEnd>,
     /// Output lines of the server program that are not messages.
     garbage: GarbageLines,
@@ -61,16 +62,16 @@ pub(crate) struct Connection {
     streams: ServerStreams,
 }
 
-/// Reason why a call failed, phrased to follow "it".
-pub(crate) enum CallFailure {
+/// Failure of a tool call or another request, phrased to follow "the server".
+pub(crate) enum McpRequestFailure {
     /// The server answered with an error.
     Refused(String),
     /// The server ended, or its connection was closed.
     Ended(String),
 }
 
-/// Failure to reach a server, phrased to follow "it".
-pub(crate) enum OpenFailure {
+/// Failure to reach a server, phrased to follow "the server".
+pub(crate) enum ServerConnectFailure {
     /// The server refused the first message.
     Refused(String),
     /// The server requires a login.
@@ -78,8 +79,8 @@ pub(crate) enum OpenFailure {
     Failed(String),
 }
 
-impl OpenFailure {
-    /// Returns the reason, phrased to follow "it".
+impl ServerConnectFailure {
+    /// Returns the reason, phrased to follow "the server".
     pub(crate) fn into_phrase(self) -> String {
         match self {
             Self::Refused(why) | Self::Unauthorized(why) | Self::Failed(why) => why,
@@ -91,30 +92,30 @@ impl Connection {
     /// Starts a server, or connects to it. Requests over HTTP are recorded with `handle`.
     ///
     /// # Errors
-    /// Reason, phrased to follow "it".
+    /// Reason, phrased to follow "the server".
     pub(crate) async fn open(
         server: &McpServer,
         handle: &Arc<dyn AgentHandle>,
-        end: &ClientEnd,
-    ) -> Result<Self, OpenFailure> {
+        end: &McpClientHandler,
+    ) -> Result<Self, ServerConnectFailure> {
         let by_initialize = ClientLifecycleMode::Initialize;
         let by_discover = ClientLifecycleMode::Discover {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         };
-        let open = |lifecycle| open_once(server, handle, end.clone(), lifecycle);
+        let open = |lifecycle| try_open_server(server, handle, end.clone(), lifecycle);
         match server.protocol() {
             McpProtocol::Discover => open(by_discover).await,
             McpProtocol::Initialize => open(by_initialize).await,
             // Do not probe with `server/discover` first: some older servers exit at an unknown
             // request, and some start backends that they would otherwise start at the first call.
             McpProtocol::Auto => match open(by_initialize).await {
-                Err(OpenFailure::Refused(_)) => open(by_discover).await,
+                Err(ServerConnectFailure::Refused(_)) => open(by_discover).await,
                 other => other,
             },
         }
     }
 
-    /// Whether the connection is closed, so that calls cannot reach the server.
+    /// Whether the connection is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.service.is_closed() || self.service.peer().is_transport_closed()
     }
@@ -122,15 +123,16 @@ impl Connection {
     /// Lists the tools and prompts of the server.
     ///
     /// # Errors
-    /// Reason, phrased to follow "it".
-    pub(crate) async fn list_offer(&self) -> Result<ServerOffer, String> {
+    /// Reason, phrased to follow "the server".
+    pub(crate) async fn list_tools_and_prompts(&self) -> Result<ServerOffer, String> {
         let (listed, unread) = self.list_tools().await?;
-        let (tools, mut refused) = ServerOffer::sort_tools(&self.name, listed);
+        let (tools, mut refused) = ServerOffer::split_usable_tools(&self.name, listed);
         refused.extend(unread);
-        // An offer whose prompts cannot be listed has none, so the pinned prompts are withheld.
+        // If the prompts cannot be listed, return an offer without prompts. The comparison with the
+        // pin then withholds the pinned prompts.
         let prompts = match self.list_prompts().await {
             Ok(listed) => {
-                let (prompts, others) = sort_prompts(&self.name, listed);
+                let (prompts, others) = split_usable_prompts(&self.name, listed);
                 refused.extend(others);
                 prompts
             }
@@ -164,27 +166,27 @@ impl Connection {
         &self,
         tool: &str,
         arguments: JsonObject,
-    ) -> Result<ToolOutput, CallFailure> {
+    ) -> Result<ToolOutput, McpRequestFailure> {
         let call = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        // A server with the newer protocol puts its question into the result of the call. The
-        // library then sends the call again with the answer.
+        // A server with the newer protocol returns its question as the result of the call. The
+        // library then sends the call again with the user's answer.
         let called = self
             .service
             .call_tool_with_mrtr_max_rounds(call, MAX_ROUNDS)
             .await;
         match called {
-            Ok(result) => Ok(result::output_of(result)),
-            Err(ServiceError::UnexpectedResponse) => Err(CallFailure::Refused(
+            Ok(result) => Ok(result::convert_result(result)),
+            Err(ServiceError::UnexpectedResponse) => Err(McpRequestFailure::Refused(
                 "answered with something else than a result, such as a task, which this host does not support"
                     .to_owned(),
             )),
-            Err(error) => Err(self.failure_of(error).await),
+            Err(error) => Err(self.classify_failure(error).await),
         }
     }
 
-    /// Returns whether the server has announced a change of its tools or prompts since the last
-    /// call of this function.
-    pub(crate) fn take_change(&self) -> bool {
+    /// Returns whether the server has announced a change of its tools or prompts, and resets this
+    /// state.
+    pub(crate) fn take_offer_change_flag(&self) -> bool {
         let is_changed = &self.service.service().is_changed;
         is_changed.swap(false, Ordering::AcqRel)
     }
@@ -192,9 +194,9 @@ impl Connection {
     /// Subscribes to change announcements of a server with the newer protocol, in a task that ends
     /// with the connection. Servers with the older protocol announce changes without a
     /// subscription.
-    pub(crate) fn follow_changes(&self) {
-        // Not over HTTP: the response to this request never ends, and the transport reads each
-        // response to its end.
+    pub(crate) fn subscribe_to_changes(&self) {
+        // Do not subscribe over HTTP: the response to the subscription never ends, and the
+        // transport reads each response to its end.
         if !self.is_modern || self.end.is_none() {
             return;
         }
@@ -207,7 +209,7 @@ impl Connection {
                 return;
             };
             while let Ok(Some(_)) = changes.next().await {
-                own.report_change();
+                own.signal_offer_change();
             }
         });
     }
@@ -222,55 +224,55 @@ impl Connection {
     }
 
     /// Whether the server declares the capability that `what` selects.
-    pub(crate) fn declares(&self, what: impl Fn(&ServerCapabilities) -> bool) -> bool {
+    pub(crate) fn declares_capability(&self, what: impl Fn(&ServerCapabilities) -> bool) -> bool {
         let info = self.service.peer().peer_info();
         info.is_some_and(|info| what(&info.capabilities))
     }
 
     /// Describes output lines of the server program that are not messages, because they may explain
     /// a failure; empty if there are none.
-    pub(crate) fn garbage_text(&self) -> String {
-        self.garbage.words()
+    pub(crate) fn describe_garbage_lines(&self) -> String {
+        self.garbage.describe()
     }
 
-    pub(crate) async fn failure_of(&self, error: ServiceError) -> CallFailure {
+    pub(crate) async fn classify_failure(&self, error: ServiceError) -> McpRequestFailure {
         match error {
             ServiceError::McpError(error) if error.code == UNREADABLE => {
-                CallFailure::Refused(unreadable_text(&error))
+                McpRequestFailure::Refused(unreadable_text(&error))
             }
-            ServiceError::McpError(error) => CallFailure::Refused(format!(
+            ServiceError::McpError(error) => McpRequestFailure::Refused(format!(
                 "answered with an error: {} ({})",
                 clean_line(&error.message, MAX_ERROR_BYTES),
                 error.code.0
             )),
             ServiceError::UnexpectedResponse => {
-                CallFailure::Refused("answered with something else than a result".to_owned())
+                McpRequestFailure::Refused("answered with something else than a result".to_owned())
             }
-            ServiceError::TransportClosed => match (&self.end, self.streams.take_fault()) {
-                // The connection itself still works: only the stream with this answer was given up.
-                (None, Some(why)) => CallFailure::Refused(why),
-                (None, None) => CallFailure::Ended("closed the connection".to_owned()),
-                (Some(end), _) => CallFailure::Ended(end.reason().await),
+            ServiceError::TransportClosed => match (&self.end, self.streams.take_resume_fault()) {
+                // The connection still works: only the event stream with this answer was abandoned.
+                (None, Some(why)) => McpRequestFailure::Refused(why),
+                (None, None) => McpRequestFailure::Ended("closed the connection".to_owned()),
+                (Some(end), _) => McpRequestFailure::Ended(end.reason().await),
             },
             ServiceError::TransportSend(error) => {
-                let why = wanted_login(&error, &self.name).unwrap_or_else(|| {
+                let why = login_instructions(&error, &self.name).unwrap_or_else(|| {
                     format!("is not reached: {}", transport_failure_text(&error))
                 });
                 match self.is_closed() {
-                    true => CallFailure::Ended(why),
-                    false => CallFailure::Refused(why),
+                    true => McpRequestFailure::Ended(why),
+                    false => McpRequestFailure::Refused(why),
                 }
             }
             other => {
                 let text = clean_line(&other.to_string(), MAX_ERROR_BYTES);
-                CallFailure::Refused(format!("did not answer: {text}"))
+                McpRequestFailure::Refused(format!("did not answer: {text}"))
             }
         }
     }
 }
 
-impl CallFailure {
-    /// Returns the reason, phrased to follow "it".
+impl McpRequestFailure {
+    /// Returns the reason, phrased to follow "the server".
     pub(crate) fn into_phrase(self) -> String {
         match self {
             Self::Refused(why) | Self::Ended(why) => why,
@@ -278,7 +280,7 @@ impl CallFailure {
     }
 }
 
-/// Describes an answer that cannot be read, phrased to follow "it".
+/// Describes an answer that cannot be read, phrased to follow "the server".
 fn unreadable_text(error: &ErrorData) -> String {
     format!(
         "gave an answer that is not a valid message: {}",
@@ -286,26 +288,29 @@ fn unreadable_text(error: &ErrorData) -> String {
     )
 }
 
-async fn open_once(
+async fn try_open_server(
     server: &McpServer,
     handle: &Arc<dyn AgentHandle>,
-    own: ClientEnd,
+    own: McpClientHandler,
     lifecycle: ClientLifecycleMode,
-) -> Result<Connection, OpenFailure> {
+) -> Result<Connection, ServerConnectFailure> {
     let is_modern = matches!(lifecycle, ClientLifecycleMode::Discover { .. });
     let mut garbage = GarbageLines::default();
     let mut streams = ServerStreams::default();
     let (served, end) = match &server.reach {
-        ServerReach::Program(program) => {
-            let peer = program.start().await.map_err(OpenFailure::Failed)?;
+        ServerProgramOrUrl::Program(program) => {
+            let peer = program
+                .start()
+                .await
+                .map_err(ServerConnectFailure::Failed)?;
             let end = peer.end.clone();
             let transport = PipeTransport::new(peer);
             garbage = transport.garbage();
             let served = own.serve_with_lifecycle(transport, lifecycle);
             (tokio::time::timeout(START_TIMEOUT, served).await, Some(end))
         }
-        ServerReach::Http(address) => {
-            let client = EgressClient::new(address, handle);
+        ServerProgramOrUrl::Http(address) => {
+            let client = McpEgressClient::new(address, handle);
             streams = client.streams();
             let config = StreamableHttpClientTransportConfig::with_uri(address.url.clone());
             let transport = StreamableHttpClientTransport::with_client(client, config);
@@ -328,36 +333,36 @@ async fn open_once(
                 streams,
             })
         }
-        Ok(Err(error)) => Err(start_failure(error, end, &server.name).await),
-        Err(_) => Err(OpenFailure::Failed(format!(
+        Ok(Err(error)) => Err(to_open_failure(error, end, &server.name).await),
+        Err(_) => Err(ServerConnectFailure::Failed(format!(
             "did not answer the first message (`initialize`) within {} s{}",
             START_TIMEOUT.as_secs(),
-            garbage.words()
+            garbage.describe()
         ))),
     }
 }
 
-async fn start_failure(
+async fn to_open_failure(
     error: ClientInitializeError,
     end: Option<PeerEnd>,
     name: &str,
-) -> OpenFailure {
+) -> ServerConnectFailure {
     match (error, end) {
         (ClientInitializeError::JsonRpcError(error), _) if error.code == UNREADABLE => {
-            OpenFailure::Failed(unreadable_text(&error))
+            ServerConnectFailure::Failed(unreadable_text(&error))
         }
-        (ClientInitializeError::JsonRpcError(error), _) => OpenFailure::Refused(format!(
+        (ClientInitializeError::JsonRpcError(error), _) => ServerConnectFailure::Refused(format!(
             "refused the connection: {} ({})",
             clean_line(&error.message, MAX_ERROR_BYTES),
             error.code.0
         )),
         (ClientInitializeError::ConnectionClosed(_), Some(end)) => {
-            OpenFailure::Failed(end.reason().await)
+            ServerConnectFailure::Failed(end.reason().await)
         }
         (ClientInitializeError::TransportError { error, .. }, _) => {
-            match wanted_login(&error, name) {
-                Some(words) => OpenFailure::Unauthorized(words),
-                None => OpenFailure::Failed(format!(
+            match login_instructions(&error, name) {
+                Some(words) => ServerConnectFailure::Unauthorized(words),
+                None => ServerConnectFailure::Failed(format!(
                     "is not reached: {}",
                     transport_failure_text(&error)
                 )),
@@ -365,18 +370,18 @@ async fn start_failure(
         }
         (error, _) => {
             let text = clean_line(&error.to_string(), MAX_ERROR_BYTES);
-            OpenFailure::Failed(format!("did not begin as the protocol requires: {text}"))
+            ServerConnectFailure::Failed(format!("did not begin as the protocol requires: {text}"))
         }
     }
 }
 
 /// Describes how to log in, if the server refused a request for lack of a login; `None` for other
 /// failures.
-fn wanted_login(error: &DynamicTransportError, name: &str) -> Option<String> {
+fn login_instructions(error: &DynamicTransportError, name: &str) -> Option<String> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error.error.as_ref());
     while let Some(error) = cause {
         if let Some(asked) = error.downcast_ref::<AuthRequiredError>() {
-            return Some(login_text(name, &asked.www_authenticate_header));
+            return Some(login_required_text(name, &asked.www_authenticate_header));
         }
         cause = error.source();
     }

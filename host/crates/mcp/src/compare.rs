@@ -1,4 +1,4 @@
-//! Differences between the pinned offer of a server and its current offer.
+//! Finds the differences between the pinned tools and prompts of a server and its current ones.
 
 use serde_json::Value;
 
@@ -12,12 +12,12 @@ const MAX_EXCERPT_BYTES: usize = 160;
 /// Number of bytes that an excerpt shows before the first difference.
 const BEFORE_BYTES: usize = 24;
 
-/// Maximum number of differences in one description of them.
+/// Maximum number of differences that one description lists.
 const MAX_SHOWN: usize = 12;
 
-/// A difference between two offers.
+/// Difference between the pinned tools, prompts and instructions of a server and the current ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OfferChange {
+pub enum ServerOfferChange {
     /// The definition of a pinned tool differs.
     Changed {
         /// Name on the server.
@@ -25,7 +25,7 @@ pub enum OfferChange {
         /// Lines with excerpts, one for each field that differs.
         lines: Vec<String>,
     },
-    /// A pinned tool is no longer offered.
+    /// The server no longer has a pinned tool.
     Gone {
         /// Name on the server.
         tool: String,
@@ -42,7 +42,7 @@ pub enum OfferChange {
         /// Lines with excerpts, one for each field that differs.
         lines: Vec<String>,
     },
-    /// A pinned prompt is no longer offered.
+    /// The server no longer has a pinned prompt.
     PromptGone {
         /// Name on the server.
         prompt: String,
@@ -52,14 +52,14 @@ pub enum OfferChange {
         /// Name on the server.
         prompt: String,
     },
-    /// The instructions differ, as the excerpts show.
+    /// The instructions of the server differ; contains excerpts of both texts.
     Instructions(String),
 }
 
-impl OfferChange {
+impl ServerOfferChange {
     /// Returns the tool that must not be called because of this difference.
     #[must_use]
-    pub fn held_tool(&self) -> Option<&str> {
+    pub fn withheld_tool(&self) -> Option<&str> {
         match self {
             Self::Changed { tool, .. } | Self::Gone { tool } => Some(tool),
             _ => None,
@@ -68,7 +68,7 @@ impl OfferChange {
 
     /// Returns the prompt that must not be fetched because of this difference.
     #[must_use]
-    pub fn held_prompt(&self) -> Option<&str> {
+    pub fn withheld_prompt(&self) -> Option<&str> {
         match self {
             Self::PromptChanged { prompt, .. } | Self::PromptGone { prompt } => Some(prompt),
             _ => None,
@@ -76,7 +76,7 @@ impl OfferChange {
     }
 }
 
-impl std::fmt::Display for OfferChange {
+impl std::fmt::Display for ServerOfferChange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = |tool: &str| clean_line(tool, 64);
         match self {
@@ -98,18 +98,18 @@ impl std::fmt::Display for OfferChange {
     }
 }
 
-/// Returns the differences between the pinned offer and the current one.
+/// Finds the differences between the pinned offer of a server and its current offer.
 #[must_use]
-pub fn changes_since(pinned: &ServerOffer, live: &ServerOffer) -> Vec<OfferChange> {
+pub fn find_offer_changes(pinned: &ServerOffer, live: &ServerOffer) -> Vec<ServerOfferChange> {
     let mut changes = Vec::new();
     for before in &pinned.tools {
         let tool = before.name.clone();
         match live.find(&tool) {
-            None => changes.push(OfferChange::Gone { tool }),
+            None => changes.push(ServerOfferChange::Gone { tool }),
             Some(now) => {
                 let lines = tool_differences(before, now);
                 if !lines.is_empty() {
-                    changes.push(OfferChange::Changed { tool, lines });
+                    changes.push(ServerOfferChange::Changed { tool, lines });
                 }
             }
         }
@@ -119,7 +119,7 @@ pub fn changes_since(pinned: &ServerOffer, live: &ServerOffer) -> Vec<OfferChang
         live.tools
             .iter()
             .filter(is_new)
-            .map(|tool| OfferChange::New {
+            .map(|tool| ServerOfferChange::New {
                 tool: tool.name.clone(),
             }),
     );
@@ -127,36 +127,36 @@ pub fn changes_since(pinned: &ServerOffer, live: &ServerOffer) -> Vec<OfferChang
     let [before, now] =
         [pinned, live].map(|offer| offer.instructions.as_deref().unwrap_or_default());
     if let Some(line) = text_difference(before, now) {
-        changes.push(OfferChange::Instructions(line));
+        changes.push(ServerOfferChange::Instructions(line));
     }
     changes
 }
 
-fn prompt_changes(pinned: &ServerOffer, live: &ServerOffer) -> Vec<OfferChange> {
+fn prompt_changes(pinned: &ServerOffer, live: &ServerOffer) -> Vec<ServerOfferChange> {
     let mut changes = Vec::new();
     for before in &pinned.prompts {
         let prompt = before.name.clone();
         match live.find_prompt(&prompt) {
-            None => changes.push(OfferChange::PromptGone { prompt }),
+            None => changes.push(ServerOfferChange::PromptGone { prompt }),
             Some(now) => {
                 let lines = prompt_differences(before, now);
                 if !lines.is_empty() {
-                    changes.push(OfferChange::PromptChanged { prompt, lines });
+                    changes.push(ServerOfferChange::PromptChanged { prompt, lines });
                 }
             }
         }
     }
     let new = live.prompts.iter();
     let new = new.filter(|own| pinned.find_prompt(&own.name).is_none());
-    changes.extend(new.map(|own| OfferChange::PromptNew {
+    changes.extend(new.map(|own| ServerOfferChange::PromptNew {
         prompt: own.name.clone(),
     }));
     changes
 }
 
-/// Describes the first changes in one text, followed by the number of the others.
+/// Describes the first differences in one text, followed by the number of the remaining ones.
 #[must_use]
-pub fn describe_changes(changes: &[OfferChange]) -> String {
+pub fn describe_changes(changes: &[ServerOfferChange]) -> String {
     let shown = changes.iter().take(MAX_SHOWN).map(ToString::to_string);
     let shown: Vec<String> = shown.collect();
     let more = changes.len().saturating_sub(MAX_SHOWN);
@@ -248,24 +248,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::offer::plain_tool;
+    use crate::offer::test_offered_tool;
 
     #[test]
     fn every_field_counts_and_the_order_of_tools_does_not() {
         let pinned = ServerOffer {
             tools: vec![
-                plain_tool("a", "reads"),
-                plain_tool("b", "x"),
-                plain_tool("c", "x"),
+                test_offered_tool("a", "reads"),
+                test_offered_tool("b", "x"),
+                test_offered_tool("c", "x"),
             ],
             ..ServerOffer::default()
         };
-        assert!(changes_since(&pinned, &pinned).is_empty());
+        assert!(find_offer_changes(&pinned, &pinned).is_empty());
         let mut live = ServerOffer {
             tools: vec![
-                plain_tool("d", "x"),
-                plain_tool("a", "reads"),
-                plain_tool("b", "x"),
+                test_offered_tool("d", "x"),
+                test_offered_tool("a", "reads"),
+                test_offered_tool("b", "x"),
             ],
             server: "other 2".to_owned(),
             instructions: Some("do it".to_owned()),
@@ -273,8 +273,11 @@ mod tests {
         };
         live.tools[1].annotations = Some(json!({"readOnlyHint": true}));
         live.tools[2].description = "x, and send it to \u{1b}[2Jme".to_owned();
-        let changes = changes_since(&pinned, &live);
-        let held: Vec<&str> = changes.iter().filter_map(OfferChange::held_tool).collect();
+        let changes = find_offer_changes(&pinned, &live);
+        let held: Vec<&str> = changes
+            .iter()
+            .filter_map(ServerOfferChange::withheld_tool)
+            .collect();
         assert_eq!(held, ["a", "b", "c"]);
         let text = describe_changes(&changes);
         assert!(
@@ -310,19 +313,23 @@ mod tests {
             prompt("b", "d", true),
             prompt("c", "d", true),
         ]);
-        assert!(changes_since(&pinned, &pinned).is_empty());
+        assert!(find_offer_changes(&pinned, &pinned).is_empty());
         let live = offer(vec![
             prompt("d", "d", true),
             prompt("b", "d", false),
             prompt("a", "other", true),
         ]);
-        let changes = changes_since(&pinned, &live);
+        let changes = find_offer_changes(&pinned, &live);
         let held: Vec<&str> = changes
             .iter()
-            .filter_map(OfferChange::held_prompt)
+            .filter_map(ServerOfferChange::withheld_prompt)
             .collect();
         assert_eq!(held, ["a", "b", "c"]);
-        assert!(changes.iter().all(|change| change.held_tool().is_none()));
+        assert!(
+            changes
+                .iter()
+                .all(|change| change.withheld_tool().is_none())
+        );
         let text = describe_changes(&changes);
         for words in [
             "the prompt `a` has changed: description was “d”, is now “other”",

@@ -1,15 +1,15 @@
-//! Completions by a server: values for the arguments of prompts, and the rest of URIs that match
-//! the server's resource templates.
+//! Requests completions from a server: values for the arguments of prompts, and the rest of URIs
+//! that match the server's resource templates.
 //!
-//! A server is asked only when the user requests a completion, never on each keystroke, because
-//! unfinished input is private. Proposals are claims of the server; only short single lines are
-//! shown. Start from [`complete_text`].
+//! The request is sent only when the user asks for a completion, never on each keystroke, because
+//! unfinished input is private. Proposed values are untrusted; only short single lines are shown.
+//! Start from [`complete_text`].
 
 use std::collections::HashMap;
 
 use rmcp::model::{CompletionContext, CompletionInfo};
 
-use super::client::{CallFailure, Connection};
+use super::client::{Connection, McpRequestFailure};
 use super::resource::{MAX_URI_BYTES, ResourceList, check_uri};
 use rind_lib::host::PartialText;
 use rind_lib::text::one_line;
@@ -25,8 +25,8 @@ pub(crate) async fn complete_text(
     connection: &Connection,
     begun: &PartialText,
     list: &ResourceList,
-) -> Result<Vec<String>, CallFailure> {
-    if !connection.declares(|own| own.completions.is_some()) {
+) -> Result<Vec<String>, McpRequestFailure> {
+    if !connection.declares_capability(|own| own.completions.is_some()) {
         return Ok(Vec::new());
     }
     match begun {
@@ -36,7 +36,7 @@ pub(crate) async fn complete_text(
             value,
             others,
         } => {
-            let context = context_of(others.iter().cloned());
+            let context = arguments_as_completion_context(others.iter().cloned());
             let asked = connection.peer().complete_prompt_argument(
                 prompt.as_str(),
                 name.as_str(),
@@ -44,26 +44,26 @@ pub(crate) async fn complete_text(
                 context,
             );
             match asked.await {
-                Ok(found) => Ok(usable_values(found).collect()),
-                Err(error) => Err(connection.failure_of(error).await),
+                Ok(found) => Ok(displayable_completions(found).collect()),
+                Err(error) => Err(connection.classify_failure(error).await),
             }
         }
-        PartialText::Address(uri) => complete_address(connection, uri, list).await,
+        PartialText::Address(uri) => complete_uri(connection, uri, list).await,
     }
 }
 
-async fn complete_address(
+async fn complete_uri(
     connection: &Connection,
     uri: &str,
     list: &ResourceList,
-) -> Result<Vec<String>, CallFailure> {
+) -> Result<Vec<String>, McpRequestFailure> {
     let mut found = Vec::new();
     let fitting = list.templates.iter().filter_map(|own| {
         let template = own.template.as_deref()?;
-        Some((template, partial_variable(template, uri)?))
+        Some((template, find_partial_variable(template, uri)?))
     });
     for (template, begun) in fitting.take(MAX_TEMPLATES) {
-        let context = context_of(begun.given.into_iter());
+        let context = arguments_as_completion_context(begun.given.into_iter());
         let asked = connection.peer().complete_resource_argument(
             template,
             begun.name.as_str(),
@@ -72,23 +72,26 @@ async fn complete_address(
         );
         let values = match asked.await {
             Ok(values) => values,
-            Err(error) => return Err(connection.failure_of(error).await),
+            Err(error) => return Err(connection.classify_failure(error).await),
         };
         let before = uri.get(..uri.len() - begun.value.len()).unwrap_or_default();
-        let whole = usable_values(values).map(|value| format!("{before}{value}{}", begun.literal));
+        let whole = displayable_completions(values)
+            .map(|value| format!("{before}{value}{}", begun.literal));
         found.extend(whole.filter(|own| check_uri(own).is_ok()));
     }
     found.dedup();
     Ok(found)
 }
 
-fn context_of(given: impl Iterator<Item = (String, String)>) -> Option<CompletionContext> {
+fn arguments_as_completion_context(
+    given: impl Iterator<Item = (String, String)>,
+) -> Option<CompletionContext> {
     let given: HashMap<String, String> = given.collect();
     (!given.is_empty()).then(|| CompletionContext::with_arguments(given))
 }
 
 /// Returns the values that are single lines of visible text of at most [`MAX_VALUE_BYTES`] bytes.
-fn usable_values(found: CompletionInfo) -> impl Iterator<Item = String> {
+fn displayable_completions(found: CompletionInfo) -> impl Iterator<Item = String> {
     let values = found.values.into_iter().take(CompletionInfo::MAX_VALUES);
     values.filter(|value| {
         let is_plain = one_line(value) == *value;
@@ -96,12 +99,12 @@ fn usable_values(found: CompletionInfo) -> impl Iterator<Item = String> {
     })
 }
 
-/// The variable of a template whose value is at the end of an incomplete URI.
+/// Variable of a URI template whose value is at the end of an incomplete URI.
 #[derive(Debug, PartialEq, Eq)]
-struct PartialVariable {
+struct PartialUriVariable {
     name: String,
     value: String,
-    /// Variables before this one in the template, with their values.
+    /// Names and values of the variables that precede this variable in the template.
     given: Vec<(String, String)>,
     /// Literal text of the template between this variable and the next one.
     literal: String,
@@ -109,7 +112,7 @@ struct PartialVariable {
 
 /// Finds the variable of a template whose value is at the end of an incomplete URI. Only RFC 6570
 /// expressions of the form `{name}` or `{+name}` are supported.
-fn partial_variable(template: &str, begun: &str) -> Option<PartialVariable> {
+fn find_partial_variable(template: &str, begun: &str) -> Option<PartialUriVariable> {
     if begun.len() > MAX_URI_BYTES {
         return None;
     }
@@ -134,7 +137,7 @@ fn partial_variable(template: &str, begun: &str) -> Option<PartialVariable> {
                 parts = next?;
             }
             None => {
-                return Some(PartialVariable {
+                return Some(PartialUriVariable {
                     name: name.to_owned(),
                     value: rest.to_owned(),
                     given,
@@ -152,7 +155,7 @@ mod tests {
     #[test]
     fn a_begun_address_ends_in_one_variable_of_its_template() {
         let found = |template: &str, begun: &str| {
-            let own = partial_variable(template, begun)?;
+            let own = find_partial_variable(template, begun)?;
             let given = own
                 .given
                 .iter()
@@ -192,7 +195,7 @@ mod tests {
         values.extend((0..200).map(|n| n.to_string()));
         let mut info = CompletionInfo::default();
         info.values = values;
-        let found: Vec<String> = usable_values(info).collect();
+        let found: Vec<String> = displayable_completions(info).collect();
         assert_eq!((found[0].as_str(), found[1].as_str()), ("fine", "0"));
         assert!(found.len() <= CompletionInfo::MAX_VALUES);
     }

@@ -1,9 +1,9 @@
 //! Questions of a server to the user (elicitation), asked over the same channel as questions of
 //! plugins.
 //!
-//! A question is asked only while one of the server's tools runs, and the first question is whether
-//! the user wants to answer at all. Without a user to ask, the answer is no. Questions for
-//! passwords or keys are refused, and no URL is opened. Start from [`ServerQuestions::answer`].
+//! A server may ask only while one of its tools runs. The user is first asked whether to answer at
+//! all. If no user can be asked, the host declines. It refuses questions for passwords or keys, and
+//! never opens a URL. Start from [`ServerQuestions::answer_elicitation`].
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,20 +13,20 @@ use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::form::{FormFault, FormField, MAX_ASKED_FIELDS, read_form};
-use super::names::origin_of;
-use super::proposal::Proposal;
-use super::secret_words::asks_for_secret;
+use super::form::{FormField, FormRefusal, MAX_ASKED_FIELDS, read_form};
+use super::names::server_origin;
+use super::proposal::ProposedFormValues;
+use super::secret_words::label_asks_for_secret;
 use rind_lib::host::SourceSession;
 use rind_lib::lock::lock;
 use rind_lib::point::caller::Caller;
 use rind_lib::point::handle::{HandleError, PersonAnswer, PersonQuestion, QuestionKind};
 use rind_lib::text::clean_line;
 
-/// Maximum number of forms and URLs in one call.
+/// Maximum number of forms and URLs that a server may send during one tool call.
 const MAX_FORMS: u32 = 3;
 
-/// Maximum number of refused questions per server and session about which the user is warned.
+/// Maximum number of warnings about refused questions, per server and session.
 const MAX_TOLD: u32 = 5;
 
 /// Maximum number of times that the user is asked for one field.
@@ -44,53 +44,54 @@ const REFUSE: &str = "do not answer";
 /// not read its end.
 const MAX_URL_BYTES: usize = 300;
 
-/// Questions that one server asks in one session.
+/// Handler of the questions that one server asks in one session.
 pub(crate) struct ServerQuestions {
     server: String,
     origin: Arc<str>,
     session: SourceSession,
-    calls: Mutex<RunningCalls>,
-    clock: Mutex<AskClock>,
+    calls: Mutex<RunningToolCalls>,
+    clock: Mutex<UserWaitClock>,
     /// Number of refused questions in the session.
     n_refused: AtomicU32,
-    /// Held while one form is asked, so that the questions of two forms do not mix.
+    /// Locked while the user answers a form, so that the questions of two forms do not mix.
     alone: tokio::sync::Mutex<()>,
 }
 
 /// Running calls of the server's tools, in the order in which they began.
 #[derive(Default)]
-struct RunningCalls {
+struct RunningToolCalls {
     next: u64,
-    all: Vec<RunningCall>,
+    all: Vec<RunningToolCall>,
 }
 
-struct RunningCall {
+struct RunningToolCall {
     number: u64,
     caller: Caller,
     n_forms: u32,
     over: CancellationToken,
 }
 
-/// Time for which the user was asked, which does not count towards the call's timeout.
+/// Clock of the time spent waiting for the user's answers, which does not count towards the timeout
+/// of a tool call.
 #[derive(Default)]
-struct AskClock {
+struct UserWaitClock {
     since: Option<Instant>,
     total: Duration,
 }
 
-/// Keeps the clock running while the user is asked. Dropping it stops the clock, also when a
-/// question is dropped; otherwise the rest of the call would count as asking, and the call would
-/// never time out.
-struct RunningClock<'a>(&'a Mutex<AskClock>);
+/// Guard that keeps the clock running while the user is asked. Dropping the guard stops the clock,
+/// also when the future of a question is dropped; a clock that never stops would prevent the
+/// timeout of the tool call.
+struct UserWaitClockGuard<'a>(&'a Mutex<UserWaitClock>);
 
-impl<'a> RunningClock<'a> {
-    fn start(clock: &'a Mutex<AskClock>) -> Self {
+impl<'a> UserWaitClockGuard<'a> {
+    fn start(clock: &'a Mutex<UserWaitClock>) -> Self {
         lock(clock).since = Some(Instant::now());
         Self(clock)
     }
 }
 
-impl Drop for RunningClock<'_> {
+impl Drop for UserWaitClockGuard<'_> {
     fn drop(&mut self) {
         let mut clock = lock(self.0);
         let since = clock.since.take();
@@ -98,13 +99,13 @@ impl Drop for RunningClock<'_> {
     }
 }
 
-/// Marks a call as running until it is dropped, which cancels the questions of the call.
-pub(crate) struct CallGuard<'a> {
+/// Guard that marks a tool call as running. Dropping the guard cancels the questions of the call.
+pub(crate) struct RunningToolCallGuard<'a> {
     questions: &'a ServerQuestions,
     number: u64,
 }
 
-impl Drop for CallGuard<'_> {
+impl Drop for RunningToolCallGuard<'_> {
     fn drop(&mut self) {
         let mut calls = lock(&self.questions.calls);
         calls.all.retain(|call| {
@@ -117,7 +118,7 @@ impl Drop for CallGuard<'_> {
 }
 
 /// Reason why a question was not answered.
-enum NoAnswer {
+enum UnansweredQuestion {
     /// The user declined, or no user can be asked.
     Declined,
     /// The question was cancelled, or no valid answer was given.
@@ -128,7 +129,7 @@ impl ServerQuestions {
     pub(crate) fn new(server: &str, session: SourceSession) -> Self {
         Self {
             server: server.to_owned(),
-            origin: origin_of(server).into(),
+            origin: server_origin(server).into(),
             session,
             calls: Mutex::default(),
             clock: Mutex::default(),
@@ -137,45 +138,45 @@ impl ServerQuestions {
         }
     }
 
-    /// Records a running call, during which the server may ask.
-    pub(crate) fn begin_call(&self, caller: &Caller) -> CallGuard<'_> {
+    /// Records that a tool call runs, during which the server may ask questions.
+    pub(crate) fn begin_call(&self, caller: &Caller) -> RunningToolCallGuard<'_> {
         let mut calls = lock(&self.calls);
         let number = calls.next;
         calls.next += 1;
-        calls.all.push(RunningCall {
+        calls.all.push(RunningToolCall {
             number,
             caller: caller.clone(),
             n_forms: 0,
             over: CancellationToken::new(),
         });
-        CallGuard {
+        RunningToolCallGuard {
             questions: self,
             number,
         }
     }
 
     /// Returns the total time for which the user has been asked in this session.
-    pub(crate) fn asked_time(&self) -> Duration {
+    pub(crate) fn total_user_wait_time(&self) -> Duration {
         let clock = lock(&self.clock);
         let running = clock.since.map(|since| since.elapsed()).unwrap_or_default();
         clock.total + running
     }
 
     /// Answers a question of the server by asking the user.
-    pub(crate) async fn answer(&self, request: ElicitRequestParams) -> ElicitResult {
+    pub(crate) async fn answer_elicitation(&self, request: ElicitRequestParams) -> ElicitResult {
         let _alone = self.alone.lock().await;
-        let (caller, over) = match self.admit_form() {
+        let (caller, over) = match self.count_form_for_call() {
             Ok(admitted) => admitted,
             Err(why) => {
-                self.refuse(why);
+                self.warn_refused_question(why);
                 return ElicitResult::new(ElicitationAction::Decline);
             }
         };
-        let running = RunningClock::start(&self.clock);
+        let running = UserWaitClockGuard::start(&self.clock);
         let asked = tokio::select! {
             biased;
-            () = over.cancelled() => Err(NoAnswer::Cancelled),
-            asked = self.ask_request(request, &caller) => asked,
+            () = over.cancelled() => Err(UnansweredQuestion::Cancelled),
+            asked = self.ask_elicitation(request, &caller) => asked,
         };
         drop(running);
         match asked {
@@ -183,14 +184,14 @@ impl ServerQuestions {
             Ok(Some(content)) => {
                 ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(content))
             }
-            Err(NoAnswer::Declined) => ElicitResult::new(ElicitationAction::Decline),
-            Err(NoAnswer::Cancelled) => ElicitResult::new(ElicitationAction::Cancel),
+            Err(UnansweredQuestion::Declined) => ElicitResult::new(ElicitationAction::Decline),
+            Err(UnansweredQuestion::Cancelled) => ElicitResult::new(ElicitationAction::Cancel),
         }
     }
 
-    /// Counts a form towards the latest running call; returns that call's caller and cancellation.
-    /// The error is the reason why the form is refused.
-    fn admit_form(&self) -> Result<(Caller, CancellationToken), &'static str> {
+    /// Counts a form towards the latest running call, and returns that call's caller and
+    /// cancellation token. Fails with the reason if the form is refused.
+    fn count_form_for_call(&self) -> Result<(Caller, CancellationToken), &'static str> {
         let mut calls = lock(&self.calls);
         let call = calls.all.last_mut().ok_or("no call of its tools runs")?;
         call.n_forms += 1;
@@ -200,9 +201,9 @@ impl ServerQuestions {
         Ok((call.caller.clone(), call.over.clone()))
     }
 
-    /// Warns the user that a question of the server was refused without being shown; only
-    /// [`MAX_TOLD`] times, so that a server cannot flood the screen.
-    fn refuse(&self, why: &str) {
+    /// Warns the user that a question of the server was refused without being shown. Warns at most
+    /// [`MAX_TOLD`] times per session, so that a server cannot flood the screen.
+    fn warn_refused_question(&self, why: &str) {
         let n_before = self.n_refused.fetch_add(1, Ordering::Relaxed);
         if n_before >= MAX_TOLD {
             return;
@@ -217,11 +218,11 @@ impl ServerQuestions {
         ));
     }
 
-    async fn ask_request(
+    async fn ask_elicitation(
         &self,
         request: ElicitRequestParams,
         caller: &Caller,
-    ) -> Result<Option<Map<String, Value>>, NoAnswer> {
+    ) -> Result<Option<Map<String, Value>>, UnansweredQuestion> {
         match request {
             ElicitRequestParams::FormElicitationParams {
                 message,
@@ -230,51 +231,54 @@ impl ServerQuestions {
             } => {
                 let schema = serde_json::to_value(&requested_schema).unwrap_or_default();
                 let form = read_form(&message, &schema);
-                let fields = form.map_err(|fault| self.decline_fault(&fault))?;
+                let fields = form.map_err(|fault| self.reject_server_form(&fault))?;
                 self.ask_form(&message, &fields, caller).await.map(Some)
             }
             ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
-                self.ask_address(&message, &url, caller).await?;
+                self.confirm_url_opened(&message, &url, caller).await?;
                 Ok(None)
             }
             _ => {
-                self.refuse("its question has an unknown type");
-                Err(NoAnswer::Declined)
+                self.warn_refused_question("its question has an unknown type");
+                Err(UnansweredQuestion::Declined)
             }
         }
     }
 
-    fn decline_fault(&self, fault: &FormFault) -> NoAnswer {
-        self.refuse(&fault.to_string());
-        NoAnswer::Declined
+    fn reject_server_form(&self, fault: &FormRefusal) -> UnansweredQuestion {
+        self.warn_refused_question(&fault.to_string());
+        UnansweredQuestion::Declined
     }
 
-    /// Asks whether the user wants to answer at all, or to send the proposed values; then asks for
-    /// each field.
+    /// Asks the user whether to answer at all, or whether to send the values that the form
+    /// proposes. Otherwise asks for the value of each field.
     async fn ask_form(
         &self,
         message: &str,
         fields: &[FormField],
         caller: &Caller,
-    ) -> Result<Map<String, Value>, NoAnswer> {
+    ) -> Result<Map<String, Value>, UnansweredQuestion> {
         let names: Vec<String> = fields.iter().map(FormField::label).collect();
         let message = clean_line(message, MAX_MESSAGE_BYTES);
         let text = format!(
-            "{message} (it wants: {}) Do you want to answer?",
+            "{message} (requested: {}) Do you want to answer?",
             names.join(", ")
         );
         let is_askable = fields.len() <= MAX_ASKED_FIELDS;
-        match Proposal::of_form(fields) {
+        match ProposedFormValues::from_form(fields) {
             None if !is_askable => {
                 let why = format!(
                     "its form has more than {MAX_ASKED_FIELDS} fields, and its proposed values cannot be sent as they are"
                 );
-                return Err(self.decline_fault(&FormFault::Shape(why)));
+                return Err(self.reject_server_form(&FormRefusal::Shape(why)));
             }
-            None => self.confirm(text, caller).await?,
+            None => self.require_url_confirmation(text, caller).await?,
             Some(proposal) => {
-                let text = format!("{message} (it proposes: {})", proposal.shown);
-                if self.takes_proposal(text, is_askable, caller).await? {
+                let text = format!("{message} (proposed values: {})", proposal.shown);
+                if self
+                    .confirm_proposed_form_values(text, is_askable, caller)
+                    .await?
+                {
                     return Ok(proposal.content);
                 }
             }
@@ -290,12 +294,12 @@ impl ServerQuestions {
 
     /// Asks whether to send the proposed values unchanged. Returns `false` if the user prefers to
     /// fill in each field.
-    async fn takes_proposal(
+    async fn confirm_proposed_form_values(
         &self,
         text: String,
         is_askable: bool,
         caller: &Caller,
-    ) -> Result<bool, NoAnswer> {
+    ) -> Result<bool, UnansweredQuestion> {
         let ways = [SEND, FILL_IN, REFUSE];
         let ways = ways.into_iter().filter(|way| is_askable || *way != FILL_IN);
         let options: Vec<String> = ways.map(str::to_owned).collect();
@@ -303,14 +307,14 @@ impl ServerQuestions {
             default: u32::try_from(options.len() - 1).unwrap_or_default(),
             options: options.clone(),
         };
-        let PersonAnswer::Choice(at) = self.ask(text, kind, caller).await? else {
-            return Err(NoAnswer::Declined);
+        let PersonAnswer::Choice(at) = self.ask_question(text, kind, caller).await? else {
+            return Err(UnansweredQuestion::Declined);
         };
         let chosen = usize::try_from(at).ok().and_then(|at| options.get(at));
         match chosen.map(String::as_str) {
             Some(SEND) => Ok(true),
             Some(FILL_IN) => Ok(false),
-            _ => Err(NoAnswer::Declined),
+            _ => Err(UnansweredQuestion::Declined),
         }
     }
 
@@ -318,53 +322,62 @@ impl ServerQuestions {
         &self,
         field: &FormField,
         caller: &Caller,
-    ) -> Result<Option<Value>, NoAnswer> {
+    ) -> Result<Option<Value>, UnansweredQuestion> {
         let mut why = None;
         for _ in 0..MAX_TRIES {
             let text = match &why {
                 None => field.question(),
                 Some(why) => format!("{} ({why})", field.question()),
             };
-            let answer = self.ask(text, field.kind(), caller).await?;
-            match field.value_of(&answer) {
+            let answer = self.ask_question(text, field.kind(), caller).await?;
+            match field.parse_answer(&answer) {
                 Ok(value) => return Ok(value),
                 Err(fault) => why = Some(fault),
             }
         }
-        self.refuse("the answers did not fit what it asks for");
-        Err(NoAnswer::Cancelled)
+        self.warn_refused_question("the answers did not fit what it asks for");
+        Err(UnansweredQuestion::Cancelled)
     }
 
     /// Shows a URL that the server asks the user to open. The host never opens it.
-    async fn ask_address(&self, message: &str, url: &str, caller: &Caller) -> Result<(), NoAnswer> {
-        if let Err(why) = check_address(url) {
-            self.refuse(&format!("it names an address that {why}"));
-            return Err(NoAnswer::Declined);
+    async fn confirm_url_opened(
+        &self,
+        message: &str,
+        url: &str,
+        caller: &Caller,
+    ) -> Result<(), UnansweredQuestion> {
+        if let Err(why) = check_displayable_url(url) {
+            self.warn_refused_question(&format!("it names a URL that {why}"));
+            return Err(UnansweredQuestion::Declined);
         }
-        if asks_for_secret(message) {
-            return Err(self.decline_fault(&FormFault::Secret("its message".to_owned())));
+        if label_asks_for_secret(message) {
+            return Err(self.reject_server_form(&FormRefusal::Secret("its message".to_owned())));
         }
         let text = format!(
             "{} It asks you to open {url} in a browser; Rind does not open it. Have you done what it asks?",
             clean_line(message, MAX_MESSAGE_BYTES)
         );
-        self.confirm(text, caller).await
+        self.require_url_confirmation(text, caller).await
     }
 
-    async fn confirm(&self, text: String, caller: &Caller) -> Result<(), NoAnswer> {
+    async fn require_url_confirmation(
+        &self,
+        text: String,
+        caller: &Caller,
+    ) -> Result<(), UnansweredQuestion> {
         let kind = QuestionKind::Confirm { default: false };
-        match self.ask(text, kind, caller).await? {
+        match self.ask_question(text, kind, caller).await? {
             PersonAnswer::Yes(true) => Ok(()),
-            _ => Err(NoAnswer::Declined),
+            _ => Err(UnansweredQuestion::Declined),
         }
     }
 
-    async fn ask(
+    async fn ask_question(
         &self,
         text: String,
         kind: QuestionKind,
         caller: &Caller,
-    ) -> Result<PersonAnswer, NoAnswer> {
+    ) -> Result<PersonAnswer, UnansweredQuestion> {
         let question = PersonQuestion {
             plugin: self.origin.to_string(),
             text,
@@ -375,9 +388,9 @@ impl ServerQuestions {
         let asked = handle.ask_person(&self.origin, question, caller.clone());
         asked.await.map_err(|error| {
             if let HandleError::Denied(why) | HandleError::Limit(why) = &error {
-                self.refuse(why);
+                self.warn_refused_question(why);
             }
-            NoAnswer::Cancelled
+            UnansweredQuestion::Cancelled
         })
     }
 }
@@ -385,8 +398,8 @@ impl ServerQuestions {
 /// Checks a URL before it is shown.
 ///
 /// # Errors
-/// Reason, phrased to follow "an address that".
-fn check_address(url: &str) -> Result<(), &'static str> {
+/// Reason, phrased to follow "a URL that".
+fn check_displayable_url(url: &str) -> Result<(), &'static str> {
     let is_plain = |c: char| c.is_ascii_graphic();
     let Some(rest) = url.strip_prefix("https://") else {
         return Err("is not a plain `https://` address");
@@ -410,7 +423,7 @@ mod tests {
     #[test]
     fn an_address_shows_where_it_leads() {
         for url in ["https://a.example/login?x=1", "https://a.example:8443"] {
-            assert_eq!(check_address(url), Ok(()), "{url}");
+            assert_eq!(check_displayable_url(url), Ok(()), "{url}");
         }
         let long = format!("https://a.example/{}", "a".repeat(MAX_URL_BYTES));
         for url in [
@@ -423,14 +436,14 @@ mod tests {
             "https://a.example/\u{202e}",
             &long,
         ] {
-            assert!(check_address(url).is_err(), "{url}");
+            assert!(check_displayable_url(url).is_err(), "{url}");
         }
     }
 
     #[test]
     fn the_clock_stands_after_a_question_that_was_dropped() {
         let clock = Mutex::default();
-        drop(RunningClock::start(&clock));
+        drop(UserWaitClockGuard::start(&clock));
         assert!(lock(&clock).since.is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! The host's side of a connection: handles requests and notifications of a server.
+//! Handles the requests and notifications that a server sends to the host.
 //!
 //! The only capability that the host declares is elicitation (questions to the user): a server can
 //! use neither the host's model (sampling) nor its directories (roots).
@@ -22,22 +22,23 @@ use rind_lib::lock::lock;
 /// Shows one line about the progress of a call.
 pub(crate) type ShowProgress = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Maximum number of progress lines in a burst, and the number of further lines per second.
+/// Maximum number of progress lines at once. After that, so many further lines are allowed per
+/// second.
 const MAX_PROGRESS_LINES: u32 = 10;
 
 /// Token bucket that limits the number of progress lines, because each becomes an event.
 #[derive(Debug)]
-pub(crate) struct ProgressGate(Mutex<(Instant, f64)>);
+pub(crate) struct ProgressLineLimiter(Mutex<(Instant, f64)>);
 
-impl Default for ProgressGate {
+impl Default for ProgressLineLimiter {
     fn default() -> Self {
         Self(Mutex::new((Instant::now(), f64::from(MAX_PROGRESS_LINES))))
     }
 }
 
-impl ProgressGate {
-    /// Takes a token for one line. Returns whether the line may be shown.
-    pub(crate) fn admits(&self) -> bool {
+impl ProgressLineLimiter {
+    /// Takes one token from the bucket. Returns whether the line may be shown.
+    pub(crate) fn take_progress_line_token(&self) -> bool {
         let mut gate = lock(&self.0);
         let (since, left) = *gate;
         let most = f64::from(MAX_PROGRESS_LINES);
@@ -48,22 +49,23 @@ impl ProgressGate {
     }
 }
 
-/// The host's handler of a connection; clones share their state.
+/// Handler of the requests and notifications of one connection. Clones share their state.
 #[derive(Clone)]
-pub(crate) struct ClientEnd {
+pub(crate) struct McpClientHandler {
     /// Receives a message when the server announces a change of its tools or prompts. The channel
     /// has a capacity of one, so that several changes count as one.
     pub(crate) changed: Sender<()>,
     /// Whether a change was announced that
-    /// [`Connection::take_change`](super::client::Connection::take_change) has not consumed yet.
+    /// [`take_offer_change_flag`](super::client::Connection::take_offer_change_flag) has not
+    /// consumed yet.
     pub(crate) is_changed: Arc<AtomicBool>,
     pub(crate) progress: ShowProgress,
     /// Asks the user the server's questions; `None` outside a session.
     pub(crate) questions: Option<Arc<ServerQuestions>>,
 }
 
-impl ClientEnd {
-    pub(crate) fn report_change(&self) {
+impl McpClientHandler {
+    pub(crate) fn signal_offer_change(&self) {
         self.is_changed.store(true, Ordering::Release);
         // Ignore the error: a full channel already holds a change notice, and a closed one has no
         // receiver.
@@ -71,13 +73,13 @@ impl ClientEnd {
     }
 }
 
-impl ClientHandler for ClientEnd {
+impl ClientHandler for McpClientHandler {
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.report_change();
+        self.signal_offer_change();
     }
 
     async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.report_change();
+        self.signal_offer_change();
     }
 
     async fn on_progress(
@@ -103,7 +105,7 @@ impl ClientHandler for ClientEnd {
         Ok(tokio::select! {
             biased;
             () = context.ct.cancelled() => ElicitResult::new(ElicitationAction::Cancel),
-            answer = questions.answer(request) => answer,
+            answer = questions.answer_elicitation(request) => answer,
         })
     }
 
@@ -139,8 +141,10 @@ mod tests {
 
     #[test]
     fn a_flood_of_progress_is_cut() {
-        let gate = ProgressGate::default();
-        let shown = (0..10_000).filter(|_| gate.admits()).count();
+        let gate = ProgressLineLimiter::default();
+        let shown = (0..10_000)
+            .filter(|_| gate.take_progress_line_token())
+            .count();
         assert!((10..1000).contains(&shown), "{shown}");
     }
 

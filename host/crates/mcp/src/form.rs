@@ -1,25 +1,25 @@
-//! Forms of servers: turns the fields of a flat JSON Schema into questions, and answers into
-//! values.
+//! Converts the form of a server, a flat JSON Schema, into questions for the user, and the user's
+//! answers into values.
 //!
-//! Everything in a form is a claim of the server. Start from [`read_form`].
+//! All texts of a form come from the server and are untrusted. Start from [`read_form`].
 
 use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::secret_words::{asks_for_secret, asks_for_secret_text};
+use super::secret_words::{label_asks_for_secret, sentence_asks_for_secret};
 use rind_lib::point::handle::{PersonAnswer, QuestionKind};
 use rind_lib::text::clean_line;
 use rind_lib::tool::schema;
 
-/// Maximum number of fields for which the user is asked one by one. With the question whether to
-/// answer, this reaches the limit of questions that a plugin may ask in a turn.
+/// Maximum number of fields for which the user is asked one by one. Together with the question
+/// whether to answer, this is the number of questions that a plugin may ask in a turn.
 pub(crate) const MAX_ASKED_FIELDS: usize = 4;
 
 /// Maximum number of fields in a form.
 const MAX_FIELDS: usize = 16;
 
-/// Maximum number of options that are shown as a numbered choice.
+/// Maximum number of options that are shown as a numbered list.
 const MAX_OPTIONS: usize = 9;
 
 /// Maximum length of the label of a field or option, in bytes.
@@ -30,14 +30,15 @@ const MAX_DESCRIPTION_BYTES: usize = 200;
 
 /// Reason why a form is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum FormFault {
-    /// The form asks for something like a password; contains the part of the form that does.
+pub(crate) enum FormRefusal {
+    /// The form asks for a secret, such as a password; contains the part of the form that asks for
+    /// it.
     Secret(String),
     /// The protocol or the host does not support the form; contains the reason.
     Shape(String),
 }
 
-impl fmt::Display for FormFault {
+impl fmt::Display for FormRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Secret(place) => write!(
@@ -49,7 +50,7 @@ impl fmt::Display for FormFault {
     }
 }
 
-/// A field of a form.
+/// Field of a form, for which the user enters one value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FormField {
     /// Key of the value in the answer.
@@ -77,9 +78,9 @@ enum FieldInput {
 ///
 /// # Errors
 /// The form asks for a secret, or is not supported.
-pub(crate) fn read_form(message: &str, schema: &Value) -> Result<Vec<FormField>, FormFault> {
-    if asks_for_secret_text(message) {
-        return Err(FormFault::Secret("its message".to_owned()));
+pub(crate) fn read_form(message: &str, schema: &Value) -> Result<Vec<FormField>, FormRefusal> {
+    if sentence_asks_for_secret(message) {
+        return Err(FormRefusal::Secret("its message".to_owned()));
     }
     let properties = schema["properties"].as_object();
     let properties = properties.into_iter().flatten();
@@ -94,28 +95,28 @@ pub(crate) fn read_form(message: &str, schema: &Value) -> Result<Vec<FormField>,
         fields.push(read_field(name, of, required.contains(&name.as_str()))?);
         if fields.len() > MAX_FIELDS {
             let why = format!("its form has more than {MAX_FIELDS} fields");
-            return Err(FormFault::Shape(why));
+            return Err(FormRefusal::Shape(why));
         }
     }
     match fields.is_empty() {
-        true => Err(FormFault::Shape("its form has no fields".to_owned())),
+        true => Err(FormRefusal::Shape("its form has no fields".to_owned())),
         false => Ok(fields),
     }
 }
 
-fn read_field(name: &str, of: &Value, is_required: bool) -> Result<FormField, FormFault> {
+fn read_field(name: &str, of: &Value, is_required: bool) -> Result<FormField, FormRefusal> {
     let shown = clean_line(name, MAX_LABEL_BYTES);
     let text = |key: &str| of[key].as_str().unwrap_or_default();
     let secret = [name, text("title"), text("description")]
         .into_iter()
-        .any(asks_for_secret)
+        .any(label_asks_for_secret)
         || of["format"] == "password"
         || of["writeOnly"] == true;
     if secret {
-        return Err(FormFault::Secret(format!("its field `{shown}`")));
+        return Err(FormRefusal::Secret(format!("its field `{shown}`")));
     }
-    let shape = |why: &str| FormFault::Shape(format!("its field `{shown}` {why}"));
-    let options = options_of(of);
+    let shape = |why: &str| FormRefusal::Shape(format!("its field `{shown}` {why}"));
+    let options = parse_choice_options(of);
     let input = match (text("type"), options) {
         ("string", Some(options)) if options.is_empty() => return Err(shape("has no options")),
         ("string", Some(options)) => FieldInput::Options(options),
@@ -125,7 +126,7 @@ fn read_field(name: &str, of: &Value, is_required: bool) -> Result<FormField, Fo
         ("number", _) => FieldInput::Number { is_whole: false },
         _ => return Err(shape("is neither text, number, yes or no, nor a choice")),
     };
-    if let Err(why) = schema::compile(&schema_of_value(of)) {
+    if let Err(why) = schema::compile(&wrap_field_schema(of)) {
         return Err(shape(&format!("has a schema that is refused: {why}")));
     }
     Ok(FormField {
@@ -140,13 +141,13 @@ fn read_field(name: &str, of: &Value, is_required: bool) -> Result<FormField, Fo
 
 /// Wraps a field's schema as the property `value` of an object schema, because the validator
 /// expects an object.
-pub(crate) fn schema_of_value(of: &Value) -> Value {
+pub(crate) fn wrap_field_schema(of: &Value) -> Value {
     json!({"type": "object", "properties": {"value": of}})
 }
 
 /// Returns the values and labels of a choice, from either of the protocol's notations (`enum`, or
 /// `oneOf` and `anyOf`); `None` if the field is no choice.
-fn options_of(of: &Value) -> Option<Vec<(String, String)>> {
+fn parse_choice_options(of: &Value) -> Option<Vec<(String, String)>> {
     if let Some(values) = of["enum"].as_array() {
         let names = of["enumNames"].as_array();
         let label = |at: usize| names.and_then(|names| names.get(at)?.as_str());
@@ -185,7 +186,9 @@ impl FormField {
         let hint = match &self.input {
             FieldInput::Number { is_whole: true } => "a whole number",
             FieldInput::Number { is_whole: false } => "a number",
-            FieldInput::Options(options) if !self.is_numbered(options) => "one of many options",
+            FieldInput::Options(options) if !self.fits_in_numbered_list(options) => {
+                "one of many options"
+            }
             _ => "",
         };
         let bounds = ["minimum", "maximum", "minLength", "maxLength", "format"];
@@ -205,9 +208,9 @@ impl FormField {
         }
     }
 
-    /// Whether the options are few enough for a numbered choice. Leaving out an optional field
-    /// counts as an option.
-    fn is_numbered(&self, options: &[(String, String)]) -> bool {
+    /// Whether the options are few enough for a numbered list. If the field is optional, omitting
+    /// it counts as an option too.
+    fn fits_in_numbered_list(&self, options: &[(String, String)]) -> bool {
         let n_options = options.len() + usize::from(!self.is_required);
         (2..=MAX_OPTIONS).contains(&n_options)
     }
@@ -219,7 +222,7 @@ impl FormField {
             FieldInput::Boolean => QuestionKind::Confirm {
                 default: default == true,
             },
-            FieldInput::Options(options) if self.is_numbered(options) => {
+            FieldInput::Options(options) if self.fits_in_numbered_list(options) => {
                 let proposed = options
                     .iter()
                     .position(|(value, _)| default == value.as_str());
@@ -244,11 +247,11 @@ impl FormField {
         }
     }
 
-    /// Turns an answer into a value; `None` leaves the field out.
+    /// Converts the user's answer into the value of the field; `None` omits the field.
     ///
     /// # Errors
     /// Reason why the answer is not valid, as a text for the user.
-    pub(crate) fn value_of(&self, answer: &PersonAnswer) -> Result<Option<Value>, String> {
+    pub(crate) fn parse_answer(&self, answer: &PersonAnswer) -> Result<Option<Value>, String> {
         let value = match (&self.input, answer) {
             (FieldInput::Boolean, PersonAnswer::Yes(is_yes)) => json!(is_yes),
             (FieldInput::Options(options), PersonAnswer::Choice(at)) => {
@@ -281,7 +284,7 @@ impl FormField {
             (_, PersonAnswer::Text(text)) => json!(text),
             _ => return Err("it does not answer this question".to_owned()),
         };
-        let check = schema::compile(&schema_of_value(&self.schema))?;
+        let check = schema::compile(&wrap_field_schema(&self.schema))?;
         check(&json!({ "value": value })).map_err(|why| clean_line(&why, 200))?;
         Ok(Some(value))
     }
@@ -291,7 +294,7 @@ impl FormField {
 mod tests {
     use super::*;
 
-    fn form(properties: Value, required: Value) -> Result<Vec<FormField>, FormFault> {
+    fn form(properties: Value, required: Value) -> Result<Vec<FormField>, FormRefusal> {
         let schema = json!({"type": "object", "properties": properties, "required": required});
         read_form("Some facts, please.", &schema)
     }
@@ -329,7 +332,7 @@ mod tests {
             "seed phrase",
             "the 6 digits of your authenticator",
         ] {
-            assert!(asks_for_secret(name), "{name}");
+            assert!(label_asks_for_secret(name), "{name}");
             let why = form(json!({name: {"type": "string"}}), json!([])).unwrap_err();
             assert!(why.to_string().contains("must not ask for"), "{why}");
         }
@@ -344,7 +347,7 @@ mod tests {
             "7 of 4",
             "parent",
         ] {
-            assert!(!asks_for_secret(name), "{name}");
+            assert!(!label_asks_for_secret(name), "{name}");
         }
         for of in [
             json!({"type": "string", "title": "Your password"}),
@@ -409,9 +412,9 @@ mod tests {
             age.question(),
             "age (a whole number, minimum 0, maximum 150)"
         );
-        assert_eq!(age.value_of(&text(" 7 ")), Ok(Some(json!(7))));
+        assert_eq!(age.parse_answer(&text(" 7 ")), Ok(Some(json!(7))));
         for bad in ["", "x", "1.5", "151", "-1"] {
-            assert!(age.value_of(&text(bad)).is_err(), "{bad}");
+            assert!(age.parse_answer(&text(bad)).is_err(), "{bad}");
         }
         let QuestionKind::Choose { options, default } = colour.kind() else {
             panic!("{colour:?}");
@@ -419,16 +422,16 @@ mod tests {
         assert_eq!((options.len(), default), (3, 2));
         assert_eq!(options, ["red", "green", "leave it out"]);
         assert_eq!(
-            colour.value_of(&PersonAnswer::Choice(1)),
+            colour.parse_answer(&PersonAnswer::Choice(1)),
             Ok(Some(json!("g")))
         );
-        assert_eq!(colour.value_of(&PersonAnswer::Choice(2)), Ok(None));
-        assert_eq!(name.value_of(&text("Jo")), Ok(Some(json!("Jo"))));
-        assert!(name.value_of(&text("J")).is_err() && name.value_of(&text("")).is_err());
+        assert_eq!(colour.parse_answer(&PersonAnswer::Choice(2)), Ok(None));
+        assert_eq!(name.parse_answer(&text("Jo")), Ok(Some(json!("Jo"))));
+        assert!(name.parse_answer(&text("J")).is_err() && name.parse_answer(&text("")).is_err());
         assert_eq!(
-            news.value_of(&PersonAnswer::Yes(false)),
+            news.parse_answer(&PersonAnswer::Yes(false)),
             Ok(Some(json!(false)))
         );
-        assert!(news.value_of(&text("yes")).is_err());
+        assert!(news.parse_answer(&text("yes")).is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! Prompts and resources of a server, passed on to clients of `rind mcp serve`.
+//! Forwards the prompts and resources of a server to clients of `rind mcp serve`.
 //!
-//! Each is fetched by a call of a tool that is not offered to the model. So the request passes
-//! hooks, policy, approval, masking and the session file like a call of the server's own tools.
-//! Start from [`material_tools`].
+//! A call of an internal tool, which the model does not see, fetches a prompt or resource. The
+//! request is therefore subject to hooks, policy, approval and masking and is recorded in the
+//! session file, like a call of the server's own tools. Start from [`server_content_tools`].
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use serde_json::{Map, Value, json};
 
 use super::link::ServerLink;
 use super::material::ServerMaterial;
-use super::names::{MaterialKind, material_tool, origin_of};
+use super::names::{ServerContentKind, server_content_tool_name, server_origin};
 use super::shape::{prompt_output, resource_output};
 use rind_lib::message::{EffectClass, ToolSpec};
 use rind_lib::tool::{FileTracking, SharedTool, Tool, ToolCtx, ToolOutput};
 
 /// Returns the two tools that fetch the prompts and the resources of a server.
-pub(crate) fn material_tools(link: &Arc<ServerLink>) -> [SharedTool; 2] {
-    [MaterialKind::Prompt, MaterialKind::Resource].map(|kind| {
-        let tool: SharedTool = Arc::new(MaterialTool {
-            spec: spec_of(&link.server.name, kind),
+pub(crate) fn server_content_tools(link: &Arc<ServerLink>) -> [SharedTool; 2] {
+    [ServerContentKind::Prompt, ServerContentKind::Resource].map(|kind| {
+        let tool: SharedTool = Arc::new(ServerContentTool {
+            spec: server_content_tool_spec(&link.server.name, kind),
             may: link.server.permissions().into(),
             material: ServerMaterial::new(link.clone()),
             kind,
@@ -29,17 +29,17 @@ pub(crate) fn material_tools(link: &Arc<ServerLink>) -> [SharedTool; 2] {
     })
 }
 
-/// A tool that fetches prompts or resources of one server in one session.
-struct MaterialTool {
+/// Internal tool that fetches prompts or resources of one server in one session.
+struct ServerContentTool {
     material: ServerMaterial,
-    kind: MaterialKind,
+    kind: ServerContentKind,
     spec: ToolSpec,
     may: Arc<[String]>,
 }
 
-fn spec_of(server: &str, kind: MaterialKind) -> ToolSpec {
+fn server_content_tool_spec(server: &str, kind: ServerContentKind) -> ToolSpec {
     let (what, properties, required) = match kind {
-        MaterialKind::Prompt => (
+        ServerContentKind::Prompt => (
             "Gets a prompt",
             json!({
                 "name": {"type": "string"},
@@ -47,14 +47,14 @@ fn spec_of(server: &str, kind: MaterialKind) -> ToolSpec {
             }),
             ["name"],
         ),
-        MaterialKind::Resource => (
+        ServerContentKind::Resource => (
             "Reads a resource",
             json!({"uri": {"type": "string"}}),
             ["uri"],
         ),
     };
     ToolSpec {
-        name: material_tool(server, kind),
+        name: server_content_tool_name(server, kind),
         description: format!("{what} of the MCP server {server}, for a client"),
         parameters: json!({
             "type": "object",
@@ -62,34 +62,33 @@ fn spec_of(server: &str, kind: MaterialKind) -> ToolSpec {
             "required": required,
             "additionalProperties": false,
         }),
-        // The same class as the server's tools, because the server runs, whatever it claims about
-        // effects.
+        // Use the effect class of the server's tools, because the request runs code of the server.
         effect_class: EffectClass::Execute,
-        plugin: Some(origin_of(server)),
+        plugin: Some(server_origin(server)),
     }
 }
 
-impl MaterialTool {
-    async fn fetch(&self, mut arguments: Value) -> Result<ToolOutput, String> {
+impl ServerContentTool {
+    async fn fetch_server_content(&self, mut arguments: Value) -> Result<ToolOutput, String> {
         let text = |name: &str| arguments[name].as_str().unwrap_or_default().to_owned();
         match self.kind {
-            MaterialKind::Resource => {
+            ServerContentKind::Resource => {
                 let uri = text("uri");
-                resource_output(&uri, self.material.ask_resource(&uri).await?)
+                resource_output(&uri, self.material.request_resource(&uri).await?)
             }
-            MaterialKind::Prompt => {
+            ServerContentKind::Prompt => {
                 let name = text("name");
                 let given = match arguments["arguments"].take() {
                     Value::Object(given) => given,
                     _ => Map::new(),
                 };
-                prompt_output(self.material.ask_prompt(&name, given).await?)
+                prompt_output(self.material.request_prompt(&name, given).await?)
             }
         }
     }
 }
 
-impl Tool for MaterialTool {
+impl Tool for ServerContentTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -105,7 +104,7 @@ impl Tool for MaterialTool {
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             let fetched = tokio::select! {
-                fetched = self.fetch(arguments) => fetched,
+                fetched = self.fetch_server_content(arguments) => fetched,
                 () = ctx.cancel.cancelled() => return ToolOutput::error(""),
             };
             fetched.unwrap_or_else(|why| {

@@ -21,8 +21,8 @@ use sse_stream::{Sse, SseStream};
 
 use super::login::ServerLogin;
 use super::server::HttpServer;
-use super::streams::{NextStream, ServerStreams};
-use rind_lib::egress::{self, Answer, Body, Egress, Request, StreamUse, Timeouts};
+use super::streams::{OpenedStreamPurpose, ServerStreams};
+use rind_lib::egress::{self, Answer, Body, Egress, EventStreamPurpose, Request, Timeouts};
 use rind_lib::point::handle::AgentHandle;
 use rind_lib::point::trace::Origin;
 
@@ -31,12 +31,12 @@ const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const LAST_EVENT: &str = "last-event-id";
 
-/// Wait before a stream is resumed.
+/// Delay before an event stream is resumed.
 const CONTINUE_WAIT: Duration = Duration::from_millis(200);
 
 /// Sends the messages of one server through the egress.
 #[derive(Clone)]
-pub(crate) struct EgressClient {
+pub(crate) struct McpEgressClient {
     egress: Arc<Egress>,
     login: Option<Arc<ServerLogin>>,
     handle: Arc<dyn AgentHandle>,
@@ -45,7 +45,7 @@ pub(crate) struct EgressClient {
 
 type HttpError = StreamableHttpError<egress::Error>;
 
-impl EgressClient {
+impl McpEgressClient {
     /// Creates the transport to a server. Requests are recorded with `handle`.
     pub(crate) fn new(server: &HttpServer, handle: &Arc<dyn AgentHandle>) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl EgressClient {
         }
     }
 
-    /// Returns the record of the server's event streams.
+    /// Returns the state of the server's event streams, which clones share.
     pub(crate) fn streams(&self) -> ServerStreams {
         self.streams.clone()
     }
@@ -65,40 +65,42 @@ impl EgressClient {
     /// the request once more.
     async fn send(
         &self,
-        request: &OneRequest<'_>,
-        stream_use: StreamUse,
+        request: &McpHttpRequest<'_>,
+        stream_use: EventStreamPurpose,
     ) -> Result<Answer, HttpError> {
         let (token, answer) = self.send_once(request, stream_use).await?;
         let (Some(login), Some(token)) = (&self.login, token) else {
             return Ok(answer);
         };
-        if status_of(&answer) != 401 {
+        if http_answer_status(&answer) != 401 {
             return Ok(answer);
         }
         // The token may have been revoked before it expired. The server rejected the request, so it
         // is safe to repeat.
         drop(answer);
-        let renewed = login.renew_refused(&self.handle, &token).await;
+        let renewed = login.renew_rejected_token(&self.handle, &token).await;
         renewed.map_err(credential_error)?;
         Ok(self.send_once(request, stream_use).await?.1)
     }
 
-    /// Sends a request once. Also returns the access token that was used, if the server has a
-    /// login.
+    /// Sends a request once. Returns the response, and the access token of the request if the
+    /// server has a login.
     async fn send_once(
         &self,
-        request: &OneRequest<'_>,
-        stream_use: StreamUse,
+        request: &McpHttpRequest<'_>,
+        stream_use: EventStreamPurpose,
     ) -> Result<(Option<egress::Secret>, Answer), HttpError> {
         let token = match &self.login {
             Some(login) => {
-                let token = login.ready_token(&self.handle).await;
+                let token = login.valid_access_token(&self.handle).await;
                 Some(token.map_err(credential_error)?)
             }
             None => None,
         };
         let request = request.egress_request();
-        let sent = self.egress.send_for_events(request, origin(), stream_use);
+        let sent = self
+            .egress
+            .send_for_events(request, main_agent_origin(), stream_use);
         let answer = sent.await.map_err(StreamableHttpError::Client)?;
         Ok((token, answer))
     }
@@ -108,8 +110,8 @@ fn credential_error(why: String) -> HttpError {
     StreamableHttpError::Client(egress::Error::new(egress::ErrorKind::Credential, why))
 }
 
-/// An HTTP request of the protocol.
-struct OneRequest<'a> {
+/// HTTP request that carries a message of the MCP protocol.
+struct McpHttpRequest<'a> {
     method: &'a str,
     uri: &'a str,
     session: Option<&'a str>,
@@ -117,7 +119,7 @@ struct OneRequest<'a> {
     body: Vec<u8>,
 }
 
-impl OneRequest<'_> {
+impl McpHttpRequest<'_> {
     fn egress_request(&self) -> Request {
         let mut all: Vec<(String, Vec<u8>)> = self
             .headers
@@ -146,7 +148,7 @@ impl OneRequest<'_> {
 
 /// Returns the origin for access records: always the main agent, because all calls of a session
 /// share one server.
-pub(crate) fn origin() -> Origin {
+pub(crate) fn main_agent_origin() -> Origin {
     Origin {
         agent: "main".into(),
         turn: 0,
@@ -156,7 +158,7 @@ pub(crate) fn origin() -> Origin {
     }
 }
 
-impl StreamableHttpClient for EgressClient {
+impl StreamableHttpClient for McpEgressClient {
     type Error = egress::Error;
 
     async fn post_message(
@@ -169,18 +171,19 @@ impl StreamableHttpClient for EgressClient {
     ) -> Result<StreamableHttpPostResponse, HttpError> {
         let body = serde_json::to_vec(&message)?;
         let session = session_id.as_deref();
-        let request = OneRequest {
+        let request = McpHttpRequest {
             method: "POST",
             uri: &uri,
             session,
             headers: custom_headers,
             body,
         };
-        let response = self.send(&request, StreamUse::Answer).await?;
-        Ok(match read_answer(response, session.is_some())? {
-            StreamableHttpPostResponse::Sse(events, session) => {
-                StreamableHttpPostResponse::Sse(self.streams.follow_answer(events, 0), session)
-            }
+        let response = self.send(&request, EventStreamPurpose::Answer).await?;
+        Ok(match parse_http_answer(response, session.is_some())? {
+            StreamableHttpPostResponse::Sse(events, session) => StreamableHttpPostResponse::Sse(
+                self.streams.record_answer_events(events, 0),
+                session,
+            ),
             other => other,
         })
     }
@@ -192,21 +195,21 @@ impl StreamableHttpClient for EgressClient {
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), HttpError> {
-        let request = OneRequest {
+        let request = McpHttpRequest {
             method: "DELETE",
             uri: &uri,
             session: Some(&session_id),
             headers: custom_headers,
             body: Vec::new(),
         };
-        let sent = self.send(&request, StreamUse::Answer).await?;
-        match status_of(&sent) {
+        let sent = self.send(&request, EventStreamPurpose::Answer).await?;
+        match http_answer_status(&sent) {
             405 => Err(StreamableHttpError::ServerDoesNotSupportDeleteSession),
             _ => Ok(()),
         }
     }
 
-    /// Opens the stream on which the server sends messages of its own, or resumes a stream that
+    /// Opens the event stream for messages that the server sends unasked, or resumes a stream that
     /// ended.
     async fn get_stream(
         &self,
@@ -218,7 +221,7 @@ impl StreamableHttpClient for EgressClient {
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpError> {
         let none = || StreamableHttpError::ServerDoesNotSupportSse;
         let next = self.streams.begin_stream(last_event_id.as_deref());
-        let NextStream {
+        let OpenedStreamPurpose {
             stream_use,
             n_before,
         } = next.ok_or_else(none)?;
@@ -230,7 +233,7 @@ impl StreamableHttpClient for EgressClient {
             custom_headers.insert(HeaderName::from_static(LAST_EVENT), last);
         }
         custom_headers.insert(http::header::ACCEPT, HeaderValue::from_static(EVENTS));
-        let request = OneRequest {
+        let request = McpHttpRequest {
             method: "GET",
             uri: &uri,
             session: session_id.as_deref(),
@@ -239,39 +242,41 @@ impl StreamableHttpClient for EgressClient {
         };
         let answer = match self.send(&request, stream_use).await {
             Ok(answer) => answer,
-            // The library retries a few times.
+            // Return the error, so that the protocol's library tries again to resume the stream.
             Err(error) if n_before > 0 => {
                 tracing::info!("a stream of the MCP server is not opened: {error}");
                 return Err(error);
             }
             Err(error) => {
                 tracing::warn!(
-                    "the MCP server cannot speak by itself, because its stream is not opened: {error}"
+                    "the MCP server cannot send messages of its own, because its event stream was not opened: {error}"
                 );
                 return Err(none());
             }
         };
-        let status = status_of(&answer);
+        let status = http_answer_status(&answer);
         match (answer, stream_use) {
-            (Answer::Events(events), StreamUse::Standing) if status == 200 => {
+            (Answer::Events(events), EventStreamPurpose::Standing) if status == 200 => {
                 Ok(SseStream::from_bytes_stream(events.lines).boxed())
             }
-            (Answer::Events(events), StreamUse::Answer) if status == 200 => {
+            (Answer::Events(events), EventStreamPurpose::Answer) if status == 200 => {
                 let events = SseStream::from_bytes_stream(events.lines).boxed();
-                Ok(self.streams.follow_answer(events, n_before))
+                Ok(self.streams.record_answer_events(events, n_before))
             }
-            (_, StreamUse::Answer) => {
+            (_, EventStreamPurpose::Answer) => {
                 let why = format!("does not continue its answer: HTTP {status}");
-                self.streams.note_fault(why);
+                self.streams.record_resume_fault(why);
                 match status {
                     404 => Err(StreamableHttpError::SessionExpired),
                     _ => Err(none()),
                 }
             }
-            // This stream is optional: the server works without it.
-            (_, StreamUse::Standing) => {
+            // Only warn: a server works without a stream for unasked messages.
+            (_, EventStreamPurpose::Standing) => {
                 if !matches!(status, 404 | 405) {
-                    tracing::warn!("the MCP server cannot speak by itself: HTTP {status}");
+                    tracing::warn!(
+                        "the MCP server cannot send messages of its own: it refused the event stream with HTTP {status}"
+                    );
                 }
                 match status == 404 && last_event_id.is_some() {
                     true => Err(StreamableHttpError::SessionExpired),
@@ -282,7 +287,7 @@ impl StreamableHttpClient for EgressClient {
     }
 }
 
-fn status_of(answer: &Answer) -> u16 {
+fn http_answer_status(answer: &Answer) -> u16 {
     match answer {
         Answer::Whole(response) => response.status,
         Answer::Events(events) => events.status,
@@ -290,20 +295,27 @@ fn status_of(answer: &Answer) -> u16 {
 }
 
 /// Converts the HTTP answer to a message.
-fn read_answer(answer: Answer, has_session: bool) -> Result<StreamableHttpPostResponse, HttpError> {
+fn parse_http_answer(
+    answer: Answer,
+    has_session: bool,
+) -> Result<StreamableHttpPostResponse, HttpError> {
     let response = match answer {
         Answer::Events(events) if matches!(events.status, 200..=299) => {
-            let session = header(&events.headers, SESSION_HEADER);
+            let session = header_text_of(&events.headers, SESSION_HEADER);
             let events = SseStream::from_bytes_stream(events.lines).boxed();
             return Ok(StreamableHttpPostResponse::Sse(events, session));
         }
         Answer::Events(events) => {
-            return Err(refused_error(events.status, &events.headers, has_session));
+            return Err(http_status_error(
+                events.status,
+                &events.headers,
+                has_session,
+            ));
         }
         Answer::Whole(response) => response,
     };
-    let session = header(&response.headers, SESSION_HEADER);
-    let kind = header(&response.headers, "content-type").unwrap_or_default();
+    let session = header_text_of(&response.headers, SESSION_HEADER);
+    let kind = header_text_of(&response.headers, "content-type").unwrap_or_default();
     match response.status {
         202 | 204 => Ok(StreamableHttpPostResponse::Accepted),
         200..=299 if response.body.is_empty() => Ok(StreamableHttpPostResponse::Accepted),
@@ -312,24 +324,24 @@ fn read_answer(answer: Answer, has_session: bool) -> Result<StreamableHttpPostRe
             Ok(StreamableHttpPostResponse::Json(message, session))
         }
         200..=299 => Err(StreamableHttpError::UnexpectedContentType(Some(kind))),
-        status @ (401 | 403) => Err(refused_error(status, &response.headers, has_session)),
+        status @ (401 | 403) => Err(http_status_error(status, &response.headers, has_session)),
         404 if has_session => Err(StreamableHttpError::SessionExpired),
-        // An error of the protocol is passed on with its own message, whatever the HTTP status is.
+        // Forward an error message of the protocol unchanged for any HTTP status.
         status => match serde_json::from_slice(&response.body) {
             Ok(ServerJsonRpcMessage::Error(error)) => Ok(StreamableHttpPostResponse::Json(
                 ServerJsonRpcMessage::Error(error),
                 session,
             )),
-            _ => Err(refused_error(status, &response.headers, has_session)),
+            _ => Err(http_status_error(status, &response.headers, has_session)),
         },
     }
 }
 
 /// Converts an unsuccessful HTTP answer without a message of the protocol into an error.
-fn refused_error(status: u16, headers: &HeaderMap, has_session: bool) -> HttpError {
+fn http_status_error(status: u16, headers: &HeaderMap, has_session: bool) -> HttpError {
     match status {
         401 | 403 => {
-            let asked = header(headers, "www-authenticate");
+            let asked = header_text_of(headers, "www-authenticate");
             StreamableHttpError::AuthRequired(AuthRequiredError::new(
                 asked.unwrap_or_else(|| format!("HTTP {status}")),
             ))
@@ -339,7 +351,7 @@ fn refused_error(status: u16, headers: &HeaderMap, has_session: bool) -> HttpErr
     }
 }
 
-fn header(headers: &HeaderMap, name: &str) -> Option<String> {
+fn header_text_of(headers: &HeaderMap, name: &str) -> Option<String> {
     let value = headers.get(name)?;
     value.to_str().ok().map(str::to_owned)
 }

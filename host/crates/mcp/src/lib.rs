@@ -41,23 +41,23 @@ mod streams;
 mod tool;
 mod tool_list;
 
-/// Log target of the protocol's library, whose lines repeat failures that calls already report.
+/// Log target of the protocol's library. Its log lines repeat failures that Rind reports itself.
 pub const PROTOCOL_LOG: &str = "rmcp";
 
-pub use compare::{OfferChange, changes_since, describe_changes};
+pub use compare::{ServerOfferChange, describe_changes, find_offer_changes};
 pub use login::{
-    LoginFlow, LoginRequest, Redirected, StoredLogin, TokenRevocation, login_file, remove_login,
-    revoke_login,
+    LoginFlow, LoginOutcome, LoginRequest, StoredLogin, TokenRevocation, login_file_path,
+    remove_login, revoke_login,
 };
-pub use names::origin_of;
+pub use names::server_origin;
 pub use offer::{MAX_TOOLS, OfferedTool, ServerOffer};
 pub use pins::{PinError, PinnedServers, ServerPin, pins_file};
 pub use probe::{ProbeFailure, probe_server};
 pub use prompt::{OfferedArgument, OfferedPrompt, ServerPrompts};
 pub use serve::{
-    MAX_SKILL_BYTES, MAX_SKILL_FILES, McpHttp, McpServing, OpenSession, PromptArgument,
-    PromptSource, ReadSkills, ServedPrompt, ServedPrompts, ServedSkill, serve_lines,
+    ForwardedPromptSource, MAX_SKILL_BYTES, MAX_SKILL_FILES, McpHttp, McpServing, OpenSession,
+    PromptArgument, ReadSkills, ServedPrompt, ServedPrompts, ServedSkill, serve_lines,
 };
-pub use server::{HttpServer, McpServer, ServerReach};
+pub use server::{HttpServer, McpServer, ServerProgramOrUrl};
 pub use settings::{McpConfig, McpProtocol, ServerSettings, check_server_name, fit_server_name};
-pub use source::{AskServer, McpSource, ServerQuestion};
+pub use source::{AskServerApproval, McpSource, ServerApprovalQuestion};

@@ -1,8 +1,8 @@
-//! The link between one session and one server. The server is started at the first call, its offer
-//! is compared with the pin at every start and change, and it is restarted a limited number of
-//! times.
+//! Connects one session to one server. The server is started at the first call and restarted at
+//! most a few times. Its tools and prompts are compared with the pin at every start, and whenever
+//! the server announces a change.
 //!
-//! Start from [`ServerLink::ready_connection`].
+//! Start from [`ServerLink::connection_with_checked_offer`].
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 
-use super::client::{Connection, OpenFailure};
-use super::compare::{OfferChange, changes_since, describe_changes};
+use super::client::{Connection, ServerConnectFailure};
+use super::compare::{ServerOfferChange, describe_changes, find_offer_changes};
 use super::elicit::ServerQuestions;
-use super::end::{ClientEnd, ProgressGate};
-use super::gateway::material_tools;
+use super::end::{McpClientHandler, ProgressLineLimiter};
+use super::gateway::server_content_tools;
 use super::offer::ServerOffer;
 use super::server::McpServer;
 use super::tool::McpTool;
@@ -26,47 +26,46 @@ use rind_lib::tool::SharedTool;
 /// Maximum number of times that a server is started in a session.
 const MAX_STARTS: u32 = 4;
 
-/// Age of the last comparison with the pin after which a call lists the offer again, because not
-/// every server announces changes.
+/// Maximum age of the last comparison with the pin. If it is older, a call first lists and compares
+/// the tools again, because not every server announces changes.
 const MAX_COMPARED_AGE: Duration = Duration::from_secs(60);
 
-/// Minimum interval between comparisons that a server causes by announcing changes.
+/// Minimum interval between two comparisons after announcements of changes.
 const MIN_COMPARE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Maximum number of times that the offer may change in a session. After that, all of it is
-/// withheld.
+/// Maximum number of times that a server's tools and prompts may change in a session. After that,
+/// all of them are withheld.
 const MAX_CHANGES: u32 = 10;
 
-/// The link between one session and one server.
+/// Connection of one session to one server, with the withheld tools and prompts.
 pub(crate) struct ServerLink {
     pub(crate) server: Arc<McpServer>,
     pub(crate) session: SourceSession,
     pub(crate) questions: Arc<ServerQuestions>,
     pinned: ServerOffer,
-    /// Whether clients of this host (`rind mcp serve`) may fetch the server's prompts and
-    /// resources.
+    /// Whether clients of `rind mcp serve` may fetch the server's prompts and resources.
     is_passed_on: bool,
-    state: AsyncMutex<LinkState>,
+    state: AsyncMutex<ServerLinkState>,
     /// Withheld tools: name on the server, and the reason why the tool must not be called.
     held: Mutex<BTreeMap<String, String>>,
     /// Withheld prompts: name on the server, and the reason why the prompt must not be fetched.
     held_prompts: Mutex<BTreeMap<String, String>>,
-    told: Mutex<ReportedChanges>,
+    told: Mutex<ReportedOfferChanges>,
     /// Whether the complete offer is withheld for the rest of the session.
     is_held_all: AtomicBool,
 }
 
 /// Changes of the offer that were reported to the user.
 #[derive(Default)]
-struct ReportedChanges {
-    /// Differences from the pin that were reported last.
-    last: Vec<OfferChange>,
-    /// Number of times that the differences from the pin changed.
+struct ReportedOfferChanges {
+    /// Differences from the pin in the last report.
+    last: Vec<ServerOfferChange>,
+    /// Number of times that the set of differences from the pin has changed.
     n_times: u32,
 }
 
 #[derive(Default)]
-struct LinkState {
+struct ServerLinkState {
     connection: Option<Arc<Connection>>,
     compared: Option<Instant>,
     n_starts: u32,
@@ -93,16 +92,16 @@ impl ServerLink {
         })
     }
 
-    /// Returns the tools that may be called, as pinned.
+    /// Returns the tools that may be called, with their pinned definitions.
     pub(crate) fn tools(self: &Arc<Self>) -> Vec<SharedTool> {
         let held = lock(&self.held);
         let free = self.pinned.tools.iter();
         let free = free.filter(|tool| !held.contains_key(&tool.name));
         let free = free.map(|tool| Arc::new(McpTool::new(self.clone(), tool)) as SharedTool);
-        let has_material = self.is_passed_on && self.check_held().is_ok();
-        let of_material = has_material.then(|| material_tools(self));
-        // The tools for material come first, so that they are not cut off if the server has more
-        // tools than a session takes.
+        let has_material = self.is_passed_on && self.require_offer_not_withheld().is_ok();
+        let of_material = has_material.then(|| server_content_tools(self));
+        // Return the internal tools for prompts and resources first, so that they are not dropped
+        // if the server has more tools than a session accepts.
         let of_material = of_material.into_iter().flatten();
         of_material.chain(free).collect()
     }
@@ -112,11 +111,11 @@ impl ServerLink {
         self.pinned.prompts.iter().any(|own| own.name == name)
     }
 
-    /// Fails if the complete offer is withheld.
+    /// Fails if all tools and prompts of the server are withheld.
     ///
     /// # Errors
-    /// Reason, phrased to follow "it".
-    pub(crate) fn check_held(&self) -> Result<(), String> {
+    /// Reason, phrased to follow "the server".
+    pub(crate) fn require_offer_not_withheld(&self) -> Result<(), String> {
         match self.is_held_all.load(Ordering::Acquire) {
             false => Ok(()),
             true => Err(format!(
@@ -126,12 +125,12 @@ impl ServerLink {
     }
 
     /// Returns the reason why a tool is withheld; `None` if it may be called.
-    pub(crate) fn held_reason(&self, tool: &str) -> Option<String> {
+    pub(crate) fn tool_withheld_reason(&self, tool: &str) -> Option<String> {
         lock(&self.held).get(tool).cloned()
     }
 
     /// Returns the reason why a prompt is withheld; `None` if it may be fetched.
-    pub(crate) fn held_prompt(&self, prompt: &str) -> Option<String> {
+    pub(crate) fn prompt_withheld_reason(&self, prompt: &str) -> Option<String> {
         lock(&self.held_prompts).get(prompt).cloned()
     }
 
@@ -139,82 +138,84 @@ impl ServerLink {
     /// running.
     ///
     /// # Errors
-    /// Reason, phrased to follow "it".
-    pub(crate) async fn ready_connection(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
+    /// Reason, phrased to follow "the server".
+    pub(crate) async fn connection_with_checked_offer(
+        self: &Arc<Self>,
+    ) -> Result<Arc<Connection>, String> {
         let mut state = self.state.lock().await;
-        self.check_held()?;
+        self.require_offer_not_withheld()?;
         let running = state.connection.take().filter(|own| !own.is_closed());
         let connection = match running {
             Some(connection) => connection,
             None => {
                 if state.n_starts == MAX_STARTS {
                     return Err(format!(
-                        "was started {MAX_STARTS} times in this session and did not stay"
+                        "was started {MAX_STARTS} times in this session and ended each time"
                     ));
                 }
                 state.n_starts += 1;
                 state.compared = None;
-                self.start().await?
+                self.start_server().await?
             }
         };
         // Compare before this call if the server announced a change, or if the last comparison is
         // too old.
         let age = state.compared.map(|at| at.elapsed());
         let is_old = age.is_none_or(|age| age > MAX_COMPARED_AGE);
-        if connection.take_change() || is_old {
+        if connection.take_offer_change_flag() || is_old {
             state.compared = None;
-            let offer = connection.list_offer().await?;
-            self.compare(&offer);
+            let offer = connection.list_tools_and_prompts().await?;
+            self.compare_offer_with_pin(&offer);
             state.compared = Some(Instant::now());
         }
         state.connection = Some(connection.clone());
-        // The comparison may have withheld the complete offer.
-        self.check_held()?;
+        // Check again: the comparison may have withheld all tools.
+        self.require_offer_not_withheld()?;
         Ok(connection)
     }
 
-    /// Compares the offer of a running server if it announced a change. If listing fails, the next
-    /// call compares.
-    async fn compare_changed(self: &Arc<Self>) {
+    /// Compares the tools and prompts of a running server with the pin if the server announced a
+    /// change. If listing them fails, the next call compares them.
+    async fn compare_announced_changes(self: &Arc<Self>) {
         let mut state = self.state.lock().await;
         let Some(connection) = state.connection.clone() else {
             return;
         };
-        if connection.take_change() {
+        if connection.take_offer_change_flag() {
             state.compared = None;
-            if let Ok(offer) = connection.list_offer().await {
-                self.compare(&offer);
+            if let Ok(offer) = connection.list_tools_and_prompts().await {
+                self.compare_offer_with_pin(&offer);
                 state.compared = Some(Instant::now());
             }
         }
     }
 
-    async fn start(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
+    async fn start_server(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
         let (changed, changes) = mpsc::channel(1);
         let shown = self.session.clone();
-        let gate = ProgressGate::default();
-        let end = ClientEnd {
+        let gate = ProgressLineLimiter::default();
+        let end = McpClientHandler {
             changed,
             is_changed: Arc::default(),
             progress: Arc::new(move |text| {
-                if gate.admits() {
+                if gate.take_progress_line_token() {
                     shown.show_progress(text);
                 }
             }),
             questions: Some(self.questions.clone()),
         };
         let opened = Connection::open(&self.server, self.session.handle(), &end).await;
-        let opened = opened.map_err(OpenFailure::into_phrase)?;
+        let opened = opened.map_err(ServerConnectFailure::into_phrase)?;
         let connection = Arc::new(opened);
-        connection.follow_changes();
-        tokio::spawn(watch_changes(Arc::downgrade(self), changes));
+        connection.subscribe_to_changes();
+        tokio::spawn(watch_announced_offer_changes(Arc::downgrade(self), changes));
         Ok(connection)
     }
 
     /// Withholds tools and prompts that differ from the pin, and reports each change to the user
     /// once.
-    fn compare(self: &Arc<Self>, offer: &ServerOffer) {
-        let changes = changes_since(&self.pinned, offer);
+    fn compare_offer_with_pin(self: &Arc<Self>, offer: &ServerOffer) {
+        let changes = find_offer_changes(&self.pinned, offer);
         let is_too_often = {
             let mut told = lock(&self.told);
             if told.last == changes || told.n_times > MAX_CHANGES {
@@ -225,14 +226,14 @@ impl ServerLink {
             told.n_times > MAX_CHANGES
         };
         if is_too_often {
-            return self.hold_all();
+            return self.withhold_complete_offer();
         }
         let (mut held, mut prompts) = (BTreeMap::new(), BTreeMap::new());
         for change in &changes {
-            if let Some(prompt) = change.held_prompt() {
+            if let Some(prompt) = change.withheld_prompt() {
                 prompts.insert(prompt.to_owned(), change.to_string());
             }
-            if let Some(tool) = change.held_tool() {
+            if let Some(tool) = change.withheld_tool() {
                 held.insert(tool.to_owned(), change.to_string());
             }
         }
@@ -262,7 +263,7 @@ impl ServerLink {
 impl ServerLink {
     /// Withholds the complete offer for the rest of the session, because it changes too often for
     /// the user to review.
-    fn hold_all(self: &Arc<Self>) {
+    fn withhold_complete_offer(self: &Arc<Self>) {
         self.is_held_all.store(true, Ordering::Release);
         let why = format!("its server changed its offer more than {MAX_CHANGES} times");
         let tools = self.pinned.tools.iter();
@@ -270,7 +271,7 @@ impl ServerLink {
         *lock(&self.held) = tools.map(|own| (own.name.clone(), why.clone())).collect();
         *lock(&self.held_prompts) = prompts.map(|own| (own.name.clone(), why.clone())).collect();
         let reason = format!(
-            "MCP server `{}` changed its offer more than {MAX_CHANGES} times in this session: nothing of it is offered until the next one",
+            "MCP server `{}` changed its offer more than {MAX_CHANGES} times in this session: its tools and prompts are withheld until the next session",
             self.server.name
         );
         self.session.replace_tools(self.tools(), reason);
@@ -278,14 +279,14 @@ impl ServerLink {
 }
 
 /// Compares the offer whenever the server announces a change, until the connection ends.
-async fn watch_changes(link: Weak<ServerLink>, mut changes: mpsc::Receiver<()>) {
+async fn watch_announced_offer_changes(link: Weak<ServerLink>, mut changes: mpsc::Receiver<()>) {
     while changes.recv().await.is_some() {
         let Some(link) = link.upgrade() else {
             return;
         };
-        link.compare_changed().await;
+        link.compare_announced_changes().await;
         drop(link);
-        // Waiting leaves no gap, because a call compares before it is sent.
+        // A change during this wait is not missed: a call compares the tools before it is sent.
         tokio::time::sleep(MIN_COMPARE_INTERVAL).await;
     }
 }

@@ -1,5 +1,5 @@
-//! Requests on an open connection: lists of prompts and resources, a single prompt, a single
-//! resource.
+//! Sends requests for prompts and resources on an open connection: lists them, and fetches single
+//! ones.
 //!
 //! A list is requested only if the server declares the capability. The size of a list is checked
 //! page by page while it is read.
@@ -12,8 +12,8 @@ use rmcp::model::{
     ReadResourceRequestParams, ReadResourceResponse, ResourceContents,
 };
 
-use super::client::{CallFailure, Connection};
-use super::offer::OfferBudget;
+use super::client::{Connection, McpRequestFailure};
+use super::offer::OfferSizeCounter;
 use super::prompt::{MAX_PROMPTS, OfferedArgument, OfferedPrompt};
 use super::resource::ResourceList;
 use rind_lib::host::ListedResource;
@@ -31,18 +31,18 @@ impl Connection {
     /// Lists the prompts; empty if the server does not declare prompts.
     ///
     /// # Errors
-    /// Reason, phrased to follow "it".
+    /// Reason, phrased to follow "the server".
     pub(crate) async fn list_prompts(&self) -> Result<Vec<OfferedPrompt>, String> {
-        if !self.declares(|own| own.prompts.is_some()) {
+        if !self.declares_capability(|own| own.prompts.is_some()) {
             return Ok(Vec::new());
         }
-        within("prompts", self.read_prompts()).await
+        with_listing_timeout("prompts", self.read_prompts()).await
     }
 
     async fn read_prompts(&self) -> Result<Vec<OfferedPrompt>, String> {
-        let (mut budget, mut listed) = (OfferBudget::default(), Vec::new());
+        let (mut budget, mut listed) = (OfferSizeCounter::default(), Vec::new());
         let ask = |page| self.peer().list_prompts(Some(page));
-        self.read_pages("prompts", ask, |page| {
+        self.request_list_pages("prompts", ask, |page| {
             for prompt in page.prompts {
                 if listed.len() == MAX_PROMPTS {
                     return Err(format!("offers more than {MAX_PROMPTS} prompts"));
@@ -74,30 +74,30 @@ impl Connection {
         &self,
         prompt: &str,
         arguments: JsonObject,
-    ) -> Result<GetPromptResult, CallFailure> {
+    ) -> Result<GetPromptResult, McpRequestFailure> {
         let asked = GetPromptRequestParams::new(prompt.to_owned()).with_arguments(arguments);
         match self.peer().get_prompt_once(asked).await {
             Ok(GetPromptResponse::Complete(result)) => Ok(result),
-            Ok(_) => Err(CallFailure::Refused(ASKS_MORE.to_owned())),
-            Err(error) => Err(self.failure_of(error).await),
+            Ok(_) => Err(McpRequestFailure::Refused(ASKS_MORE.to_owned())),
+            Err(error) => Err(self.classify_failure(error).await),
         }
     }
 
     /// Lists the resources and resource templates; empty if the server does not declare resources.
     ///
     /// # Errors
-    /// Reason, phrased to follow "it".
+    /// Reason, phrased to follow "the server".
     pub(crate) async fn list_resources(&self) -> Result<ResourceList, String> {
-        if !self.declares(|own| own.resources.is_some()) {
+        if !self.declares_capability(|own| own.resources.is_some()) {
             return Ok(ResourceList::default());
         }
         let mut list = ResourceList::default();
-        within("resources", self.add_resources(&mut list)).await?;
-        // Many servers have resources but do not implement the request for templates, so its
-        // failure is ignored.
+        with_listing_timeout("resources", self.add_resources(&mut list)).await?;
+        // Ignore a failure to list templates: many servers have resources but do not implement this
+        // request.
         let mut with_templates = list.clone();
-        let added = self.add_templates(&mut with_templates);
-        match within("templates of resources", added).await {
+        let added = self.request_resource_templates(&mut with_templates);
+        match with_listing_timeout("templates of resources", added).await {
             Ok(()) => Ok(with_templates),
             Err(why) => {
                 tracing::debug!(server = self.name(), "it {why}");
@@ -108,10 +108,10 @@ impl Connection {
 
     async fn add_resources(&self, list: &mut ResourceList) -> Result<(), String> {
         let ask = |page| self.peer().list_resources(Some(page));
-        self.read_pages("resources", ask, |page| {
+        self.request_list_pages("resources", ask, |page| {
             for own in page.resources {
                 let about = own.description.or(own.title);
-                list.add(ListedResource {
+                list.add_listed_resource(ListedResource {
                     uri: own.uri,
                     template: None,
                     description: about.unwrap_or_else(|| own.name.clone()),
@@ -124,12 +124,12 @@ impl Connection {
         .await
     }
 
-    async fn add_templates(&self, list: &mut ResourceList) -> Result<(), String> {
+    async fn request_resource_templates(&self, list: &mut ResourceList) -> Result<(), String> {
         let ask = |page| self.peer().list_resource_templates(Some(page));
-        self.read_pages("templates", ask, |page| {
+        self.request_list_pages("templates", ask, |page| {
             for own in page.resource_templates {
                 let about = own.description.or(own.title);
-                list.add(ListedResource {
+                list.add_listed_resource(ListedResource {
                     uri: String::new(),
                     template: Some(own.uri_template),
                     description: about.unwrap_or_else(|| own.name.clone()),
@@ -147,8 +147,8 @@ impl Connection {
     ///
     /// # Errors
     /// The server fails, `take` refuses a page, or there are too many pages; phrased to follow
-    /// "it".
-    pub(crate) async fn read_pages<P, F>(
+    /// "the server".
+    pub(crate) async fn request_list_pages<P, F>(
         &self,
         listed: &str,
         ask: impl Fn(PaginatedRequestParams) -> F,
@@ -161,7 +161,7 @@ impl Connection {
         for _ in 0..MAX_PAGES {
             let page = match ask(PaginatedRequestParams::default().with_cursor(cursor)).await {
                 Ok(page) => page,
-                Err(error) => return Err(self.failure_of(error).await.into_phrase()),
+                Err(error) => return Err(self.classify_failure(error).await.into_phrase()),
             };
             cursor = take(page)?.filter(|cursor| !cursor.is_empty());
             if cursor.is_none() {
@@ -175,18 +175,18 @@ impl Connection {
     pub(crate) async fn read_resource(
         &self,
         uri: &str,
-    ) -> Result<Vec<ResourceContents>, CallFailure> {
+    ) -> Result<Vec<ResourceContents>, McpRequestFailure> {
         let asked = ReadResourceRequestParams::new(uri.to_owned());
         match self.peer().read_resource_once(asked).await {
             Ok(ReadResourceResponse::Complete(result)) => Ok(result.contents),
-            Ok(_) => Err(CallFailure::Refused(ASKS_MORE.to_owned())),
-            Err(error) => Err(self.failure_of(error).await),
+            Ok(_) => Err(McpRequestFailure::Refused(ASKS_MORE.to_owned())),
+            Err(error) => Err(self.classify_failure(error).await),
         }
     }
 }
 
 /// Applies [`LIST_TIMEOUT`] to a listing.
-pub(crate) async fn within<T>(
+pub(crate) async fn with_listing_timeout<T>(
     what: &str,
     listed: impl Future<Output = Result<T, String>>,
 ) -> Result<T, String> {

@@ -1,7 +1,7 @@
-//! Prompts and resources of a server in one session, fetched when the user requests them.
+//! Fetches prompts and resources of a server when the user requests them.
 //!
-//! A prompt is fetched only if it equals its pin, a resource only if the server lists it. Start
-//! from [`ServerMaterial`].
+//! A prompt is fetched only if its definition equals the pinned one, a resource only if the server
+//! lists it. Start from [`ServerMaterial`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use rmcp::model::{GetPromptResult, ResourceContents, Role};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::client::CallFailure;
+use super::client::McpRequestFailure;
 use super::completion::complete_text;
 use super::link::ServerLink;
 use super::resource::{MAX_TEXT_BYTES, ResourceList, check_uri, read_contents};
@@ -20,10 +20,10 @@ use rind_lib::host::{FetchedMaterial, ListedResource, PartialText, SourceMateria
 use rind_lib::message::{Attachment, Part};
 use rind_lib::text::clean_line;
 
-/// Age of the list after which the resources are listed again.
+/// Age of the cached resource list after which the resources are listed again.
 const MAX_LISTED_AGE: Duration = Duration::from_secs(60);
 
-/// Age of the list after which the resources are listed again if a caller requests the list itself.
+/// Age of the cached resource list after which a request for the list lists the resources again.
 const MIN_LISTED_AGE: Duration = Duration::from_secs(1);
 
 /// Timeout of a completion; short because the user waits for it while typing.
@@ -50,16 +50,16 @@ impl ServerMaterial {
         }
     }
 
-    async fn fetch(&self, name: &str, arguments: Map<String, Value>) -> Fetched {
-        let asked = self.ask_prompt(name, arguments).await?;
-        prompt_material(&self.link.server.name, name, asked)
+    async fn fetch_prompt_content(&self, name: &str, arguments: Map<String, Value>) -> Fetched {
+        let asked = self.request_prompt(name, arguments).await?;
+        convert_prompt(&self.link.server.name, name, asked)
     }
 
     /// Fetches a prompt, if the server still offers it as pinned.
     ///
     /// # Errors
-    /// Reason, phrased to follow "it".
-    pub(crate) async fn ask_prompt(
+    /// Reason, phrased to follow "the server".
+    pub(crate) async fn request_prompt(
         &self,
         name: &str,
         arguments: Map<String, Value>,
@@ -68,47 +68,61 @@ impl ServerMaterial {
             let quoted = clean_line(name, MAX_QUOTED_BYTES);
             return Err(format!("has no prompt `{quoted}` that you approved"));
         }
-        let connection = self.link.ready_connection().await?;
-        // `ready_connection` may have found that this prompt differs from its pin.
-        if let Some(why) = self.link.held_prompt(name) {
+        let connection = self.link.connection_with_checked_offer().await?;
+        // Check now, because `connection_with_checked_offer` may have found that the prompt differs
+        // from its pin.
+        if let Some(why) = self.link.prompt_withheld_reason(name) {
             let server = &self.link.server.name;
             return Err(format!(
                 "does not offer the prompt that you approved: {why}; run `rind mcp test {server}`"
             ));
         }
-        self.within(connection.get_prompt(name, arguments)).await
+        self.with_call_timeout(connection.get_prompt(name, arguments))
+            .await
     }
 
-    async fn read(&self, uri: &str) -> Fetched {
-        read_contents(uri, self.ask_resource(uri).await?)
+    async fn read_resource_content(&self, uri: &str) -> Fetched {
+        read_contents(uri, self.request_resource(uri).await?)
     }
 
     /// Reads a resource, if the server lists its URI or a template that the URI matches.
     ///
     /// # Errors
-    /// Reason, phrased to follow "it".
-    pub(crate) async fn ask_resource(&self, uri: &str) -> Result<Vec<ResourceContents>, String> {
+    /// Reason, phrased to follow "the server".
+    pub(crate) async fn request_resource(
+        &self,
+        uri: &str,
+    ) -> Result<Vec<ResourceContents>, String> {
         let quoted = clean_line(uri, MAX_QUOTED_BYTES);
-        check_uri(uri).map_err(|why| format!("is not asked: the address `{quoted}` {why}"))?;
-        let is_listed = self.list(MAX_LISTED_AGE).await?.has(uri);
-        // The resource may be newer than the cached list.
-        if !is_listed && !self.list(Duration::ZERO).await?.has(uri) {
+        check_uri(uri)
+            .map_err(|why| format!("was not asked for the resource: the URI `{quoted}` {why}"))?;
+        let is_listed = self
+            .cached_resources(MAX_LISTED_AGE)
+            .await?
+            .contains_uri(uri);
+        // List the resources again, because this resource may be newer than the cached list.
+        if !is_listed
+            && !self
+                .cached_resources(Duration::ZERO)
+                .await?
+                .contains_uri(uri)
+        {
             return Err(format!(
-                "lists no resource `{quoted}` and no template that it fits"
+                "lists neither the resource `{quoted}` nor a template that it matches"
             ));
         }
-        let connection = self.link.ready_connection().await?;
-        self.within(connection.read_resource(uri)).await
+        let connection = self.link.connection_with_checked_offer().await?;
+        self.with_call_timeout(connection.read_resource(uri)).await
     }
 
     async fn complete(&self, begun: &PartialText) -> Result<Vec<String>, String> {
         let list = match begun {
-            PartialText::Address(_) => self.list(MAX_LISTED_AGE).await?,
+            PartialText::Address(_) => self.cached_resources(MAX_LISTED_AGE).await?,
             PartialText::Argument { .. } => Arc::default(),
         };
-        let connection = self.link.ready_connection().await?;
+        let connection = self.link.connection_with_checked_offer().await?;
         if let PartialText::Argument { prompt, .. } = begun
-            && let Some(why) = self.link.held_prompt(prompt)
+            && let Some(why) = self.link.prompt_withheld_reason(prompt)
         {
             return Err(format!(
                 "does not offer the prompt that you approved: {why}"
@@ -116,7 +130,7 @@ impl ServerMaterial {
         }
         let asked = complete_text(&connection, begun, &list);
         match tokio::time::timeout(COMPLETION_TIMEOUT, asked).await {
-            Ok(answered) => answered.map_err(CallFailure::into_phrase),
+            Ok(answered) => answered.map_err(McpRequestFailure::into_phrase),
             Err(_) => Err(format!(
                 "did not complete the text in {} s",
                 COMPLETION_TIMEOUT.as_secs()
@@ -125,28 +139,28 @@ impl ServerMaterial {
     }
 
     /// Returns the list of resources, from the cache if the cached list is younger than `age`.
-    async fn list(&self, age: Duration) -> Result<Arc<ResourceList>, String> {
-        self.link.check_held()?;
+    async fn cached_resources(&self, age: Duration) -> Result<Arc<ResourceList>, String> {
+        self.link.require_offer_not_withheld()?;
         let mut listed = self.listed.lock().await;
         if let Some((at, list)) = &*listed
             && at.elapsed() < age
         {
             return Ok(list.clone());
         }
-        let connection = self.link.ready_connection().await?;
+        let connection = self.link.connection_with_checked_offer().await?;
         let list = Arc::new(connection.list_resources().await?);
         *listed = Some((Instant::now(), list.clone()));
         Ok(list)
     }
 
     /// Applies the timeout of tool calls to a request.
-    async fn within<T>(
+    async fn with_call_timeout<T>(
         &self,
-        asked: impl Future<Output = Result<T, CallFailure>>,
+        asked: impl Future<Output = Result<T, McpRequestFailure>>,
     ) -> Result<T, String> {
         let timeout = self.link.server.timeout();
         match tokio::time::timeout(timeout, asked).await {
-            Ok(answered) => answered.map_err(CallFailure::into_phrase),
+            Ok(answered) => answered.map_err(McpRequestFailure::into_phrase),
             Err(_) => Err(format!(
                 "did not answer in {} s (`timeout_seconds` of its settings)",
                 timeout.as_secs()
@@ -163,15 +177,20 @@ impl SourceMaterial for ServerMaterial {
         name: &'a str,
         arguments: Map<String, Value>,
     ) -> BoxFuture<'a, Fetched> {
-        Box::pin(self.fetch(name, arguments))
+        Box::pin(self.fetch_prompt_content(name, arguments))
     }
 
     fn list_resources(&self) -> BoxFuture<'_, Result<Vec<ListedResource>, String>> {
-        Box::pin(async { Ok(self.list(MIN_LISTED_AGE).await?.proposed()) })
+        Box::pin(async {
+            Ok(self
+                .cached_resources(MIN_LISTED_AGE)
+                .await?
+                .list_suggestions())
+        })
     }
 
     fn read_resource<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Fetched> {
-        Box::pin(self.read(uri))
+        Box::pin(self.read_resource_content(uri))
     }
 
     fn complete_text<'a>(
@@ -182,8 +201,9 @@ impl SourceMaterial for ServerMaterial {
     }
 }
 
-/// Converts a prompt's messages into one text that begins with its origin, and images.
-fn prompt_material(server: &str, name: &str, asked: GetPromptResult) -> Fetched {
+/// Converts the messages of a prompt into images and one text, which begins with a note that the
+/// server wrote it.
+fn convert_prompt(server: &str, name: &str, asked: GetPromptResult) -> Fetched {
     let n_messages = asked.messages.len();
     if n_messages > MAX_MESSAGES {
         return Err(format!(
@@ -194,7 +214,7 @@ fn prompt_material(server: &str, name: &str, asked: GetPromptResult) -> Fetched 
     let mut material = FetchedMaterial::default();
     let mut texts = Vec::new();
     for message in asked.messages {
-        let (parts, bytes) = result::parts_of(message.content);
+        let (parts, bytes) = result::convert_content_block(message.content);
         let parts = parts.iter().filter_map(|part| match part {
             Part::Text { text } => Some(text.as_str()),
             _ => None,
@@ -237,7 +257,7 @@ mod tests {
 
     fn material(messages: Value) -> Fetched {
         let asked = serde_json::from_value(json!({"messages": messages})).unwrap();
-        prompt_material("docs", "p\u{1b}[2J", asked)
+        convert_prompt("docs", "p\u{1b}[2J", asked)
     }
 
     fn message(role: &str, text: &str) -> Value {

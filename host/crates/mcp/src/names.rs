@@ -1,13 +1,13 @@
 //! Names of the tools of MCP servers in the host: `mcp__SERVER__TOOL`.
 //!
 //! Servers may use longer names and other characters than model providers accept, so names are
-//! converted. Start from [`host_name`].
+//! converted. Start from [`host_tool_name`].
 
 use rind_lib::tool::registry::MAX_NAME_BYTES;
 
 /// Returns the origin of the tools of a server: `mcp:NAME`.
 #[must_use]
-pub fn origin_of(server: &str) -> String {
+pub fn server_origin(server: &str) -> String {
     format!("mcp:{server}")
 }
 
@@ -24,7 +24,7 @@ const HASH_DIGITS: usize = 8;
 /// docs, a.b/c           mcp__docs__a_b_c
 /// docs, 80 letters      mcp__docs__aaaa…aaaa_1f2e3d4c
 /// ```
-pub(crate) fn host_name(server: &str, tool: &str) -> String {
+pub(crate) fn host_tool_name(server: &str, tool: &str) -> String {
     let fitted: String = tool
         .chars()
         .map(|c| match c {
@@ -44,26 +44,26 @@ pub(crate) fn host_name(server: &str, tool: &str) -> String {
     format!("{head}_{digits}")
 }
 
-/// Material of a server that clients fetch through one of the host's tools.
+/// Kind of server content, prompt or resource, that clients fetch through an internal tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MaterialKind {
+pub(crate) enum ServerContentKind {
     Prompt,
     Resource,
 }
 
-/// Returns the name of the tool that fetches material of a server, such as
-/// `mcp__docs_read_resource`. It cannot collide with a tool of a server: a server's name contains
-/// no `_`, so those have `__` after it.
-pub(crate) fn material_tool(server: &str, kind: MaterialKind) -> String {
+/// Returns the name of the internal tool that fetches prompts or resources of a server, such as
+/// `mcp__docs_read_resource`. No tool of a server has this name: a server's name contains no `_`,
+/// and the names of its tools have `__` after the server's name.
+pub(crate) fn server_content_tool_name(server: &str, kind: ServerContentKind) -> String {
     let what = match kind {
-        MaterialKind::Prompt => "get_prompt",
-        MaterialKind::Resource => "read_resource",
+        ServerContentKind::Prompt => "get_prompt",
+        ServerContentKind::Resource => "read_resource",
     };
     format!("mcp__{server}_{what}")
 }
 
-/// Whether a tool's name is one that [`material_tool`] returns.
-pub(crate) fn is_material_tool(name: &str) -> bool {
+/// Whether a tool's name is one that [`server_content_tool_name`] returns.
+pub(crate) fn is_server_content_tool(name: &str) -> bool {
     let server_and_more = name.strip_prefix("mcp__");
     let parted = server_and_more.and_then(|own| own.split_once('_'));
     parted.is_some_and(|(_, more)| matches!(more, "get_prompt" | "read_resource"))
@@ -77,9 +77,9 @@ mod tests {
 
     #[test]
     fn no_tool_of_a_server_has_the_name_of_one_that_fetches_material() {
-        for kind in [MaterialKind::Prompt, MaterialKind::Resource] {
-            let own = material_tool("my-docs", kind);
-            assert!(is_tool_name(&own) && is_material_tool(&own), "{own}");
+        for kind in [ServerContentKind::Prompt, ServerContentKind::Resource] {
+            let own = server_content_tool_name("my-docs", kind);
+            assert!(is_tool_name(&own) && is_server_content_tool(&own), "{own}");
         }
         for tool in [
             "get_prompt",
@@ -88,7 +88,10 @@ mod tests {
             "x_read_resource",
             "",
         ] {
-            assert!(!is_material_tool(&host_name("docs", tool)), "{tool}");
+            assert!(
+                !is_server_content_tool(&host_tool_name("docs", tool)),
+                "{tool}"
+            );
         }
     }
 
@@ -97,11 +100,14 @@ mod tests {
         let long = "x".repeat(200);
         let other = format!("{long}y");
         let names = ["search", "a.b/c", "é\u{1b}[2J", "", &long, &other];
-        let fitted: Vec<String> = names.iter().map(|name| host_name("docs", name)).collect();
+        let fitted: Vec<String> = names
+            .iter()
+            .map(|name| host_tool_name("docs", name))
+            .collect();
         assert!(fitted.iter().all(|name| is_tool_name(name)), "{fitted:?}");
         assert_eq!(fitted[0], "mcp__docs__search");
         assert_eq!(fitted[1], "mcp__docs__a_b_c");
         assert_ne!(fitted[4], fitted[5]);
-        assert_eq!(fitted[4], host_name("docs", &long));
+        assert_eq!(fitted[4], host_tool_name("docs", &long));
     }
 }

@@ -1,17 +1,17 @@
-//! The offer of a server: its tools, prompts and instructions, and the checks that decide which
+//! Represents the offer of a server, which is its tools, prompts and instructions, and checks which
 //! tools can be used.
 //!
-//! All texts here are claims of the server. Start from [`ServerOffer`].
+//! All texts of an offer come from the server and are untrusted. Start from [`ServerOffer`].
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::names::host_name;
+use super::names::host_tool_name;
 use super::prompt::OfferedPrompt;
 use rind_lib::json;
-use rind_lib::secret::Scanner;
+use rind_lib::secret::SecretScanner;
 use rind_lib::text::clean_line;
 use rind_lib::tool::registry::MAX_TOOLS_PER_SOURCE;
 use rind_lib::tool::schema;
@@ -19,7 +19,7 @@ use rind_lib::tool::schema;
 /// Maximum number of tools of one server.
 pub const MAX_TOOLS: usize = MAX_TOOLS_PER_SOURCE;
 
-/// Maximum total size of the descriptions and schemas of one server, in bytes.
+/// Maximum total size of the descriptions and schemas of one server's tools, in bytes.
 const MAX_OFFER_BYTES: usize = 16 << 20;
 
 /// Maximum length of a tool's name, in bytes; the protocol allows 128 characters.
@@ -34,7 +34,7 @@ const MAX_TITLE_BYTES: usize = 4 << 10;
 /// Maximum length of a tool's annotations, in bytes of JSON.
 const MAX_CLAIMS_BYTES: usize = 16 << 10;
 
-/// A tool as the server describes it.
+/// Definition of a tool by its server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OfferedTool {
     /// Name on the server.
@@ -56,20 +56,19 @@ pub struct OfferedTool {
 }
 
 impl OfferedTool {
-    /// Returns the texts in the arguments' schema for the operator, each with its path in the
-    /// schema. The model reads them like the description, so that they too can contain malicious
-    /// instructions.
+    /// Returns the texts in the arguments' schema, each with its path in the schema. The operator
+    /// reviews them, because the model reads them and they may contain malicious instructions.
     #[must_use]
     pub fn argument_texts(&self) -> Vec<(String, String)> {
         let mut texts = Vec::new();
         if let Some(schema) = self.input_schema.as_object() {
-            add_members("", "", schema, &mut texts);
+            collect_member_texts("", "", schema, &mut texts);
         }
         texts
     }
 }
 
-/// Keywords of JSON Schema. As names of fields, they are not texts of the server.
+/// Keywords of JSON Schema. Field names in this list are not reported as texts of the server.
 const KEYWORDS: [&str; 43] = [
     "$anchor",
     "$comment",
@@ -116,8 +115,7 @@ const KEYWORDS: [&str; 43] = [
     "uniqueItems",
 ];
 
-/// Values of `type`, and below of `format`, that are part of JSON Schema and not texts of the
-/// server.
+/// Values of `type` that JSON Schema defines. They are not reported as texts of the server.
 const TYPES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
@@ -134,7 +132,7 @@ const FORMATS: [&str; 9] = [
 ];
 
 /// Whether a string is a keyword of JSON Schema rather than text of the server.
-fn is_word(key: &str, text: &str) -> bool {
+fn is_schema_keyword(key: &str, text: &str) -> bool {
     match key {
         "type" => TYPES.contains(&text),
         "format" => FORMATS.contains(&text),
@@ -145,30 +143,30 @@ fn is_word(key: &str, text: &str) -> bool {
 
 /// Adds the strings and property names in a part of a schema, except values that belong to JSON
 /// Schema itself.
-fn add_texts(place: &str, key: &str, value: &Value, texts: &mut Vec<(String, String)>) {
+fn collect_schema_texts(place: &str, key: &str, value: &Value, texts: &mut Vec<(String, String)>) {
     match value {
-        Value::String(text) if is_word(key, text) => {}
+        Value::String(text) if is_schema_keyword(key, text) => {}
         Value::String(text) => texts.push((place.to_owned(), text.clone())),
         Value::Array(items) if items.iter().all(Value::is_string) => {
             let items = items.iter().filter_map(Value::as_str);
-            let items: Vec<&str> = items.filter(|item| !is_word(key, item)).collect();
+            let items: Vec<&str> = items.filter(|item| !is_schema_keyword(key, item)).collect();
             if !items.is_empty() {
                 texts.push((place.to_owned(), items.join(", ")));
             }
         }
         Value::Array(items) => {
             for item in items {
-                add_texts(place, key, item, texts);
+                collect_schema_texts(place, key, item, texts);
             }
         }
-        Value::Object(map) => add_members(place, key, map, texts),
+        Value::Object(map) => collect_member_texts(place, key, map, texts),
         _ => {}
     }
 }
 
 /// Adds the texts of an object's members. The recursion is safe because the depth of schemas is
 /// limited.
-fn add_members(
+fn collect_member_texts(
     place: &str,
     key: &str,
     map: &Map<String, Value>,
@@ -197,7 +195,7 @@ fn add_members(
             _ => format!("{place}.{own}"),
         };
         let n_before = texts.len();
-        add_texts(&of_argument, own, value, texts);
+        collect_schema_texts(&of_argument, own, value, texts);
         let is_untold = texts.len() == n_before && !are_arguments;
         if is_untold && !KEYWORDS.contains(&own.as_str()) {
             texts.push((place.to_owned(), own.clone()));
@@ -231,20 +229,22 @@ pub struct ServerOffer {
 impl ServerOffer {
     /// Separates the tools of a server into usable ones, sorted by name, and reasons why the others
     /// are unusable.
-    pub(crate) fn sort_tools(
+    pub(crate) fn split_usable_tools(
         server: &str,
         listed: Vec<OfferedTool>,
     ) -> (Vec<OfferedTool>, Vec<String>) {
         let mut by_name: BTreeMap<String, u32> = BTreeMap::new();
         for tool in &listed {
-            *by_name.entry(host_name(server, &tool.name)).or_default() += 1;
+            *by_name
+                .entry(host_tool_name(server, &tool.name))
+                .or_default() += 1;
         }
         let (mut tools, mut refused) = (Vec::new(), Vec::new());
         for tool in listed {
-            let name = host_name(server, &tool.name);
+            let name = host_tool_name(server, &tool.name);
             let fault = match by_name.get(&name) {
                 Some(n) if *n > 1 => Some(format!("{n} of its tools have the name `{name}`")),
-                _ => tool_fault(&tool),
+                _ => unusable_tool_reason(&tool),
             };
             match fault {
                 None => tools.push(tool),
@@ -268,15 +268,15 @@ impl ServerOffer {
     }
 }
 
-/// Limits the number of tools and bytes of an offer while it is read page by page.
+/// Counts the tools and bytes of an offer while its pages are read, up to the maximum of each.
 #[derive(Debug, Default)]
-pub(crate) struct OfferBudget {
+pub(crate) struct OfferSizeCounter {
     n_bytes: usize,
     n_tools: usize,
 }
 
-impl OfferBudget {
-    /// Counts a tool. The error, phrased to follow "it", ends the listing.
+impl OfferSizeCounter {
+    /// Counts a tool. Fails if there are too many; the error is phrased to follow "the server".
     pub(crate) fn add_tool(&mut self, tool: &OfferedTool) -> Result<(), String> {
         self.n_tools += 1;
         if self.n_tools > MAX_TOOLS {
@@ -292,8 +292,8 @@ impl OfferBudget {
         self.add_bytes(n_values + texts.map(String::len).sum::<usize>())
     }
 
-    /// Counts an unreadable tool, with the reason that is kept for it.
-    pub(crate) fn add_refused(&mut self, why: &str) -> Result<(), String> {
+    /// Counts an unreadable tool, and the bytes of the reason why it is unreadable.
+    pub(crate) fn count_unreadable_tool(&mut self, why: &str) -> Result<(), String> {
         self.n_tools += 1;
         if self.n_tools > MAX_TOOLS {
             return Err(format!("offers more than {MAX_TOOLS} tools"));
@@ -301,7 +301,8 @@ impl OfferBudget {
         self.add_bytes(why.len())
     }
 
-    /// Counts bytes that are kept. The error, phrased to follow "it", ends the listing.
+    /// Counts bytes that are stored. Fails if there are too many; the error is phrased to follow
+    /// "the server".
     pub(crate) fn add_bytes(&mut self, n_bytes: usize) -> Result<(), String> {
         self.n_bytes = self.n_bytes.saturating_add(n_bytes);
         if self.n_bytes > MAX_OFFER_BYTES {
@@ -315,7 +316,7 @@ impl OfferBudget {
 }
 
 /// Returns the reason why a tool cannot be used; `None` if it can.
-fn tool_fault(tool: &OfferedTool) -> Option<String> {
+fn unusable_tool_reason(tool: &OfferedTool) -> Option<String> {
     if tool.name.len() > MAX_NAME_BYTES {
         return Some(format!("its name has more than {MAX_NAME_BYTES} bytes"));
     }
@@ -353,7 +354,7 @@ fn tool_fault(tool: &OfferedTool) -> Option<String> {
         .into_iter()
         .chain(&tool.title)
         .chain(&claims)
-        .find_map(|text| Scanner::shared().scan(text).into_iter().next());
+        .find_map(|text| SecretScanner::shared().scan(text).into_iter().next());
     found.map(|finding| {
         format!(
             "its description, schema or claims contain what looks like a secret ({})",
@@ -363,7 +364,7 @@ fn tool_fault(tool: &OfferedTool) -> Option<String> {
 }
 
 #[cfg(test)]
-pub(crate) fn plain_tool(name: &str, description: &str) -> OfferedTool {
+pub(crate) fn test_offered_tool(name: &str, description: &str) -> OfferedTool {
     OfferedTool {
         name: name.to_owned(),
         title: None,
@@ -382,31 +383,31 @@ mod tests {
 
     #[test]
     fn tools_that_cannot_be_used_are_named_and_the_others_stay() {
-        let mut bomb = plain_tool("bomb", "d");
+        let mut bomb = test_offered_tool("bomb", "d");
         bomb.input_schema = json!({
             "type": "object",
             "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}},
             "properties": {"x": {"$ref": "#/$defs/a"}}
         });
-        let mut outside = plain_tool("outside", "d");
+        let mut outside = test_offered_tool("outside", "d");
         outside.input_schema = json!({"type": "object", "$ref": "https://a.example/schema"});
-        let mut odd = plain_tool("odd", "d");
+        let mut odd = test_offered_tool("odd", "d");
         odd.input_schema = json!({"type": "array"});
-        let mut deep = plain_tool("deep", "d");
+        let mut deep = test_offered_tool("deep", "d");
         deep.output_schema = Some((0..100).fold(json!(1), |inner, _| json!({"a": inner})));
         let listed = vec![
-            plain_tool("fine", "d"),
-            plain_tool("two", "d"),
-            plain_tool("two", "e"),
-            plain_tool("a.b", "d"),
-            plain_tool("a/b", "d"),
-            plain_tool("long", &"x".repeat(MAX_DESCRIPTION_BYTES + 1)),
+            test_offered_tool("fine", "d"),
+            test_offered_tool("two", "d"),
+            test_offered_tool("two", "e"),
+            test_offered_tool("a.b", "d"),
+            test_offered_tool("a/b", "d"),
+            test_offered_tool("long", &"x".repeat(MAX_DESCRIPTION_BYTES + 1)),
             bomb,
             outside,
             odd,
             deep,
         ];
-        let (tools, refused) = ServerOffer::sort_tools("s", listed);
+        let (tools, refused) = ServerOffer::split_usable_tools("s", listed);
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["fine"]);
         assert_eq!(refused.len(), 9, "{refused:?}");
@@ -416,7 +417,7 @@ mod tests {
 
     #[test]
     fn no_text_of_the_arguments_is_hidden_from_the_person() {
-        let mut tool = plain_tool("t", "d");
+        let mut tool = test_offered_tool("t", "d");
         // Sorted by name, so that the order is the same for a map that keeps insertion order.
         tool.input_schema = json!({
             "$comment": "c1",
@@ -448,33 +449,33 @@ mod tests {
                 "x-note.y.z: deep",
             ]
         );
-        assert!(plain_tool("t", "d").argument_texts().is_empty());
+        assert!(test_offered_tool("t", "d").argument_texts().is_empty());
     }
 
     #[test]
     fn the_number_and_size_of_tools_are_bounded_while_they_are_listed() {
-        let mut budget = OfferBudget::default();
-        let tool = plain_tool("t", "d");
+        let mut budget = OfferSizeCounter::default();
+        let tool = test_offered_tool("t", "d");
         let refused = (0..=MAX_TOOLS).find_map(|_| budget.add_tool(&tool).err());
         assert_eq!(refused.unwrap(), "offers more than 1000 tools");
-        let mut budget = OfferBudget::default();
-        let large = plain_tool("t", &"x".repeat(1 << 20));
+        let mut budget = OfferSizeCounter::default();
+        let large = test_offered_tool("t", &"x".repeat(1 << 20));
         let refused = (0..100).find_map(|_| budget.add_tool(&large).err());
         assert!(refused.unwrap().contains("more than 16 MiB"));
         // Every text that is stored counts towards the limit, not only those that the model gets.
         let long = "x".repeat(1 << 20);
-        let mut titled = plain_tool("t", "d");
+        let mut titled = test_offered_tool("t", "d");
         titled.title = Some(long.clone());
-        let mut claiming = plain_tool("t", "d");
+        let mut claiming = test_offered_tool("t", "d");
         claiming.annotations = Some(json!({"title": long}));
-        for tool in [titled, claiming, plain_tool(&long, "d")] {
-            let mut budget = OfferBudget::default();
+        for tool in [titled, claiming, test_offered_tool(&long, "d")] {
+            let mut budget = OfferSizeCounter::default();
             let refused = (0..100).find_map(|_| budget.add_tool(&tool).err());
             assert!(refused.unwrap().contains("more than 16 MiB"));
-            let (tools, refused) = ServerOffer::sort_tools("s", vec![tool]);
+            let (tools, refused) = ServerOffer::split_usable_tools("s", vec![tool]);
             assert!(tools.is_empty());
             assert!(refused[0].len() < 200, "{refused:?}");
         }
-        assert!(tool_fault(&plain_tool(" ", "d")).is_some());
+        assert!(unusable_tool_reason(&test_offered_tool(" ", "d")).is_some());
     }
 }

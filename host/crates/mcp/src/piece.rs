@@ -1,31 +1,31 @@
-//! Facts about the parts of a fetched prompt or resource, and the assignment of facts to parts
-//! after hooks have edited the parts.
+//! Records metadata of the parts of a fetched prompt or resource, and assigns the metadata to the
+//! parts again after hooks have edited them.
 //!
-//! Start from [`match_pieces`].
+//! Start from [`match_metadata_to_edited_parts`].
 
 use rmcp::model::Role;
 use serde::{Deserialize, Serialize};
 
 use rind_lib::message::{Blob, Part};
-use rind_lib::secret::{Scanner, run_aside};
+use rind_lib::secret::{SecretScanner, run_blocking_scan};
 
-/// Length of the hash in a mark, in hex digits.
+/// Length of the hash by which a part is recognized, in hex digits.
 const MARK_DIGITS: usize = 16;
 
-/// Facts about one part that the part itself does not contain.
+/// Metadata of one part of a prompt or resource, such as its role.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Piece {
+pub(crate) struct PartMetadata {
     /// Whether the part is a resource embedded in a prompt.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_resource: bool,
-    /// Whether the part is only a link to a resource, and its text the resource's name.
+    /// Whether the part is a link to a resource; its text is then the resource's name.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_link: bool,
     /// Whether the server sent the text as bytes.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_bytes: bool,
-    /// Mark of the part to which these facts belong; see [`mark_of`].
+    /// Mark of the part that this metadata describes; see [`part_kind_and_hash`].
     pub(crate) mark: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) role: Option<Role>,
@@ -35,12 +35,12 @@ pub(crate) struct Piece {
     pub(crate) media_type: Option<String>,
 }
 
-/// Returns a mark of a part: its kind and a short hash. The hash of a text is computed from the
-/// masked text, so that it reveals nothing about a secret.
-pub(crate) fn mark_of(part: &Part) -> String {
+/// Returns a mark by which a part is recognized: its kind and a short hash. The hash of a text is
+/// computed from the masked text, so that it reveals nothing about a secret.
+pub(crate) fn part_kind_and_hash(part: &Part) -> String {
     let (kind, id) = match part {
         Part::Text { text } => {
-            let masked = run_aside(text.len(), || Scanner::shared().masked(text));
+            let masked = run_blocking_scan(text.len(), || SecretScanner::shared().masked(text));
             ("text", Blob::of(masked.as_bytes(), "").id)
         }
         Part::Json { value } => ("json", Blob::of(value.to_string().as_bytes(), "").id),
@@ -50,20 +50,24 @@ pub(crate) fn mark_of(part: &Part) -> String {
     format!("{kind} {id}")
 }
 
-/// Returns the kind in a mark.
-fn kind_in(mark: &str) -> &str {
+/// Returns the kind of part that a mark contains.
+fn part_kind_in_mark(mark: &str) -> &str {
     mark.split(' ').next().unwrap_or_default()
 }
 
-/// Assigns facts to the parts after hooks, in the order of the parts. An unchanged part keeps its
-/// facts, even at another position. An edited part keeps its facts only if all other parts are at
-/// their old positions; otherwise it gets none, because the facts could belong to another part.
-pub(crate) fn match_pieces(pieces: Vec<Piece>, parts: &[&Part]) -> Vec<Piece> {
-    let marks: Vec<String> = parts.iter().map(|part| mark_of(part)).collect();
+/// Assigns metadata to the parts after hooks have edited them, in the order of the parts. An
+/// unchanged part keeps its metadata, even at another position. An edited part keeps its metadata
+/// only if all other parts are at their old positions; otherwise it gets empty metadata, because
+/// the old metadata could belong to another part.
+pub(crate) fn match_metadata_to_edited_parts(
+    pieces: Vec<PartMetadata>,
+    parts: &[&Part],
+) -> Vec<PartMetadata> {
+    let marks: Vec<String> = parts.iter().map(|part| part_kind_and_hash(part)).collect();
     let is_in_place = pieces.len() == marks.len()
         && pieces.iter().zip(&marks).all(|(piece, mark)| {
             let is_edited = || {
-                kind_in(&piece.mark) == kind_in(mark)
+                part_kind_in_mark(&piece.mark) == part_kind_in_mark(mark)
                     && !marks.contains(&piece.mark)
                     && pieces.iter().all(|own| own.mark != *mark)
             };
@@ -72,7 +76,7 @@ pub(crate) fn match_pieces(pieces: Vec<Piece>, parts: &[&Part]) -> Vec<Piece> {
     if is_in_place {
         return pieces;
     }
-    let mut pieces: Vec<Option<Piece>> = pieces.into_iter().map(Some).collect();
+    let mut pieces: Vec<Option<PartMetadata>> = pieces.into_iter().map(Some).collect();
     let own = marks.iter().map(|mark| {
         let mut free = pieces.iter_mut();
         let found = free.find(|own| own.as_ref().is_some_and(|piece| piece.mark == *mark));

@@ -1,4 +1,5 @@
-//! Pins: for each server, the offer that the operator approved, in a file beside the grants.
+//! Stores the pins: for each server, the tools and prompts that the operator approved. The file is
+//! beside the file of grants.
 //!
 //! The file is written atomically and under a lock. Start from [`PinnedServers`].
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::offer::ServerOffer;
 use super::settings::ServerSettings;
-use rind_lib::disk::{lock_beside, read_if_present, replace_private};
+use rind_lib::disk::{lock_for_file, read_if_present, replace_private_file};
 use rind_lib::paths::Paths;
 
 /// Version of the file format.
@@ -18,7 +19,7 @@ const VERSION: u32 = 1;
 /// Maximum size of the file, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// The operator's approval of a server's offer.
+/// Tools, prompts and instructions of a server as the operator approved them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerPin {
     /// Digest of the server's settings at the time of the approval.
@@ -38,7 +39,7 @@ pub struct PinError {
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct PinsContent {
+struct PinsFileContent {
     version: u32,
     servers: BTreeMap<String, ServerPin>,
 }
@@ -49,7 +50,7 @@ pub fn pins_file(paths: &Paths) -> PathBuf {
     paths.grants().with_file_name("mcp.json")
 }
 
-/// The pins of all servers.
+/// Pins of all servers, as stored in the file.
 #[derive(Clone, Debug)]
 pub struct PinnedServers {
     path: PathBuf,
@@ -67,17 +68,17 @@ impl PinnedServers {
             message,
         };
         let content = match read_if_present(path, MAX_BYTES) {
-            Ok(None) => PinsContent::default(),
+            Ok(None) => PinsFileContent::default(),
             Err(e) => return Err(refuse(format!("cannot be read: {e}"))),
-            Ok(Some(text)) => serde_json::from_str::<PinsContent>(&text).map_err(|e| {
+            Ok(Some(text)) => serde_json::from_str::<PinsFileContent>(&text).map_err(|e| {
                 refuse(format!(
-                    "is damaged ({e}); move it away, and every server is asked about again"
+                    "is damaged ({e}); move the file away, then Rind asks you again about every server"
                 ))
             })?,
         };
         if content.version > VERSION {
             return Err(refuse(format!(
-                "was written by a newer version ({}, this one knows {VERSION})",
+                "was written by a newer version of Rind (file format {}, this version reads up to {VERSION})",
                 content.version
             )));
         }
@@ -89,7 +90,7 @@ impl PinnedServers {
 
     /// Returns the pin of a server, even if its settings have changed since.
     #[must_use]
-    pub fn earlier(&self, name: &str) -> Option<&ServerPin> {
+    pub fn pin_with_any_settings(&self, name: &str) -> Option<&ServerPin> {
         self.servers.get(name)
     }
 
@@ -100,7 +101,7 @@ impl PinnedServers {
         (pin.settings == settings.digest()).then_some(pin)
     }
 
-    /// Stores a pin.
+    /// Stores the pin of a server, and replaces an existing one.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -130,21 +131,21 @@ impl PinnedServers {
             path: path.clone(),
             message: format!("cannot be written: {e}"),
         };
-        let _lock = lock_beside(&path, || {}).map_err(refuse)?;
+        let _lock = lock_for_file(&path, || {}).map_err(refuse)?;
         let mut servers = Self::read(&path)?.servers;
         change(&mut servers);
-        let content = PinsContent {
+        let content = PinsFileContent {
             version: VERSION,
             servers,
         };
         let bytes =
             serde_json::to_vec_pretty(&content).map_err(|e| refuse(std::io::Error::other(e)))?;
-        // Reject a file that is too large: it could not be read again, so no session would start.
+        // Do not write a file that is too large to be read: without the pins, no session starts.
         if bytes.len() as u64 > MAX_BYTES {
             let why = format!("it would have more than {} MiB", MAX_BYTES >> 20);
             return Err(refuse(std::io::Error::other(why)));
         }
-        replace_private(&path, &bytes).map_err(refuse)?;
+        replace_private_file(&path, &bytes).map_err(refuse)?;
         self.servers = content.servers;
         Ok(())
     }
@@ -153,7 +154,7 @@ impl PinnedServers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::offer::plain_tool;
+    use crate::offer::test_offered_tool;
 
     #[test]
     fn a_pin_holds_for_its_settings_until_it_is_removed() {
@@ -167,7 +168,7 @@ mod tests {
             settings: settings.digest(),
             given: "2026-01-01T00:00:00Z".to_owned(),
             offer: ServerOffer {
-                tools: vec![plain_tool("a", "d")],
+                tools: vec![test_offered_tool("a", "d")],
                 ..ServerOffer::default()
             },
         };
@@ -184,7 +185,7 @@ mod tests {
             ..settings.clone()
         };
         assert_eq!(again.find("s", &wider), None);
-        assert!(again.earlier("s").is_some());
+        assert!(again.pin_with_any_settings("s").is_some());
         assert!(again.remove("s").unwrap());
         assert!(!again.remove("s").unwrap());
         assert!(again.find("t", &settings).is_some());
@@ -195,7 +196,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mcp.json");
         for (text, expected) in [
-            ("{\"ver", "move it away"),
+            ("{\"ver", "move the file away"),
             ("{\"version\":9,\"servers\":{}}", "newer"),
         ] {
             std::fs::write(&path, text).unwrap();

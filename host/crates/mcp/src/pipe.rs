@@ -13,27 +13,27 @@ use tokio::sync::mpsc::Receiver;
 
 use rind_lib::lock::lock;
 use rind_lib::text::clean_line;
-use rind_lib::tool::peer::{PeerEnd, PeerInput, PeerProcess, PeerStop};
+use rind_lib::tool::peer::{PeerEnd, PeerInput, PeerProcess, PeerStopGuard};
 
-/// Maximum number of output lines per process that are not messages. A few are common, such as
-/// greetings and warnings.
+/// Maximum number of output lines per server process that are not protocol messages. A few such
+/// lines are common, for example warnings.
 const MAX_GARBAGE_LINES: usize = 100;
 
-/// Maximum length of an excerpt of such a line, in bytes.
+/// Maximum length of an excerpt of a line that is not a message, in bytes.
 const MAX_EXCERPT_BYTES: usize = 80;
 
-/// Error code that replaces an answer which cannot be parsed. The protocol has no error code of
-/// this value.
+/// Error code of the error message that replaces an unparsable answer. The protocol does not use
+/// this code.
 pub(crate) const UNREADABLE: ErrorCode = ErrorCode(-39_001);
 
-/// Transport to a server program.
+/// Transport over the standard input and output of a server program.
 pub(crate) struct PipeTransport {
     input: PeerInput,
     output: Receiver<Vec<u8>>,
     end: PeerEnd,
     garbage: GarbageLines,
     /// Stops the program when the transport is dropped.
-    _stop: PeerStop,
+    _stop: PeerStopGuard,
 }
 
 /// Number of output lines that are not messages, and an excerpt of the last one. Clones share the
@@ -42,8 +42,9 @@ pub(crate) struct PipeTransport {
 pub(crate) struct GarbageLines(Arc<Mutex<(usize, String)>>);
 
 impl GarbageLines {
-    /// Describes these lines, because they may explain a failure; empty if there are none.
-    pub(crate) fn words(&self) -> String {
+    /// Describes the lines that are not messages, because they may explain a failure; empty if
+    /// there are none.
+    pub(crate) fn describe(&self) -> String {
         let garbage = lock(&self.0);
         match &*garbage {
             (0, _) => String::new(),
@@ -54,7 +55,7 @@ impl GarbageLines {
     }
 
     /// Counts a line. Returns the number of lines so far.
-    fn count(&self, line: &[u8]) -> usize {
+    fn count_line(&self, line: &[u8]) -> usize {
         let mut garbage = lock(&self.0);
         garbage.0 += 1;
         let excerpt = line.get(..4 * MAX_EXCERPT_BYTES).unwrap_or(line);
@@ -80,21 +81,21 @@ impl PipeTransport {
 
     /// Counts a line that is not a message. Returns `false`, and stops the server, if there are too
     /// many.
-    fn count_garbage(&self, line: &[u8]) -> bool {
-        let n_lines = self.garbage.count(line);
+    fn count_garbage_line(&self, line: &[u8]) -> bool {
+        let n_lines = self.garbage.count_line(line);
         if n_lines <= MAX_GARBAGE_LINES {
             return true;
         }
         self.end
-            .stop(&format!("was stopped{}", self.garbage.words()));
+            .stop(&format!("was stopped{}", self.garbage.describe()));
         false
     }
 }
 
-/// The fields that identify an answer, for one that cannot be parsed completely. Ignored values may
-/// be nested to any depth, unlike parsed ones.
+/// Fields that identify an answer of a server. They can be read from an answer that is nested too
+/// deeply to be parsed, because ignored values may have any depth.
 #[derive(Deserialize)]
-struct AnswerHead {
+struct UnparsedAnswerId {
     jsonrpc: String,
     id: RequestId,
     #[serde(default)]
@@ -105,12 +106,12 @@ struct AnswerHead {
     error: Option<IgnoredAny>,
 }
 
-/// Returns an error in place of an answer that cannot be parsed, so that its request fails at once
-/// with the reason instead of timing out.
+/// Creates an error message in place of an answer that cannot be parsed. The request then fails at
+/// once with the reason instead of timing out.
 fn unreadable_answer(line: &[u8], why: &serde_json::Error) -> Option<RxJsonRpcMessage<RoleClient>> {
-    let head: AnswerHead = serde_json::from_slice(line).ok()?;
+    let head: UnparsedAnswerId = serde_json::from_slice(line).ok()?;
     let error = ErrorData::new(UNREADABLE, why.to_string(), None);
-    // A log line may have an `id` too.
+    // Require the other fields of an answer, because a log line may have an `id` too.
     let has_outcome = head.result.is_some() || head.error.is_some();
     let is_answer = head.jsonrpc == "2.0" && head.method.is_none() && has_outcome;
     is_answer.then(|| JsonRpcMessage::error(error, Some(head.id)))
@@ -141,7 +142,7 @@ impl Transport<RoleClient> for PipeTransport {
                 Ok(message) => return Some(message),
                 Err(why) => why,
             };
-            if !self.count_garbage(&line) {
+            if !self.count_garbage_line(&line) {
                 return None;
             }
             if let Some(answer) = unreadable_answer(&line, &why) {
@@ -198,10 +199,10 @@ mod tests {
     #[test]
     fn lines_that_are_no_messages_are_counted_and_quoted() {
         let garbage = GarbageLines::default();
-        assert_eq!(garbage.words(), "");
-        assert_eq!(garbage.count(b"hello\x1b[2J"), 1);
-        assert_eq!(garbage.count(&b"\xef\xbb\xbf{".repeat(1000)), 2);
-        let words = garbage.words();
+        assert_eq!(garbage.describe(), "");
+        assert_eq!(garbage.count_line(b"hello\x1b[2J"), 1);
+        assert_eq!(garbage.count_line(&b"\xef\xbb\xbf{".repeat(1000)), 2);
+        let words = garbage.describe();
         assert!(
             words.starts_with("; not a message: 2 of the lines"),
             "{words}"

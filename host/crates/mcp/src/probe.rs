@@ -4,55 +4,55 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::client::{Connection, OpenFailure};
-use super::end::ClientEnd;
+use super::client::{Connection, ServerConnectFailure};
+use super::end::McpClientHandler;
 use super::offer::ServerOffer;
 use super::server::McpServer;
 use rind_lib::point::handle::AgentHandle;
 use rind_lib::point::outcome::{Effect, Level};
 use rind_lib::point::trace::AccessRecord;
 
-/// Starts or connects to a server, and returns its offer. The connection is closed afterwards.
+/// Starts a server or connects to it, returns its tools and prompts, and closes the connection.
 ///
 /// # Errors
-/// Reason, phrased to follow "it".
+/// Reason, phrased to follow "the server".
 pub async fn probe_server(server: &McpServer) -> Result<ServerOffer, ProbeFailure> {
-    // The connection is too short for changes to matter, so the receiver is dropped.
+    // Drop the receiver of change announcements: the connection is closed after the listing.
     let (changed, _) = mpsc::channel(1);
-    let end = ClientEnd {
+    let end = McpClientHandler {
         changed,
         is_changed: Arc::default(),
         progress: Arc::new(|_| {}),
         questions: None,
     };
-    let handle: Arc<dyn AgentHandle> = Arc::new(NoSession);
+    let handle: Arc<dyn AgentHandle> = Arc::new(NoSessionHandle);
     let opened = Connection::open(server, &handle, &end).await;
     let opened = opened.map_err(|failure| ProbeFailure {
-        wants_login: matches!(failure, OpenFailure::Unauthorized(_)),
+        wants_login: matches!(failure, ServerConnectFailure::Unauthorized(_)),
         why: failure.into_phrase(),
     })?;
-    let listed = opened.list_offer().await;
+    let listed = opened.list_tools_and_prompts().await;
     listed.map_err(|why| ProbeFailure {
         wants_login: false,
         why,
     })
 }
 
-/// Failure to list the offer of a server.
+/// Failure to list the tools and prompts of a server outside a session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct ProbeFailure {
     /// Whether the server requires a login.
     pub wants_login: bool,
-    /// Reason, phrased to follow "it".
+    /// Reason, phrased to follow "the server".
     pub why: String,
 }
 
-/// Handle for use outside a session: log lines and access records go to `tracing`, effects are
-/// dropped.
-pub(crate) struct NoSession;
+/// Agent handle for connections outside a session. It writes log lines and access records to
+/// `tracing` and drops effects.
+pub(crate) struct NoSessionHandle;
 
-impl AgentHandle for NoSession {
+impl AgentHandle for NoSessionHandle {
     fn log(&self, plugin: &str, _: Level, text: &str) {
         tracing::debug!(plugin, text);
     }

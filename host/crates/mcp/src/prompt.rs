@@ -1,14 +1,14 @@
-//! Prompts of a server: which of them can be used, and the names and arguments of the slash
-//! commands that run them.
+//! Checks which prompts of a server can be used, and converts them to slash commands with names and
+//! arguments.
 //!
-//! All texts here are claims of the server. Start from [`OfferedPrompt`].
+//! All texts here come from the server and are untrusted. Start from [`OfferedPrompt`].
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use rind_lib::secret::Scanner;
+use rind_lib::secret::SecretScanner;
 use rind_lib::text::clean_line;
 
 /// Maximum number of prompts of one server.
@@ -29,7 +29,7 @@ const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
 /// Number of hex digits of the hash that makes a truncated name unique.
 const HASH_DIGITS: usize = 8;
 
-/// A prompt as the server describes it.
+/// Definition of a prompt by its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfferedPrompt {
     /// Name on the server.
@@ -45,7 +45,7 @@ pub struct OfferedPrompt {
     pub arguments: Vec<OfferedArgument>,
 }
 
-/// An argument of a prompt; its value is a string.
+/// Definition of a prompt's argument by the server. The value of an argument is a string.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfferedArgument {
     /// Name on the server.
@@ -68,7 +68,7 @@ pub struct ServerPrompts {
 }
 
 impl OfferedPrompt {
-    /// Returns the total length of the texts, in bytes.
+    /// Returns the total length of the prompt's texts and its arguments' texts, in bytes.
     pub(crate) fn n_bytes(&self) -> usize {
         let arguments = self.arguments.iter();
         let arguments = arguments.map(|own| own.name.len() + own.description.len());
@@ -120,7 +120,7 @@ impl OfferedPrompt {
     }
 
     /// Returns the reason why the prompt cannot be used; `None` if it can.
-    fn fault(&self) -> Option<String> {
+    fn unusable_prompt_reason(&self) -> Option<String> {
         if self.name.len() > MAX_NAME_BYTES {
             return Some(format!("its name has more than {MAX_NAME_BYTES} bytes"));
         }
@@ -137,7 +137,7 @@ impl OfferedPrompt {
         if let Some(own) = self.arguments.iter().find(|own| !is_plain(&own.name)) {
             let name = clean_line(&own.name, 64);
             return Some(format!(
-                "its argument `{name}` has no name of at most 64 letters, digits, `-`, `_` and `.`"
+                "the name of its argument `{name}` is invalid: use 1 to 64 letters, digits, `-`, `_` and `.`"
             ));
         }
         let mut names: Vec<&str> = self.arguments.iter().map(|own| own.name.as_str()).collect();
@@ -155,7 +155,7 @@ impl OfferedPrompt {
             ));
         }
         let mut texts = texts.into_iter();
-        let found = texts.find_map(|text| Scanner::shared().scan(text).into_iter().next());
+        let found = texts.find_map(|text| SecretScanner::shared().scan(text).into_iter().next());
         found.map(|finding| {
             format!(
                 "a description of it contains what looks like a secret ({})",
@@ -167,7 +167,7 @@ impl OfferedPrompt {
 
 /// Separates the prompts of a server into usable ones, sorted by name, and reasons why the others
 /// are unusable.
-pub(crate) fn sort_prompts(
+pub(crate) fn split_usable_prompts(
     server: &str,
     listed: Vec<OfferedPrompt>,
 ) -> (Vec<OfferedPrompt>, Vec<String>) {
@@ -178,12 +178,14 @@ pub(crate) fn sort_prompts(
     let (mut prompts, mut refused) = (Vec::new(), Vec::new());
     for prompt in listed {
         let name = prompt.command_name();
-        let fault = prompt.fault().or_else(|| match by_name.get(&name) {
-            Some(n) if *n > 1 => Some(format!(
-                "{n} of its prompts have the command `/{server}:{name}`"
-            )),
-            _ => None,
-        });
+        let fault = prompt
+            .unusable_prompt_reason()
+            .or_else(|| match by_name.get(&name) {
+                Some(n) if *n > 1 => Some(format!(
+                    "{n} of its prompts have the command `/{server}:{name}`"
+                )),
+                _ => None,
+            });
         match fault {
             None => prompts.push(prompt),
             Some(why) => refused.push(format!("prompt `{}`: {why}", clean_line(&prompt.name, 64))),
@@ -252,7 +254,7 @@ mod tests {
             huge,
             secret,
         ];
-        let (prompts, refused) = sort_prompts("docs", listed);
+        let (prompts, refused) = split_usable_prompts("docs", listed);
         assert_eq!(prompts, [prompt("fine")]);
         assert_eq!(refused.len(), 8, "{refused:?}");
         assert!(refused[0].contains("2 of its prompts have the command `/docs:a-b`"));

@@ -1,31 +1,32 @@
-//! Values that a server proposes for its form. They are sent unchanged if the user agrees.
+//! Collects the values that a server proposes for its form. They are sent unchanged if the user
+//! agrees.
 
 use serde_json::{Map, Value, json};
 
-use super::form::{FormField, schema_of_value};
+use super::form::{FormField, wrap_field_schema};
 use rind_lib::text::clean_line;
 use rind_lib::tool::schema;
 
 /// Maximum length of a value that is shown, in bytes.
 const MAX_VALUE_BYTES: usize = 80;
 
-/// Maximum length of the line with all values, in bytes. A longer one is not offered, because the
-/// user could not read it.
+/// Maximum length of the line with all proposed values, in bytes. A longer line is not shown, and
+/// the user fills in each field instead.
 const MAX_SHOWN_BYTES: usize = 600;
 
 /// Proposed values for all required fields of a form, and for optional fields with a proposal.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Proposal {
+pub(crate) struct ProposedFormValues {
     /// Content of the answer.
     pub(crate) content: Map<String, Value>,
     /// The values as one line for the user.
     pub(crate) shown: String,
 }
 
-impl Proposal {
+impl ProposedFormValues {
     /// Collects the values that a form proposes. `None` if a required field has no proposal, a
     /// value does not fit its field's schema, or the values are too long to be shown completely.
-    pub(crate) fn of_form(fields: &[FormField]) -> Option<Self> {
+    pub(crate) fn from_form(fields: &[FormField]) -> Option<Self> {
         let (mut content, mut shown) = (Map::new(), Vec::new());
         for field in fields {
             let Some(value) = field.schema.get("default") else {
@@ -34,10 +35,9 @@ impl Proposal {
                 }
                 continue;
             };
-            let check = schema::compile(&schema_of_value(&field.schema)).ok()?;
+            let check = schema::compile(&wrap_field_schema(&field.schema)).ok()?;
             check(&json!({ "value": value })).ok()?;
-            // Escaping invisible characters makes the text longer, so the length is checked
-            // afterwards.
+            // Check the length after escaping, because escaped characters make the text longer.
             let text = clean_line(&value.to_string(), usize::MAX);
             if text.len() > MAX_VALUE_BYTES {
                 return None;
@@ -55,9 +55,9 @@ mod tests {
     use super::super::form::read_form;
     use super::*;
 
-    fn proposed(properties: Value, required: Value) -> Option<Proposal> {
+    fn proposed(properties: Value, required: Value) -> Option<ProposedFormValues> {
         let schema = json!({"type": "object", "properties": properties, "required": required});
-        Proposal::of_form(&read_form("Some facts, please.", &schema).unwrap())
+        ProposedFormValues::from_form(&read_form("Some facts, please.", &schema).unwrap())
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Resources of a server: which URIs may be requested, and how an answer becomes content.
+//! Checks the URIs of a server's resources, and converts its answers to content.
 //!
-//! A URI is sent to the server only if the server lists it or a template that it matches; the host
-//! itself opens none. Content is text or an image; anything else is refused with its type. Start
-//! from [`ResourceList`].
+//! A URI is sent to the server only if the server lists the URI or a template that matches it. The
+//! host itself never opens a URI. Content is text or an image; other types are refused. Start from
+//! [`ResourceList`].
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -34,7 +34,7 @@ const MAX_QUOTED_BYTES: usize = 200;
 /// Maximum length of a description in a list, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 200;
 
-/// Maximum number of times that a URI is percent-decoded in search of `..`.
+/// Maximum number of times that a URI is percent-decoded to find a hidden `..`.
 const MAX_DECODINGS: usize = 4;
 
 /// Resources and templates that a server listed at one time.
@@ -47,14 +47,14 @@ pub(crate) struct ResourceList {
 }
 
 impl ResourceList {
-    /// Adds a resource, or a template if `template` is set. Its texts are shortened to one line. An
-    /// entry with a URI that could not be requested is skipped.
+    /// Adds a resource, or a resource template if `template` is set. Shortens the texts of the
+    /// entry to one line. Skips an entry whose URI could not be requested.
     ///
     /// # Errors
-    /// The server lists too many; phrased to follow "it".
-    pub(crate) fn add(&mut self, mut listed: ListedResource) -> Result<(), String> {
+    /// The server lists too many; phrased to follow "the server".
+    pub(crate) fn add_listed_resource(&mut self, mut listed: ListedResource) -> Result<(), String> {
         let address = listed.template.as_ref().unwrap_or(&listed.uri);
-        // The user could not request a URI of this length, so it is skipped.
+        // Skip a URI that is too long to be requested.
         if address.len() > MAX_URI_BYTES {
             return Ok(());
         }
@@ -64,12 +64,13 @@ impl ResourceList {
         listed.name = clean_line(&listed.name, MAX_DESCRIPTION_BYTES);
         listed.description = clean_line(&listed.description, MAX_DESCRIPTION_BYTES);
         listed.media_type = listed.media_type.filter(|own| is_media_type(own));
-        // Skips URIs and templates that the checks would refuse anyway.
+        // Skip a URI or template that could not be requested.
         match &listed.template {
             Some(template)
-                if has_scheme(literal_start(template)) && template.chars().all(is_seen) =>
+                if begins_with_uri_scheme(template_literal_prefix(template))
+                    && template.chars().all(is_visible_char) =>
             {
-                literal_start(template).clone_into(&mut listed.uri);
+                template_literal_prefix(template).clone_into(&mut listed.uri);
                 self.templates.push(listed);
             }
             None if check_uri(&listed.uri).is_ok() => self.resources.push(listed),
@@ -79,18 +80,18 @@ impl ResourceList {
     }
 
     /// Whether the server lists this URI, or a template that the URI matches.
-    pub(crate) fn has(&self, uri: &str) -> bool {
+    pub(crate) fn contains_uri(&self, uri: &str) -> bool {
         self.resources.iter().any(|own| own.uri == uri)
             || self
                 .templates
                 .iter()
                 .filter_map(|own| own.template.as_deref())
-                .any(|own| fits_template(own, uri))
+                .any(|own| matches_template(own, uri))
     }
 
     /// Returns the resources and templates to propose to the user. The `uri` of a template is its
     /// text before the first expression.
-    pub(crate) fn proposed(&self) -> Vec<ListedResource> {
+    pub(crate) fn list_suggestions(&self) -> Vec<ListedResource> {
         self.resources
             .iter()
             .chain(&self.templates)
@@ -107,25 +108,25 @@ pub(crate) fn check_uri(uri: &str) -> Result<(), String> {
     if uri.len() > MAX_URI_BYTES {
         return Err(format!("has more than {} KiB", MAX_URI_BYTES >> 10));
     }
-    if !has_scheme(uri) {
+    if !begins_with_uri_scheme(uri) {
         return Err("does not begin with a scheme such as `file:`".to_owned());
     }
-    if !uri.chars().all(is_seen) {
+    if !uri.chars().all(is_visible_char) {
         return Err("has blanks or characters that cannot be seen".to_owned());
     }
-    if has_parent(uri) {
+    if has_parent_segment(uri) {
         return Err("has `..` in it, which could lead out of what the server shows".to_owned());
     }
     Ok(())
 }
 
-/// Whether a character is allowed in a URI: the user must be able to see it.
-fn is_seen(c: char) -> bool {
+/// Whether a character is visible to the user, and so allowed in a URI.
+fn is_visible_char(c: char) -> bool {
     c.is_ascii_graphic() || c.is_alphanumeric()
 }
 
 /// Whether a text begins with a URI scheme, such as `file:`.
-fn has_scheme(text: &str) -> bool {
+fn begins_with_uri_scheme(text: &str) -> bool {
     let scheme = text.split_once(':').map(|(scheme, _)| scheme);
     scheme.is_some_and(|scheme| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -135,8 +136,8 @@ fn has_scheme(text: &str) -> bool {
     })
 }
 
-/// Whether a part of a URI is `..`, even if it is percent-encoded several times.
-fn has_parent(uri: &str) -> bool {
+/// Whether a path segment of a URI is `..`, even if it is percent-encoded several times.
+fn has_parent_segment(uri: &str) -> bool {
     let mut text = uri.to_ascii_lowercase();
     for _ in 0..MAX_DECODINGS {
         let decoded = text
@@ -150,19 +151,18 @@ fn has_parent(uri: &str) -> bool {
         text = decoded;
     }
     let mut parts = text.split(['/', '\\', ':', '?', '#', '&', '=', ';']);
-    // A URI that is still percent-encoded after these rounds is refused too, because it probably
-    // hides `..`.
+    // Also refuse a URI that is still percent-encoded after all rounds: it probably hides `..`.
     parts.any(|part| part == "..") || text.contains("%25")
 }
 
 /// Returns the text of a template before its first expression.
-fn literal_start(template: &str) -> &str {
+fn template_literal_prefix(template: &str) -> &str {
     template.split('{').next().unwrap_or_default()
 }
 
-/// Whether a URI matches an RFC 6570 template. An expression matches any text; one without an
-/// operator and without `*` matches only text without `/`.
-pub(crate) fn fits_template(template: &str, uri: &str) -> bool {
+/// Whether a URI matches an RFC 6570 template. An expression such as `{name}` matches text without
+/// `/`; an expression with an operator or `*` matches any text.
+pub(crate) fn matches_template(template: &str, uri: &str) -> bool {
     let mut rest = uri;
     let mut parts = template.split('{');
     let first = parts.next().unwrap_or_default();
@@ -197,11 +197,11 @@ pub(crate) fn fits_template(template: &str, uri: &str) -> bool {
     rest.is_empty()
 }
 
-/// Converts an answer into text and images.
+/// Converts the content of a resource into text and images.
 ///
 /// # Errors
 /// The answer is for another resource, too large, or neither text nor images; phrased to follow
-/// "it".
+/// "the server".
 pub(crate) fn read_contents(
     uri: &str,
     contents: Vec<ResourceContents>,
@@ -230,10 +230,10 @@ pub(crate) fn read_contents(
                 mime_type,
                 blob,
                 ..
-            } => (uri, mime_type, decode_blob(&blob)?),
+            } => (uri, mime_type, decode_base64_part(&blob)?),
             _ => return Err("answered with a part of a kind that is not known".to_owned()),
         };
-        check_origin(uri, &own)?;
+        check_answer_has_requested_uri(uri, &own)?;
         if is_many {
             fetched.text += &format!("[{}]\n", clean_line(&own, MAX_QUOTED_BYTES));
         }
@@ -248,14 +248,15 @@ enum PartContent {
     Bytes(Vec<u8>),
 }
 
-fn decode_blob(blob: &str) -> Result<PartContent, String> {
+fn decode_base64_part(blob: &str) -> Result<PartContent, String> {
     let bytes = STANDARD.decode(blob);
     let bytes = bytes.map_err(|_| "answered with bytes that are not base64")?;
     Ok(PartContent::Bytes(bytes))
 }
 
-/// Refuses content of a resource other than the requested one or one below it.
-pub(crate) fn check_origin(asked: &str, own: &str) -> Result<(), String> {
+/// Checks that the answer to a request for the resource `asked` has the URI `asked` or a URI below
+/// it.
+pub(crate) fn check_answer_has_requested_uri(asked: &str, own: &str) -> Result<(), String> {
     let below = own.strip_prefix(asked.trim_end_matches('/'));
     let is_below = below.is_some_and(|rest| rest.starts_with('/')) && check_uri(own).is_ok();
     if own == asked || is_below {
@@ -365,8 +366,8 @@ mod tests {
             uri: uri.to_owned(),
             ..ListedResource::default()
         };
-        list.add(one("docs://one")).unwrap();
-        list.add(one("docs://a/../b")).unwrap();
+        list.add_listed_resource(one("docs://one")).unwrap();
+        list.add_listed_resource(one("docs://a/../b")).unwrap();
         for template in [
             "db://{table}/rows/{id}",
             "tree:///{+path}",
@@ -378,7 +379,7 @@ mod tests {
             "blank://a b/{x}",
         ] {
             let template = Some(template.to_owned());
-            list.add(ListedResource {
+            list.add_listed_resource(ListedResource {
                 template,
                 ..ListedResource::default()
             })
@@ -397,14 +398,19 @@ mod tests {
             ("https://a.example/", false),
             ("broken://y", false),
         ] {
-            assert_eq!(list.has(uri), expected, "{uri}");
+            assert_eq!(list.contains_uri(uri), expected, "{uri}");
         }
-        let proposed: Vec<String> = list.proposed().into_iter().map(|own| own.uri).collect();
+        let proposed: Vec<String> = list
+            .list_suggestions()
+            .into_iter()
+            .map(|own| own.uri)
+            .collect();
         assert_eq!(
             proposed,
             ["docs://one", "db://", "tree:///", "wild:///", "broken://"]
         );
-        let many = (0..=MAX_RESOURCES).find_map(|n| list.add(one(&format!("a:{n}"))).err());
+        let many = (0..=MAX_RESOURCES)
+            .find_map(|n| list.add_listed_resource(one(&format!("a:{n}"))).err());
         assert!(many.unwrap().contains("more than 10000"));
     }
 

@@ -1,7 +1,7 @@
 //! Converts the result of an MCP call into a tool's output.
 //!
-//! Text, images and structured content become parts. Anything else becomes a text that describes
-//! it: nothing is written to a file, because the server would choose its name.
+//! Text, images and structured content become parts. Any other content is replaced by a text that
+//! describes it. No content is written to a file, because the server would choose the file's name.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -18,9 +18,9 @@ const MAX_PARTS: usize = 100;
 /// Maximum length of a quoted name or URI, in bytes.
 const MAX_NAME_BYTES: usize = 300;
 
-/// Converts a result.
-pub(crate) fn output_of(result: CallToolResult) -> ToolOutput {
-    let mut parts = ResultParts::default();
+/// Converts the result of an MCP tool call into message parts.
+pub(crate) fn convert_result(result: CallToolResult) -> ToolOutput {
+    let mut parts = ToolResultParts::default();
     let n_blocks = result.content.len();
     for block in result.content.into_iter().take(MAX_PARTS) {
         parts.add_block(block);
@@ -32,7 +32,7 @@ pub(crate) fn output_of(result: CallToolResult) -> ToolOutput {
         ));
     }
     if let Some(value) = result.structured_content
-        && !parts.has_text_of(&value)
+        && !parts.contains_json_text(&value)
     {
         parts.parts.push(Part::Json { value });
     }
@@ -46,19 +46,19 @@ pub(crate) fn output_of(result: CallToolResult) -> ToolOutput {
 
 /// Converts one content block of a prompt into message parts, and returns the bytes of its images
 /// separately.
-pub(crate) fn parts_of(block: ContentBlock) -> (Vec<Part>, Vec<Vec<u8>>) {
-    let mut parts = ResultParts::default();
+pub(crate) fn convert_content_block(block: ContentBlock) -> (Vec<Part>, Vec<Vec<u8>>) {
+    let mut parts = ToolResultParts::default();
     parts.add_block(block);
     (parts.parts, parts.bytes)
 }
 
 #[derive(Default)]
-struct ResultParts {
+struct ToolResultParts {
     parts: Vec<Part>,
     bytes: Vec<Vec<u8>>,
 }
 
-impl ResultParts {
+impl ToolResultParts {
     fn add_text(&mut self, text: impl Into<String>) {
         self.parts.push(Part::text(text));
     }
@@ -71,7 +71,7 @@ impl ResultParts {
             ContentBlock::Resource(embedded) => self.add_resource(embedded.resource),
             ContentBlock::ResourceLink(link) => self.add_text(format!(
                 "[resource {}: {}]",
-                quoted(&link.uri),
+                quote_name(&link.uri),
                 clean_line(
                     link.description.as_deref().unwrap_or(&link.name),
                     MAX_NAME_BYTES
@@ -102,7 +102,7 @@ impl ResultParts {
     fn add_resource(&mut self, resource: ResourceContents) {
         match resource {
             ResourceContents::TextResourceContents { uri, text, .. } => {
-                self.add_text(format!("[resource {}]\n{text}", quoted(&uri)));
+                self.add_text(format!("[resource {}]\n{text}", quote_name(&uri)));
             }
             ResourceContents::BlobResourceContents {
                 uri,
@@ -110,16 +110,16 @@ impl ResultParts {
                 blob,
                 ..
             } => {
-                self.add_text(format!("[resource {}]", quoted(&uri)));
+                self.add_text(format!("[resource {}]", quote_name(&uri)));
                 self.add_bytes("resource", &blob, mime_type.as_deref().unwrap_or_default());
             }
             _ => self.add_text("[a resource of a kind that is not known]"),
         }
     }
 
-    /// Whether a text part is the JSON of this value, because many servers repeat structured
-    /// content as text.
-    fn has_text_of(&self, value: &Value) -> bool {
+    /// Whether a text part already contains this JSON value. Many servers send structured content
+    /// as text too.
+    fn contains_json_text(&self, value: &Value) -> bool {
         self.parts.iter().any(|part| match part {
             Part::Text { text } => {
                 serde_json::from_str::<Value>(text).is_ok_and(|written| written == *value)
@@ -129,7 +129,7 @@ impl ResultParts {
     }
 }
 
-fn quoted(name: &str) -> String {
+fn quote_name(name: &str) -> String {
     format!("`{}`", clean_line(name, MAX_NAME_BYTES))
 }
 
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     fn output(result: Value) -> ToolOutput {
-        output_of(serde_json::from_value(result).unwrap())
+        convert_result(serde_json::from_value(result).unwrap())
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Detects texts that ask for a password, token, key or other secret, even in disguised spelling.
 //!
-//! This is a heuristic that refuses when in doubt. Start from [`asks_for_secret`].
+//! This is a heuristic that refuses when in doubt. Start from [`label_asks_for_secret`].
 
 use rind_lib::skill::key;
 
-/// Secrets for which no server may ask; they also match inside a longer word. They are spelled with
-/// the letters that [`fold_letter`] returns, so the Russian word starts with Latin letters.
+/// Names of secrets that also match inside a longer word. They are spelled with the letters that
+/// [`to_latin_letter`] returns, so the Russian word begins with Latin letters.
 const SECRET_PARTS: [&str; 37] = [
     "password",
     "passwd",
@@ -60,24 +60,24 @@ const SECRET_WORDS: [&str; 9] = [
 
 /// Whether a name or label asks for a secret. Also detects names such as `apiKey`, and letters of
 /// other scripts that look like Latin ones.
-pub(crate) fn asks_for_secret(text: &str) -> bool {
-    let words = words_of(text);
+pub(crate) fn label_asks_for_secret(text: &str) -> bool {
+    let words = split_words(text);
     words
         .iter()
         .any(|word| SECRET_WORDS.contains(&word.as_str()))
-        || asks_for_secret_text(text)
+        || sentence_asks_for_secret(text)
 }
 
-/// Whether a sentence asks for a secret. Unlike in a name, a single word such as `key` is allowed,
-/// because it may have another meaning.
-pub(crate) fn asks_for_secret_text(text: &str) -> bool {
-    let words = words_of(text);
+/// Whether a sentence asks for a secret. A single word such as `key` is allowed in a sentence,
+/// unlike in a name or label, because it may have another meaning.
+pub(crate) fn sentence_asks_for_secret(text: &str) -> bool {
+    let words = split_words(text);
     let is_part = |word: &String| {
         PASSWORD_WORDS.contains(&word.as_str())
             || SECRET_PARTS.iter().any(|part| word.contains(part))
     };
-    // Join neighboring words to find `api key` and `one time code`. Two or three words that join to
-    // `token`, such as `to ken`, do not count.
+    // Join neighboring words to find `api key` and `one time code`. Ignore words that join to
+    // `token`, such as `to ken`.
     let is_split = |n: usize| {
         let mut groups = words.windows(n).map(<[String]>::concat);
         groups.any(|group| group != "token" && SECRET_PARTS.contains(&group.as_str()))
@@ -85,10 +85,10 @@ pub(crate) fn asks_for_secret_text(text: &str) -> bool {
     words.iter().any(is_part) || is_split(2) || is_split(3)
 }
 
-/// Splits a text into lowercase words; a name such as `apiKey` becomes two. Letters of other
+/// Splits a text into lowercase words; `apiKey` becomes two words. Letters of other
 /// scripts that look like Latin ones are replaced by the Latin ones, and consecutive single letters
 /// are joined into one word.
-fn words_of(text: &str) -> Vec<String> {
+fn split_words(text: &str) -> Vec<String> {
     let mut spaced = String::with_capacity(text.len());
     let mut was_small = false;
     for c in text.chars() {
@@ -98,7 +98,7 @@ fn words_of(text: &str) -> Vec<String> {
         was_small = c.is_lowercase() || c.is_numeric();
         spaced.push(c);
     }
-    let folded: String = key(&spaced).chars().map(fold_letter).collect();
+    let folded: String = key(&spaced).chars().map(to_latin_letter).collect();
     let mut words: Vec<String> = Vec::new();
     let mut was_alone = false;
     for word in folded.split(|c: char| !c.is_alphanumeric()) {
@@ -113,7 +113,7 @@ fn words_of(text: &str) -> Vec<String> {
     words
 }
 
-fn fold_letter(c: char) -> char {
+fn to_latin_letter(c: char) -> char {
     match c {
         'а' | 'α' | '@' | '4' | 'á' | 'à' | 'â' | 'ã' | 'ä' | 'å' => 'a',
         'е' | 'ё' | 'ε' | '3' | 'é' | 'è' | 'ê' => 'e',

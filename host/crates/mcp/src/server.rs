@@ -1,5 +1,4 @@
-//! An MCP server as sessions reach it: its settings, and the program or URL with permissions and
-//! limits.
+//! Represents an MCP server: its settings, and the program or URL with permissions and limits.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +8,7 @@ use std::time::Duration;
 use http::Uri;
 
 use super::login::{ServerLogin, StoredLogin, TOKEN_NAME};
-use super::names::origin_of;
+use super::names::server_origin;
 use super::settings::{McpProtocol, ServerSettings};
 use rind_lib::egress::{EgressOptions, MAX_REQUESTS, PluginEgress, Secrets, Template, is_refused};
 use rind_lib::grant::{Capability, Credential, Granted, HostPattern};
@@ -17,7 +16,7 @@ use rind_lib::tool::FileTracking;
 use rind_lib::tool::builtin::Confining;
 use rind_lib::tool::peer::PeerProgram;
 
-/// Headers that the protocol sets, which settings must not replace.
+/// Headers that the transport sets and that the settings must not set.
 const OWN_HEADERS: [&str; 5] = [
     "accept",
     "content-type",
@@ -29,35 +28,35 @@ const OWN_HEADERS: [&str; 5] = [
 /// Header that carries the access token of a login.
 const AUTHORIZATION: &str = "authorization";
 
-/// Time by which the timeout of an HTTP request exceeds that of its call, because the call's
-/// timeout gives the better message.
+/// Time that is added to a call's timeout to get the timeout of its HTTP request. The call's
+/// timeout ends first, because its message is clearer.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A server that can be reached.
+/// MCP server with the settings and permissions that are needed to connect to it.
 #[derive(Clone, Debug)]
 pub struct McpServer {
     /// Name in the settings.
     pub name: String,
-    /// Name under which the offer is pinned.
+    /// Name under which the server's tools and prompts are pinned.
     pub pin: String,
     /// Settings from which the server was built.
     pub settings: ServerSettings,
     /// Program or URL through which the host reaches the server.
-    pub reach: ServerReach,
+    pub reach: ServerProgramOrUrl,
     /// Whether the server may change files of the workspace.
     pub changes_workspace: bool,
 }
 
 /// Program or URL through which the host reaches a server.
 #[derive(Clone, Debug)]
-pub enum ServerReach {
-    /// A program, started for each session.
+pub enum ServerProgramOrUrl {
+    /// Server program, which is started for each session.
     Program(Box<PeerProgram>),
-    /// A URL.
+    /// Server that is reached over HTTP.
     Http(HttpServer),
 }
 
-/// A URL, and the egress through which requests to it go.
+/// URL of a server, and the egress through which requests to the server go.
 #[derive(Clone, Debug)]
 pub struct HttpServer {
     /// Absolute URL.
@@ -82,14 +81,14 @@ impl HttpServer {
         login: &Path,
     ) -> Result<Self, String> {
         let url = settings.url.clone().unwrap_or_default();
-        let host = host_of(&url)?;
+        let host = host_pattern_of_url(&url)?;
         let mut capabilities = vec![Capability::Network(host.clone())];
-        // An IP address that the operator wrote cannot change; a name could later resolve to
-        // another address, so private addresses need the setting `private`.
+        // Allow a private IP address that the settings contain. A host name could later resolve to
+        // a private address, so names need the setting `private`.
         if settings.private || host.address().is_some() || host.is_localhost() {
             capabilities.push(Capability::PrivateNetwork(host.clone()));
         }
-        capabilities.extend(credentials(&host, &settings.headers)?);
+        capabilities.extend(header_credentials(&host, &settings.headers)?);
         let (login, secrets) = match has_login(settings, login)? {
             false => (None, secrets),
             true => {
@@ -108,7 +107,7 @@ impl HttpServer {
             ..EgressOptions::default()
         };
         let granted = Arc::new(Granted::new(capabilities));
-        let origin = origin_of(name);
+        let origin = server_origin(name);
         Ok(Self {
             url,
             egress: PluginEgress::new(options, origin.into(), granted, Some(MAX_REQUESTS)),
@@ -128,7 +127,7 @@ fn has_login(settings: &ServerSettings, file: &Path) -> Result<bool, String> {
 }
 
 /// Returns a pattern that matches only the host of a URL.
-pub(crate) fn host_of(url: &str) -> Result<HostPattern, String> {
+pub(crate) fn host_pattern_of_url(url: &str) -> Result<HostPattern, String> {
     let wrong = |why: &str| format!("`{}` {why}", url.escape_debug());
     let parsed: Uri = url.parse().map_err(|_| wrong("is not an address"))?;
     let scheme = parsed.scheme_str();
@@ -149,7 +148,7 @@ pub(crate) fn host_of(url: &str) -> Result<HostPattern, String> {
 
 /// Converts the headers of the settings into credentials, which the egress adds last and masks in
 /// answers.
-fn credentials(
+fn header_credentials(
     host: &HostPattern,
     headers: &BTreeMap<String, String>,
 ) -> Result<Vec<Capability>, String> {
@@ -179,7 +178,7 @@ impl McpServer {
         Duration::from_secs(self.settings.timeout_seconds)
     }
 
-    /// Returns how the host detects files that the server's calls change.
+    /// Returns the method by which the host detects files that the server's calls change.
     pub(crate) fn file_tracking(&self) -> FileTracking {
         match self.changes_workspace {
             true => FileTracking::Snapshot,
@@ -197,12 +196,14 @@ impl McpServer {
     #[must_use]
     pub fn permissions(&self) -> Vec<String> {
         match &self.reach {
-            ServerReach::Http(server) => vec![format!("sends the arguments to {}", server.url)],
-            ServerReach::Program(program) => {
+            ServerProgramOrUrl::Http(server) => {
+                vec![format!("sends the arguments to {}", server.url)]
+            }
+            ServerProgramOrUrl::Program(program) => {
                 let mut command = vec![self.settings.command.clone().unwrap_or_default()];
                 command.extend(self.settings.args.iter().cloned());
                 let run = format!("run `{}`", command.join(" "));
-                if !is_confined(&program.commands.confining) {
+                if !is_confined_or_refused(&program.commands.confining) {
                     return vec![
                         run,
                         "with all your rights: commands are not confined".to_owned(),
@@ -229,9 +230,9 @@ impl McpServer {
 }
 
 /// Whether commands run in a sandbox or are refused.
-fn is_confined(confining: &Confining) -> bool {
+fn is_confined_or_refused(confining: &Confining) -> bool {
     match confining {
-        Confining::Confined(_) | Confining::Retried(_) | Confining::Refused(_) => true,
+        Confining::Confined(_) | Confining::RetriedConfinement(_) | Confining::Refused(_) => true,
         Confining::Free | Confining::Kept(_) | Confining::Unconfined { .. } => false,
     }
 }

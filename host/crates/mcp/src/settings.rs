@@ -83,14 +83,14 @@ pub struct ServerSettings {
     pub protocol: McpProtocol,
     /// Whether these are rights for a server that a project's file, such as `.mcp.json`, defines:
     /// the file contains its program or address. Default: no.
-    #[serde(skip_serializing_if = "is_no")]
+    #[serde(skip_serializing_if = "is_false_flag")]
     pub project: bool,
     /// Timeout of a call, in seconds. Default: 120.
     #[serde(deserialize_with = "number::within::<1, 3_600, _, _>")]
     pub timeout_seconds: u64,
 }
 
-fn is_no(flag: &bool) -> bool {
+fn is_false_flag(flag: &bool) -> bool {
     !flag
 }
 

@@ -1,9 +1,10 @@
-//! Converts prompts and resources of a server into results of calls, and back. So they pass the
-//! hooks as text, and clients of `rind mcp serve` still get their roles, URIs and media types.
+//! Converts prompts and resources of a server into results of tool calls, and back. Hooks can
+//! therefore read them as text, and clients of `rind mcp serve` still get the roles, URIs and media
+//! types.
 //!
-//! The first part of such a result is JSON with one entry for each further part. Bytes that are
-//! valid UTF-8 become a text part, so that hooks see them and secrets in them are masked. Start
-//! from [`resource_output`] and [`resource_result`].
+//! The first part of such a result is JSON with the metadata of each further part. Bytes that are
+//! valid UTF-8 become a text part, so that hooks can read them and secrets in them are masked.
+//! Start from [`resource_output`] and [`resource_result`].
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,12 +15,12 @@ use rmcp::model::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::piece::{Piece, mark_of, match_pieces};
-use super::resource::{MAX_TEXT_BYTES, MAX_URI_BYTES, check_origin};
-use rind_lib::host::OutsideResult;
+use super::piece::{PartMetadata, match_metadata_to_edited_parts, part_kind_and_hash};
+use super::resource::{MAX_TEXT_BYTES, MAX_URI_BYTES, check_answer_has_requested_uri};
+use rind_lib::host::ClientCallResult;
 use rind_lib::message::blob::is_media_type;
 use rind_lib::message::{Blob, Part};
-use rind_lib::secret::{Scanner, run_aside};
+use rind_lib::secret::{SecretScanner, run_blocking_scan};
 use rind_lib::tool::ToolOutput;
 
 /// Maximum number of parts in one answer.
@@ -28,25 +29,25 @@ const MAX_PARTS: usize = 100;
 /// Maximum total size of binary data in one answer, in bytes.
 const MAX_BYTES: usize = 8 << 20;
 
-/// Key of the entries in the first part.
+/// JSON key of the list with the metadata of the parts, in the first part of a result.
 const PIECES: &str = "pieces";
 
 #[derive(Default)]
-struct ShapedParts {
-    pieces: Vec<Piece>,
+struct MaterialResultParts {
+    pieces: Vec<PartMetadata>,
     parts: Vec<Part>,
     bytes: Vec<Vec<u8>>,
     n_text: usize,
     n_bytes: usize,
 }
 
-impl ShapedParts {
-    fn add_text(&mut self, piece: Piece, text: String) -> Result<(), String> {
-        self.count_text(text.len())?;
+impl MaterialResultParts {
+    fn add_text(&mut self, piece: PartMetadata, text: String) -> Result<(), String> {
+        self.count_text_bytes(text.len())?;
         self.add_part(piece, Part::Text { text })
     }
 
-    fn count_text(&mut self, n_bytes: usize) -> Result<(), String> {
+    fn count_text_bytes(&mut self, n_bytes: usize) -> Result<(), String> {
         self.n_text = self.n_text.saturating_add(n_bytes);
         if self.n_text > MAX_TEXT_BYTES {
             return Err(format!(
@@ -57,7 +58,7 @@ impl ShapedParts {
         Ok(())
     }
 
-    fn add_bytes(&mut self, mut piece: Piece, data: &str) -> Result<(), String> {
+    fn add_bytes(&mut self, mut piece: PartMetadata, data: &str) -> Result<(), String> {
         let bytes = STANDARD.decode(data);
         let bytes = bytes.map_err(|_| "answered with bytes that are not base64")?;
         let declared = piece.media_type.take().unwrap_or_default();
@@ -72,7 +73,7 @@ impl ShapedParts {
                 }
                 Err(error) => {
                     let bytes = error.into_bytes();
-                    refuse_secret(&bytes)?;
+                    check_no_secret(&bytes)?;
                     bytes
                 }
             },
@@ -88,8 +89,12 @@ impl ShapedParts {
         self.add_part(piece, Part::Blob(blob))
     }
 
-    fn add_contents(&mut self, piece: Piece, contents: ResourceContents) -> Result<(), String> {
-        let about = |uri, media_type| Piece {
+    fn add_contents(
+        &mut self,
+        piece: PartMetadata,
+        contents: ResourceContents,
+    ) -> Result<(), String> {
+        let about = |uri, media_type| PartMetadata {
             uri: Some(uri),
             media_type,
             ..piece
@@ -111,7 +116,7 @@ impl ShapedParts {
         }
     }
 
-    fn add_part(&mut self, mut piece: Piece, part: Part) -> Result<(), String> {
+    fn add_part(&mut self, mut piece: PartMetadata, part: Part) -> Result<(), String> {
         if self.parts.len() == MAX_PARTS {
             return Err(format!("answered with more than {MAX_PARTS} parts"));
         }
@@ -119,12 +124,12 @@ impl ShapedParts {
         let n_address = piece.uri.as_ref().map_or(0, String::len);
         if n_address > MAX_URI_BYTES {
             return Err(format!(
-                "answered with an address of more than {} KiB",
+                "answered with a URI of more than {} KiB",
                 MAX_URI_BYTES >> 10
             ));
         }
-        self.count_text(n_address + piece.media_type.as_ref().map_or(0, String::len))?;
-        piece.mark = mark_of(&part);
+        self.count_text_bytes(n_address + piece.media_type.as_ref().map_or(0, String::len))?;
+        piece.mark = part_kind_and_hash(&part);
         self.pieces.push(piece);
         self.parts.push(part);
         Ok(())
@@ -143,10 +148,10 @@ impl ShapedParts {
     }
 }
 
-/// Refuses binary data that contains a secret, because the secret cannot be masked there.
-fn refuse_secret(bytes: &[u8]) -> Result<(), String> {
-    let found = run_aside(bytes.len(), || {
-        Scanner::shared().scan(&String::from_utf8_lossy(bytes))
+/// Refuses binary data that contains a secret, because a secret in binary data cannot be masked.
+fn check_no_secret(bytes: &[u8]) -> Result<(), String> {
+    let found = run_blocking_scan(bytes.len(), || {
+        SecretScanner::shared().scan(&String::from_utf8_lossy(bytes))
     });
     match found.is_empty() {
         true => Ok(()),
@@ -160,7 +165,7 @@ fn refuse_secret(bytes: &[u8]) -> Result<(), String> {
 /// Converts the content of a resource into the result of a call.
 ///
 /// # Errors
-/// The answer is empty, too large or for another resource; phrased to follow "it".
+/// The answer is empty, too large or for another resource; phrased to follow "the server".
 pub(crate) fn resource_output(
     asked: &str,
     contents: Vec<ResourceContents>,
@@ -168,15 +173,15 @@ pub(crate) fn resource_output(
     if contents.is_empty() {
         return Err("answered without any content".to_owned());
     }
-    let mut shaped = ShapedParts::default();
+    let mut shaped = MaterialResultParts::default();
     for own in contents {
         let uri = match &own {
             ResourceContents::TextResourceContents { uri, .. }
             | ResourceContents::BlobResourceContents { uri, .. } => uri,
             _ => return Err("answered with a part of a kind that is not known".to_owned()),
         };
-        check_origin(asked, uri)?;
-        shaped.add_contents(Piece::default(), own)?;
+        check_answer_has_requested_uri(asked, uri)?;
+        shaped.add_contents(PartMetadata::default(), own)?;
     }
     Ok(shaped.into_output())
 }
@@ -184,16 +189,16 @@ pub(crate) fn resource_output(
 /// Converts a prompt into the result of a call.
 ///
 /// # Errors
-/// The answer is empty or too large; phrased to follow "it".
+/// The answer is empty or too large; phrased to follow "the server".
 pub(crate) fn prompt_output(asked: GetPromptResult) -> Result<ToolOutput, String> {
     if asked.messages.is_empty() {
         return Err("answered with an empty prompt".to_owned());
     }
-    let mut shaped = ShapedParts::default();
+    let mut shaped = MaterialResultParts::default();
     for message in asked.messages {
-        let mut piece = Piece {
+        let mut piece = PartMetadata {
             role: Some(message.role),
-            ..Piece::default()
+            ..PartMetadata::default()
         };
         match message.content {
             ContentBlock::Text(own) => shaped.add_text(piece, own.text),
@@ -220,38 +225,43 @@ pub(crate) fn prompt_output(asked: GetPromptResult) -> Result<ToolOutput, String
     Ok(shaped.into_output())
 }
 
-/// Text, or bytes with their media type, of a part after the hooks.
-enum Left {
+/// Content of a part after hooks have edited the result: text, or bytes with their media type.
+enum PartAfterHooks {
     Text(String),
     Bytes(Vec<u8>, String),
 }
 
-/// Returns the parts of a result after the hooks, each with its facts.
-fn left_parts(result: OutsideResult) -> Vec<(Piece, Left)> {
+/// Returns the parts of a result that hooks may have edited, each with its metadata.
+fn parts_after_hooks(result: ClientCallResult) -> Vec<(PartMetadata, PartAfterHooks)> {
     let mut parts: Vec<&Part> = result.content.iter().collect();
-    // A hook may have moved the part with the facts, so search for it.
+    // Search for the part with the metadata, because a hook may have moved it.
     let facts = parts.iter().enumerate().find_map(|(at, part)| match part {
-        Part::Json { value } => Some((at, Vec::<Piece>::deserialize(value.get(PIECES)?).ok()?)),
+        Part::Json { value } => Some((
+            at,
+            Vec::<PartMetadata>::deserialize(value.get(PIECES)?).ok()?,
+        )),
         _ => None,
     });
     let pieces = facts.map(|(at, pieces)| {
         parts.remove(at);
         pieces
     });
-    let pieces = match_pieces(pieces.unwrap_or_default(), &parts);
+    let pieces = match_metadata_to_edited_parts(pieces.unwrap_or_default(), &parts);
     let mut bytes = result.bytes.into_iter();
     let left = pieces.into_iter().zip(parts).map(|(piece, part)| {
         let left = match part {
             Part::Text { text } if piece.is_bytes => {
                 let declared = piece.media_type.as_deref().unwrap_or_default();
                 let media_type = Blob::of(text.as_bytes(), declared).media_type;
-                Left::Bytes(text.clone().into_bytes(), media_type)
+                PartAfterHooks::Bytes(text.clone().into_bytes(), media_type)
             }
-            Part::Text { text } => Left::Text(text.clone()),
-            Part::Json { value } => Left::Text(value.to_string()),
+            Part::Text { text } => PartAfterHooks::Text(text.clone()),
+            Part::Json { value } => PartAfterHooks::Text(value.to_string()),
             Part::Blob(blob) => match bytes.next().flatten() {
-                Some(bytes) => Left::Bytes(bytes, blob.media_type.clone()),
-                None => Left::Text(blob.not_shown("its bytes cannot be read")),
+                Some(bytes) => PartAfterHooks::Bytes(bytes, blob.media_type.clone()),
+                None => {
+                    PartAfterHooks::Text(blob.unshown_blob_placeholder("its bytes cannot be read"))
+                }
             },
         };
         (piece, left)
@@ -259,46 +269,46 @@ fn left_parts(result: OutsideResult) -> Vec<(Piece, Left)> {
     left.collect()
 }
 
-fn contents_of(piece: Piece, left: Left, asked: &str) -> ResourceContents {
+fn resource_contents(piece: PartMetadata, left: PartAfterHooks, asked: &str) -> ResourceContents {
     let uri = piece.uri.unwrap_or_else(|| asked.to_owned());
     match left {
-        Left::Text(text) => ResourceContents::TextResourceContents {
+        PartAfterHooks::Text(text) => ResourceContents::TextResourceContents {
             uri,
             mime_type: piece.media_type,
             text,
             meta: None,
         },
-        Left::Bytes(bytes, media_type) => {
+        PartAfterHooks::Bytes(bytes, media_type) => {
             ResourceContents::blob(STANDARD.encode(bytes), uri).with_mime_type(media_type)
         }
     }
 }
 
 /// Converts the result of a call back into the content of a resource.
-pub(crate) fn resource_result(asked: &str, result: OutsideResult) -> ReadResourceResult {
-    let left = left_parts(result).into_iter();
+pub(crate) fn resource_result(asked: &str, result: ClientCallResult) -> ReadResourceResult {
+    let left = parts_after_hooks(result).into_iter();
     ReadResourceResult::new(
-        left.map(|(piece, left)| contents_of(piece, left, asked))
+        left.map(|(piece, left)| resource_contents(piece, left, asked))
             .collect(),
     )
 }
 
 /// Converts the result of a call back into a prompt.
-pub(crate) fn prompt_result(result: OutsideResult) -> GetPromptResult {
-    let messages = left_parts(result).into_iter().map(|(piece, left)| {
+pub(crate) fn prompt_result(result: ClientCallResult) -> GetPromptResult {
+    let messages = parts_after_hooks(result).into_iter().map(|(piece, left)| {
         let role = piece.role.clone().unwrap_or(Role::User);
         let content = match left {
-            left if piece.is_resource => ContentBlock::resource(contents_of(piece, left, "")),
-            Left::Text(name) if piece.is_link => {
+            left if piece.is_resource => ContentBlock::resource(resource_contents(piece, left, "")),
+            PartAfterHooks::Text(name) if piece.is_link => {
                 let mut link = Resource::new(piece.uri.unwrap_or_default(), name);
                 link.mime_type = piece.media_type;
                 ContentBlock::resource_link(link)
             }
-            Left::Text(text) => ContentBlock::text(text),
-            Left::Bytes(bytes, media_type) if media_type.starts_with("audio/") => {
+            PartAfterHooks::Text(text) => ContentBlock::text(text),
+            PartAfterHooks::Bytes(bytes, media_type) if media_type.starts_with("audio/") => {
                 ContentBlock::audio(STANDARD.encode(bytes), media_type)
             }
-            Left::Bytes(bytes, media_type) => {
+            PartAfterHooks::Bytes(bytes, media_type) => {
                 ContentBlock::image(STANDARD.encode(bytes), media_type)
             }
         };
@@ -314,11 +324,11 @@ mod tests {
     use super::*;
 
     /// Returns the result of a call that no hook changed.
-    fn passed(output: ToolOutput) -> OutsideResult {
-        OutsideResult {
+    fn passed(output: ToolOutput) -> ClientCallResult {
+        ClientCallResult {
             content: output.content,
             bytes: output.bytes.into_iter().map(Some).collect(),
-            ..OutsideResult::default()
+            ..ClientCallResult::default()
         }
     }
 
@@ -387,7 +397,7 @@ mod tests {
         // Masking the text part also masks the bytes that the client gets.
         for part in output.content.iter_mut() {
             if let Part::Text { text } = part {
-                *text = Scanner::shared().masked(text).into_owned();
+                *text = SecretScanner::shared().masked(text).into_owned();
             }
         }
         let result = resource_result("a://b", passed(output));
@@ -433,7 +443,7 @@ mod tests {
         };
         let long = format!("a://{}", "x".repeat(MAX_URI_BYTES));
         let why = prompt(&long, 1).unwrap_err();
-        assert!(why.contains("an address of more than 2 KiB"), "{why}");
+        assert!(why.contains("a URI of more than 2 KiB"), "{why}");
         // The total length of the URIs counts towards the text limit.
         let long = &long[..MAX_URI_BYTES];
         assert!(prompt(long, 90).is_ok());
@@ -454,9 +464,9 @@ mod tests {
         let output = prompt_output(serde_json::from_value(asked).unwrap()).unwrap();
         let mut parts: Vec<Part> = output.content.iter().cloned().collect();
         edit(&mut parts);
-        let result = prompt_result(OutsideResult {
+        let result = prompt_result(ClientCallResult {
             content: parts.into(),
-            ..OutsideResult::default()
+            ..ClientCallResult::default()
         });
         let messages = serde_json::to_value(result).unwrap()["messages"].take();
         let messages = messages.as_array().unwrap().iter();
@@ -466,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_a_hook_moved_keeps_its_facts_and_another_one_gets_none() {
+    fn a_part_that_a_hook_moved_keeps_its_metadata_and_another_gets_none() {
         let text = |text: &str| Part::Text {
             text: text.to_owned(),
         };
@@ -500,9 +510,9 @@ mod tests {
 
     #[test]
     fn what_a_hook_put_in_the_place_of_a_resource_is_its_text() {
-        let replaced = OutsideResult {
+        let replaced = ClientCallResult {
             content: "[removed]".into(),
-            ..OutsideResult::default()
+            ..ClientCallResult::default()
         };
         let result = serde_json::to_value(resource_result("a://b", replaced)).unwrap();
         assert_eq!(

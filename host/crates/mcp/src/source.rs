@@ -1,4 +1,5 @@
-//! An MCP server as a source of tools for sessions, and the question whether to approve its offer.
+//! Makes an approved MCP server a source of tools for sessions, and defines how the user is asked
+//! to approve a server.
 //!
 //! Start from [`McpSource`].
 
@@ -6,15 +7,15 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::compare::OfferChange;
+use super::compare::ServerOfferChange;
 use super::link::ServerLink;
 use super::material::ServerMaterial;
-use super::names::origin_of;
+use super::names::server_origin;
 use super::offer::ServerOffer;
 use super::server::McpServer;
 use rind_lib::host::{OpenedSource, SourceSession, ToolSource};
 
-/// A server that the operator approved, as a source of tools.
+/// Source of the tools of a server that the operator approved.
 pub struct McpSource {
     server: Arc<McpServer>,
     pinned: ServerOffer,
@@ -27,16 +28,16 @@ impl McpSource {
     #[must_use]
     pub fn new(server: McpServer, pinned: ServerOffer) -> Self {
         Self {
-            origin: origin_of(&server.name),
+            origin: server_origin(&server.name),
             server: Arc::new(server),
             pinned,
             is_passed_on: false,
         }
     }
 
-    /// Lets clients of `rind mcp serve` fetch the server's prompts and resources, by adding two
-    /// tools for this.
-    pub fn pass_on(&mut self) {
+    /// Adds two internal tools, through which clients of `rind mcp serve` fetch the server's
+    /// prompts and resources.
+    pub fn add_server_content_tools(&mut self) {
         self.is_passed_on = true;
     }
 }
@@ -61,24 +62,24 @@ impl ToolSource for McpSource {
     }
 }
 
-/// A question whether to approve the offer of a server.
+/// Question to the user whether to approve the tools and prompts of a server.
 #[derive(Clone, Copy, Debug)]
-pub struct ServerQuestion<'a> {
+pub struct ServerApprovalQuestion<'a> {
     /// Server whose offer is to be approved.
     pub server: &'a McpServer,
     /// Current offer of the server.
     pub offer: &'a ServerOffer,
     /// Differences from the pinned offer; `None` if there is no pin.
-    pub changes: Option<&'a [OfferChange]>,
+    pub changes: Option<&'a [ServerOfferChange]>,
 }
 
 /// Asks the user to approve servers.
-pub trait AskServer: Send + Sync {
+pub trait AskServerApproval: Send + Sync {
     /// Asks whether a server that was not approved with its current settings may be started to list
     /// its tools. `place` is the file that defines the server, such as `.mcp.json` or
     /// `config.toml`.
     fn ask_start<'a>(&'a self, server: &'a McpServer, place: &'a str) -> BoxFuture<'a, bool>;
 
     /// Asks whether the current offer of a server may be used.
-    fn ask<'a>(&'a self, question: ServerQuestion<'a>) -> BoxFuture<'a, bool>;
+    fn ask<'a>(&'a self, question: ServerApprovalQuestion<'a>) -> BoxFuture<'a, bool>;
 }

@@ -1,8 +1,8 @@
-//! Event streams of one server over HTTP: which of them are answers, how often each was resumed,
-//! and why one was given up.
+//! Tracks the event streams of one server over HTTP: which streams contain answers, how often each
+//! was resumed, and why an answer was abandoned.
 //!
 //! The library sends the same request to resume an answer and to open the standing stream, on which
-//! the server sends messages of its own. The ids of the events tell the two apart. Start from
+//! the server sends messages unasked. An event id in the request distinguishes the two. Start from
 //! [`ServerStreams`].
 
 use std::collections::VecDeque;
@@ -13,14 +13,15 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use sse_stream::{Error as SseError, Sse};
 
-use rind_lib::egress::StreamUse;
+use rind_lib::egress::EventStreamPurpose;
 use rind_lib::lock::lock;
 
 /// Maximum number of times that one answer is resumed, and that a short-lived standing stream is
-/// opened again; otherwise a server that ends every stream at once would cause an endless loop.
+/// opened again. Without a limit, a server that ends every stream at once would cause an endless
+/// loop.
 pub(crate) const MAX_CONTINUED: u32 = 50;
 
-/// Time for which the standing stream must stay open so that opening it again does not count.
+/// Minimum duration of a standing stream after which opening it again is not counted.
 const LASTING: Duration = Duration::from_secs(60);
 
 /// Maximum number of answers that are remembered so that they can be resumed.
@@ -34,11 +35,11 @@ pub(crate) type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 /// Event streams of one connection. Clones share the data.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ServerStreams(Arc<Mutex<StreamLog>>);
+pub(crate) struct ServerStreams(Arc<Mutex<EventStreamState>>);
 
 #[derive(Debug, Default)]
-struct StreamLog {
-    /// Id of the last event of each answer, with the number of times that the answer was resumed.
+struct EventStreamState {
+    /// Id of the last event of each answer, and the number of times that the answer was resumed.
     answers: VecDeque<(String, u32)>,
     /// Number of times that the standing stream was opened since it last stayed open for
     /// [`LASTING`].
@@ -48,34 +49,35 @@ struct StreamLog {
     fault: Option<String>,
 }
 
-/// A stream that is about to be opened.
+/// Purpose and history of an event stream that is about to be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NextStream {
+pub(crate) struct OpenedStreamPurpose {
     /// Purpose of the stream.
-    pub(crate) stream_use: StreamUse,
+    pub(crate) stream_use: EventStreamPurpose,
     /// Number of times that the same stream was opened or resumed before.
     pub(crate) n_before: u32,
 }
 
 impl ServerStreams {
-    /// Records the events of an answer that was resumed `n` times, so that it can be resumed.
-    pub(crate) fn follow_answer(&self, events: Events, n: u32) -> Events {
+    /// Records the ids of an answer's events, with which the answer can be resumed. It was already
+    /// resumed `n` times.
+    pub(crate) fn record_answer_events(&self, events: Events, n: u32) -> Events {
         let own = self.clone();
         let mut last: Option<String> = None;
         events
             .inspect(move |event| {
                 let id = event.as_ref().ok().and_then(|event| event.id.clone());
                 if let Some(id) = id.filter(|id| id.len() <= MAX_ID_BYTES) {
-                    own.note_event(last.replace(id.clone()), id, n);
+                    own.record_stream_event_id(last.replace(id.clone()), id, n);
                 }
             })
             .boxed()
     }
 
-    fn note_event(&self, before: Option<String>, id: String, n: u32) {
+    fn record_stream_event_id(&self, before: Option<String>, id: String, n: u32) {
         let mut log = lock(&self.0);
-        // The answer may have been resumed meanwhile, and a server may reuse an id, so the count
-        // never decreases.
+        // Never decrease the count: the answer may have been resumed meanwhile, and a server may
+        // reuse an id.
         let known = log.answers.iter().find(|(own, _)| *own == id);
         let n = known.map_or(n, |(_, known)| n.max(*known));
         log.answers
@@ -86,17 +88,17 @@ impl ServerStreams {
         log.answers.push_back((id, n));
     }
 
-    /// Decides on a stream that the library is about to open: a resumed answer if `last_event` is
-    /// the last event of one, otherwise the standing stream. `None` if it was opened too often.
-    pub(crate) fn begin_stream(&self, last_event: Option<&str>) -> Option<NextStream> {
+    /// Determines the purpose of a stream that the library is about to open: a resumed answer if
+    /// `last_event` is the last event of an answer, otherwise the standing stream. `None` if the
+    /// stream was opened too often.
+    pub(crate) fn begin_stream(&self, last_event: Option<&str>) -> Option<OpenedStreamPurpose> {
         let mut log = lock(&self.0);
         let answer = last_event.and_then(|last| {
             let mut answers = log.answers.iter_mut();
             answers.find(|(id, _)| id == last).map(|(_, n)| n)
         });
         if let Some(n) = answer {
-            // Count here, because a resumed stream that ends without an event would never be
-            // counted.
+            // Count before the stream is opened: a resumed stream may end without an event.
             *n = n.saturating_add(1);
             let n_before = *n;
             if n_before > MAX_CONTINUED {
@@ -105,8 +107,8 @@ impl ServerStreams {
                 ));
                 return None;
             }
-            return Some(NextStream {
-                stream_use: StreamUse::Answer,
+            return Some(OpenedStreamPurpose {
+                stream_use: EventStreamPurpose::Answer,
                 n_before,
             });
         }
@@ -119,19 +121,19 @@ impl ServerStreams {
         }
         log.n_standing += 1;
         log.standing = Some(Instant::now());
-        Some(NextStream {
-            stream_use: StreamUse::Standing,
+        Some(OpenedStreamPurpose {
+            stream_use: EventStreamPurpose::Standing,
             n_before,
         })
     }
 
     /// Stores the reason why an answer is not resumed.
-    pub(crate) fn note_fault(&self, why: String) {
+    pub(crate) fn record_resume_fault(&self, why: String) {
         lock(&self.0).fault = Some(why);
     }
 
-    /// Returns and clears the reason why an answer was not resumed, phrased to follow "it".
-    pub(crate) fn take_fault(&self) -> Option<String> {
+    /// Returns and clears the reason why an answer was not resumed, phrased to follow "the server".
+    pub(crate) fn take_resume_fault(&self) -> Option<String> {
         lock(&self.0).fault.take()
     }
 }
@@ -145,7 +147,7 @@ mod tests {
     async fn read(streams: &ServerStreams, n: u32, ids: &[&str]) {
         let events = ids.iter().map(|id| Ok(Sse::default().id((*id).to_owned())));
         let events: Vec<Result<Sse, SseError>> = events.collect();
-        let followed = streams.follow_answer(stream::iter(events).boxed(), n);
+        let followed = streams.record_answer_events(stream::iter(events).boxed(), n);
         assert_eq!(followed.count().await, ids.len());
     }
 
@@ -154,17 +156,17 @@ mod tests {
         let streams = ServerStreams::default();
         read(&streams, 0, &["a", "b"]).await;
         read(&streams, MAX_CONTINUED, &["c"]).await;
-        let answer = |n_before| NextStream {
-            stream_use: StreamUse::Answer,
+        let answer = |n_before| OpenedStreamPurpose {
+            stream_use: EventStreamPurpose::Answer,
             n_before,
         };
         assert_eq!(streams.begin_stream(Some("b")), Some(answer(1)));
         // `a` is no longer the last event of the answer.
         let other = streams.begin_stream(Some("a")).unwrap();
-        assert_eq!(other.stream_use, StreamUse::Standing);
-        assert_eq!(streams.take_fault(), None);
+        assert_eq!(other.stream_use, EventStreamPurpose::Standing);
+        assert_eq!(streams.take_resume_fault(), None);
         assert_eq!(streams.begin_stream(Some("c")), None);
-        assert!(streams.take_fault().unwrap().contains("50 times"));
+        assert!(streams.take_resume_fault().unwrap().contains("50 times"));
         assert_eq!(streams.begin_stream(Some("b")), Some(answer(2)));
     }
 
@@ -177,7 +179,7 @@ mod tests {
             read(&streams, 0, &["a"]).await;
             let mut n_continued = 0;
             while let Some(next) = streams.begin_stream(Some("a")) {
-                assert_eq!(next.stream_use, StreamUse::Answer);
+                assert_eq!(next.stream_use, EventStreamPurpose::Answer);
                 n_continued += 1;
                 assert_eq!(next.n_before, n_continued);
                 assert!(n_continued <= MAX_CONTINUED);
@@ -186,7 +188,7 @@ mod tests {
                 read(&streams, 0, &["a"]).await;
             }
             assert_eq!(n_continued, MAX_CONTINUED);
-            assert!(streams.take_fault().unwrap().contains("50 times"));
+            assert!(streams.take_resume_fault().unwrap().contains("50 times"));
         }
     }
 

@@ -1,7 +1,7 @@
-//! A tool of an MCP server, as a tool of the host.
+//! Makes a tool of an MCP server a tool of the host.
 //!
-//! Its effect class is always `execute`, whatever the server claims. Its calls pass hooks, policy
-//! and approval like those of any other tool. Start from [`McpTool`].
+//! The effect class is always `execute`, whatever the server claims. Hooks, policy and approval
+//! apply to the calls as for any other tool. Start from [`McpTool`].
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::client::CallFailure;
+use super::client::McpRequestFailure;
 use super::link::ServerLink;
-use super::names::{host_name, origin_of};
+use super::names::{host_tool_name, server_origin};
 use super::offer::OfferedTool;
 use rind_lib::message::{EffectClass, ToolSpec};
 use rind_lib::point::caller::Caller;
@@ -27,7 +27,7 @@ const MAX_CLAIMS_BYTES: usize = 160;
 /// user.
 const MIN_WAIT: Duration = Duration::from_millis(20);
 
-/// A tool of a server in one session.
+/// Tool of an MCP server in one session.
 pub(crate) struct McpTool {
     link: Arc<ServerLink>,
     /// Name on the server.
@@ -44,7 +44,7 @@ impl McpTool {
             may.push(format!("the server claims, unchecked: {claims}"));
         }
         Self {
-            spec: spec_of(&link.server.name, tool),
+            spec: mcp_tool_spec(&link.server.name, tool),
             link,
             name: tool.name.clone(),
             may: may.into(),
@@ -54,9 +54,10 @@ impl McpTool {
     async fn call(&self, arguments: Value, caller: &Caller) -> ToolOutput {
         let server = &self.link.server.name;
         let failed = |why: String| ToolOutput::fault(format!("MCP server `{server}`: it {why}"));
-        let connection = self.link.ready_connection().await;
-        // The comparison in `ready_connection` may have withheld this tool.
-        if let Some(why) = self.link.held_reason(&self.name) {
+        let connection = self.link.connection_with_checked_offer().await;
+        // Check after `connection_with_checked_offer`, whose comparison with the pin may have
+        // withheld this tool.
+        if let Some(why) = self.link.tool_withheld_reason(&self.name) {
             return ToolOutput::error(format!(
                 "not called: the tool differs from the version that the user approved ({why}). Do not try it again; tell the user"
             ));
@@ -70,37 +71,37 @@ impl McpTool {
             _ => return ToolOutput::error("the arguments must be one JSON object"),
         };
         let called = connection.call_tool(&self.name, arguments);
-        let output = match self.within_timeout(called, caller).await {
+        let output = match self.await_call_within_timeout(called, caller).await {
             Some(Ok(output)) => output,
-            Some(Err(CallFailure::Refused(why))) => {
+            Some(Err(McpRequestFailure::Refused(why))) => {
                 ToolOutput::error(format!("MCP server `{server}`: it {why}"))
             }
-            Some(Err(CallFailure::Ended(why))) => {
+            Some(Err(McpRequestFailure::Ended(why))) => {
                 failed(format!("{why}. The next call starts it again"))
             }
             None => failed(format!(
                 "did not answer in {} s (`timeout_seconds` of its settings){}",
                 self.link.server.timeout().as_secs(),
-                connection.garbage_text()
+                connection.describe_garbage_lines()
             )),
         };
         self.link.session.show_progress("");
         output
     }
 
-    /// Applies the timeout to a call. Time during which the server asks the user does not count.
-    /// Returns `None` after the timeout.
-    async fn within_timeout<T>(
+    /// Waits for a call until its timeout, which excludes time spent waiting for answers of the
+    /// user. Returns `None` after the timeout.
+    async fn await_call_within_timeout<T>(
         &self,
         called: impl Future<Output = T>,
         caller: &Caller,
     ) -> Option<T> {
         let questions = &self.link.questions;
         let _running = questions.begin_call(caller);
-        let (begun, asked) = (Instant::now(), questions.asked_time());
+        let (begun, asked) = (Instant::now(), questions.total_user_wait_time());
         let mut called = pin!(called);
         loop {
-            let asked = questions.asked_time().saturating_sub(asked);
+            let asked = questions.total_user_wait_time().saturating_sub(asked);
             let spent = begun.elapsed().saturating_sub(asked);
             let left = self.link.server.timeout().checked_sub(spent)?;
             match tokio::time::timeout(left.max(MIN_WAIT), &mut called).await {
@@ -112,8 +113,8 @@ impl McpTool {
     }
 }
 
-/// Describes a tool to the model, with a description that is truncated if it is too long.
-fn spec_of(server: &str, tool: &OfferedTool) -> ToolSpec {
+/// Creates the host's definition of a server's tool, and truncates a long description.
+fn mcp_tool_spec(server: &str, tool: &OfferedTool) -> ToolSpec {
     let mut description = tool.description.clone();
     if description.len() > MAX_DESCRIPTION_BYTES {
         let end = description.floor_char_boundary(MAX_DESCRIPTION_BYTES - '…'.len_utf8());
@@ -121,11 +122,11 @@ fn spec_of(server: &str, tool: &OfferedTool) -> ToolSpec {
         description.push('…');
     }
     ToolSpec {
-        name: host_name(server, &tool.name),
+        name: host_tool_name(server, &tool.name),
         description,
         parameters: tool.input_schema.clone(),
         effect_class: EffectClass::Execute,
-        plugin: Some(origin_of(server)),
+        plugin: Some(server_origin(server)),
     }
 }
 
@@ -143,12 +144,12 @@ impl Tool for McpTool {
     }
 
     fn refusal<'a>(&'a self, _: &'a Value, _: &'a ToolCtx) -> BoxFuture<'a, Option<String>> {
-        let held = self.link.held_reason(&self.name);
-        let held = held.map(|why| format!("not called: the tool is held, because {why}"));
+        let held = self.link.tool_withheld_reason(&self.name);
+        let held = held.map(|why| format!("not called: the tool is withheld, because {why}"));
         Box::pin(std::future::ready(held))
     }
 
-    /// Runs the tool. A cancelled call is dropped, which notifies the server.
+    /// Runs the tool. If the call is cancelled, dropping its future notifies the server.
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             tokio::select! {
@@ -167,13 +168,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::offer::plain_tool;
+    use crate::offer::test_offered_tool;
 
     #[test]
     fn claims_lower_nothing_and_a_long_description_is_cut() {
-        let mut tool = plain_tool("t", &"é".repeat(MAX_DESCRIPTION_BYTES));
+        let mut tool = test_offered_tool("t", &"é".repeat(MAX_DESCRIPTION_BYTES));
         tool.annotations = Some(json!({"readOnlyHint": true}));
-        let spec = spec_of("docs", &tool);
+        let spec = mcp_tool_spec("docs", &tool);
         assert_eq!(spec.effect_class, EffectClass::Execute);
         assert_eq!(spec.plugin.as_deref(), Some("mcp:docs"));
         assert!(spec.description.len() <= MAX_DESCRIPTION_BYTES);

@@ -1,6 +1,6 @@
-//! Lists the tools of a server, with limits that are checked page by page.
+//! Lists the tools of a server. Number and size are checked after each page.
 //!
-//! A tool that cannot be parsed is skipped with a reason; the others are used. Start from
+//! A tool that cannot be parsed is skipped and the reason recorded. Start from
 //! [`Connection::list_tools`].
 
 use rmcp::ServiceError;
@@ -10,15 +10,15 @@ use rmcp::model::{
 use serde_json::Value;
 
 use super::client::Connection;
-use super::listing::within;
-use super::offer::{OfferBudget, OfferedTool};
+use super::listing::with_listing_timeout;
+use super::offer::{OfferSizeCounter, OfferedTool};
 use rind_lib::text::clean_line;
 
 /// Maximum length of the name of an unreadable tool, and of the reason, in bytes.
 const MAX_QUOTED_BYTES: usize = 200;
 
-/// Page of the list.
-struct ToolPage {
+/// Page of a server's tool list.
+struct ToolListPage {
     tools: Vec<Tool>,
     /// Tools that cannot be parsed, each with the reason.
     unread: Vec<String>,
@@ -29,18 +29,18 @@ impl Connection {
     /// Lists the tools, and the reasons why others cannot be parsed.
     ///
     /// # Errors
-    /// The server fails or offers too much; phrased to follow "it".
+    /// The server fails or offers too much; phrased to follow "the server".
     pub(crate) async fn list_tools(&self) -> Result<(Vec<OfferedTool>, Vec<String>), String> {
-        within("tools", self.read_tools()).await
+        with_listing_timeout("tools", self.read_tools()).await
     }
 
     async fn read_tools(&self) -> Result<(Vec<OfferedTool>, Vec<String>), String> {
-        let (mut budget, mut listed) = (OfferBudget::default(), Vec::new());
+        let (mut budget, mut listed) = (OfferSizeCounter::default(), Vec::new());
         let mut unread = Vec::new();
-        let ask = |page| self.ask_tools(page);
-        self.read_pages("tools", ask, |page| {
+        let ask = |page| self.request_tool_page(page);
+        self.request_list_pages("tools", ask, |page| {
             for why in page.unread {
-                budget.add_refused(&why)?;
+                budget.count_unreadable_tool(&why)?;
                 unread.push(why);
             }
             for tool in page.tools {
@@ -55,20 +55,23 @@ impl Connection {
     }
 
     /// Requests one page.
-    async fn ask_tools(&self, page: PaginatedRequestParams) -> Result<ToolPage, ServiceError> {
+    async fn request_tool_page(
+        &self,
+        page: PaginatedRequestParams,
+    ) -> Result<ToolListPage, ServiceError> {
         match self.peer().list_tools(Some(page.clone())).await {
-            Ok(page) => Ok(ToolPage {
+            Ok(page) => Ok(ToolListPage {
                 tools: page.tools,
                 unread: Vec::new(),
                 next_cursor: page.next_cursor,
             }),
-            // The library rejects a complete page if a single tool violates the protocol. Such a
-            // page is requested again as plain JSON.
+            // The library rejects a complete page if a single tool violates the protocol. Request
+            // such a page again as plain JSON.
             Err(ServiceError::UnexpectedResponse) => {
                 let asked = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
                 match self.peer().send_request(asked).await? {
                     ServerResult::CustomResult(CustomResult(page)) => {
-                        read_page(page).ok_or(ServiceError::UnexpectedResponse)
+                        parse_tool_page(page).ok_or(ServiceError::UnexpectedResponse)
                     }
                     _ => Err(ServiceError::UnexpectedResponse),
                 }
@@ -79,7 +82,7 @@ impl Connection {
 }
 
 /// Parses a page tool by tool; `None` if it is not a list of tools.
-fn read_page(mut page: Value) -> Option<ToolPage> {
+fn parse_tool_page(mut page: Value) -> Option<ToolListPage> {
     let Value::Array(listed) = page.get_mut("tools")?.take() else {
         return None;
     };
@@ -96,7 +99,7 @@ fn read_page(mut page: Value) -> Option<ToolPage> {
         }
     }
     let next_cursor = page["nextCursor"].as_str().map(str::to_owned);
-    Some(ToolPage {
+    Some(ToolListPage {
         tools,
         unread,
         next_cursor,
@@ -128,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_tool_that_cannot_be_read_costs_only_itself() {
-        let page = read_page(json!({
+        let page = parse_tool_page(json!({
             "tools": [
                 {"name": "fine", "inputSchema": {"type": "object"}},
                 {"name": "a\u{1b}[2J", "inputSchema": "text"},
@@ -142,7 +145,7 @@ mod tests {
         assert_eq!(page.unread.len(), 3, "{:?}", page.unread);
         assert!(page.unread[0].starts_with("`a\\u{1b}[2J`: its description does not"));
         assert_eq!(page.next_cursor.as_deref(), Some("2"));
-        assert!(read_page(json!({"tools": {}})).is_none());
-        assert!(read_page(json!([])).is_none());
+        assert!(parse_tool_page(json!({"tools": {}})).is_none());
+        assert!(parse_tool_page(json!([])).is_none());
     }
 }

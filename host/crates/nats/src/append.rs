@@ -1,9 +1,10 @@
-//! Appends to a NATS stream that end either with the message stored or with the writer fenced.
+//! Appends messages to a NATS stream. An append ends when the message is stored, or fails as fenced
+//! when another writer has stored a message.
 //!
-//! After a failed request it is unknown whether the message was stored, because only the answer may
-//! have been lost. Then the last message of the subject, read from the stream's leader, decides. If
-//! it is this writer's message, the append is done. If nothing changed, the same message is sent
-//! again; the compare-and-swap makes this harmless even if the first one arrives late. If it is
+//! After a failed request, it is unknown whether the message was stored, because possibly only the
+//! answer was lost. Then the subject's last message is read from the stream's leader. If it is this
+//! writer's message, the append is done. If the subject did not change, the message is sent again;
+//! the compare-and-swap makes this harmless even if the first message arrives late. If it is
 //! another writer's message, this writer is fenced.
 
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use async_nats::HeaderMap;
 use bytes::Bytes;
 
 use crate::NatsError;
-use crate::link::{AppendAnswer, NatsLink};
+use crate::link::{AppendOutcome, NatsLink};
 
 /// Header with a message id that is unique per append, so that a writer recognizes its own message.
 pub(crate) const ID: &str = "Rind-Id";
@@ -22,32 +23,32 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Reason why a message was not appended.
 #[derive(Debug)]
-pub(crate) enum AppendFailure {
+pub(crate) enum MessageAppendFailure {
     /// Another writer stored a message after the expected one.
     Fenced,
     /// No attempt succeeded in time; it is unknown whether the message is stored.
     Failed(NatsError),
 }
 
-/// A message to append.
+/// Message to append to a stream.
 #[derive(Clone, Debug)]
-pub(crate) struct NewMessage {
+pub(crate) struct MessageToAppend {
     pub(crate) subject: String,
     pub(crate) headers: HeaderMap,
     pub(crate) payload: Bytes,
 }
 
 /// Appends a message to its subject, whose last message must have the sequence `expected`. Returns
-/// the new sequence. Retries until the message is stored, another message was stored instead, or
-/// `patience` is over.
+/// the new sequence. Retries until the message is stored, another writer's message is stored, or
+/// the timeout `patience` expires.
 pub(crate) async fn append_message(
     link: &NatsLink,
     stream: &str,
-    message: NewMessage,
+    message: MessageToAppend,
     expected: u64,
     patience: Duration,
-) -> Result<u64, AppendFailure> {
-    let NewMessage {
+) -> Result<u64, MessageAppendFailure> {
+    let MessageToAppend {
         subject,
         mut headers,
         payload,
@@ -58,17 +59,17 @@ pub(crate) async fn append_message(
     let mut pause = Duration::from_millis(5);
     loop {
         let answer = link
-            .append_at(&subject, expected, headers.clone(), payload.clone())
+            .append_after_sequence(&subject, expected, headers.clone(), payload.clone())
             .await;
         let mut why = match answer {
-            AppendAnswer::Stored(sequence) => return Ok(sequence),
-            AppendAnswer::Refused => None,
-            AppendAnswer::Unclear(error) => Some(error),
+            AppendOutcome::Stored(sequence) => return Ok(sequence),
+            AppendOutcome::Refused => None,
+            AppendOutcome::Unclear(error) => Some(error),
         };
         match link.last(stream, &subject).await {
             Ok(Some(last)) if last.header(ID) == Some(id.as_str()) => return Ok(last.sequence),
             Ok(last) if last.as_ref().map_or(0, |last| last.sequence) == expected => {}
-            Ok(_) => return Err(AppendFailure::Fenced),
+            Ok(_) => return Err(MessageAppendFailure::Fenced),
             Err(error) => {
                 why.get_or_insert(error);
             }
@@ -79,7 +80,7 @@ pub(crate) async fn append_message(
                     "the server refuses the append although the expected sequence is the last one";
                 NatsError::refused("an append", 0, text)
             });
-            return Err(AppendFailure::Failed(why));
+            return Err(MessageAppendFailure::Failed(why));
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);

@@ -1,4 +1,4 @@
-//! Large values of sessions, named by the hash of their content.
+//! Stores large values of sessions in NATS, named by the hash of their content.
 //!
 //! A value is stored as one message per part, followed by a message whose subject contains the
 //! value's length. This last message makes the value visible, and the length is known from subjects
@@ -15,9 +15,9 @@ use bytes::Bytes;
 use rind_lib::session::{BlobKind, Blobs, Error, SessionAddress, SessionBlobs};
 
 use crate::NatsError;
-use crate::link::AppendAnswer;
+use crate::link::AppendOutcome;
 use crate::log::MAX_PART_BYTES;
-use crate::sessions::StoreParts;
+use crate::sessions::SharedStoreState;
 use crate::setup::VALUES;
 
 /// Token before the length in the subject of the last message, which completes a value.
@@ -26,17 +26,18 @@ const LENGTH: &str = "length";
 /// Token before the part's number in the subject of a part.
 const PART: &str = "part";
 
-/// All values of one kind of a session, or all files of a session or of the plugins.
+/// Store for large values in NATS: for a session's values of one kind, for a session's files, or
+/// for the files of plugins.
 pub(crate) struct NatsBlobs {
-    parts: Arc<StoreParts>,
+    parts: Arc<SharedStoreState>,
     /// Owner of the values, for error messages.
     owner: String,
-    place: ValuePlace,
+    place: BlobValueLocation,
 }
 
-/// Stream and subject prefix of the values.
+/// Stream and subject prefix under which the values of one store are kept.
 #[derive(Clone)]
-struct ValuePlace {
+struct BlobValueLocation {
     stream: String,
     prefix: String,
 }
@@ -50,11 +51,11 @@ impl Debug for NatsBlobs {
 }
 
 impl NatsBlobs {
-    pub(crate) fn new(parts: Arc<StoreParts>, at: &SessionAddress, kind: BlobKind) -> Self {
+    pub(crate) fn new(parts: Arc<SharedStoreState>, at: &SessionAddress, kind: BlobKind) -> Self {
         let names = &parts.streams.names;
-        let place = ValuePlace {
+        let place = BlobValueLocation {
             stream: names.stream(VALUES, names.partition(at)),
-            prefix: names.values(at, kind),
+            prefix: names.values_prefix(at, kind),
         };
         Self {
             owner: at.as_str().to_owned(),
@@ -64,11 +65,11 @@ impl NatsBlobs {
     }
 
     /// Returns the store for the contents of a session's files.
-    pub(crate) fn of_files(parts: Arc<StoreParts>, at: &SessionAddress) -> Self {
+    pub(crate) fn for_files(parts: Arc<SharedStoreState>, at: &SessionAddress) -> Self {
         let names = &parts.streams.names;
-        let place = ValuePlace {
+        let place = BlobValueLocation {
             stream: names.stream(VALUES, names.partition(at)),
-            prefix: names.files(at),
+            prefix: names.files_prefix(at),
         };
         Self {
             owner: at.as_str().to_owned(),
@@ -79,11 +80,11 @@ impl NatsBlobs {
 
     /// Returns the store for files of plugins, which belong to the tenant. Their prefix cannot
     /// collide with a session, because no session id begins with `=`.
-    pub(crate) fn of_plugins(parts: Arc<StoreParts>) -> Self {
+    pub(crate) fn for_plugins(parts: Arc<SharedStoreState>) -> Self {
         let names = &parts.streams.names;
-        let place = ValuePlace {
+        let place = BlobValueLocation {
             stream: names.stream(VALUES, 0),
-            prefix: names.plugin_files(),
+            prefix: names.plugin_files_prefix(),
         };
         Self {
             owner: "plugins".to_owned(),
@@ -93,12 +94,12 @@ impl NatsBlobs {
     }
 
     /// Stores a value without checking whether it is already stored.
-    pub(crate) fn put_new(&self, name: &str, bytes: &[u8]) -> Result<(), NatsError> {
+    pub(crate) fn put_value_unchecked(&self, name: &str, bytes: &[u8]) -> Result<(), NatsError> {
         let (parts, place) = (self.parts.clone(), self.place.clone());
         let (name, bytes) = (name.to_owned(), Bytes::copy_from_slice(bytes));
         self.parts.runtime.wait(async move {
             let of_value = format!("{}.{name}", place.prefix);
-            for number in 0..n_parts(bytes.len()) {
+            for number in 0..count_parts_of_value(bytes.len()) {
                 let from = number * MAX_PART_BYTES;
                 let part = bytes.slice(from..bytes.len().min(from + MAX_PART_BYTES));
                 store_message(&parts, format!("{of_value}.{PART}.{number}"), part).await?;
@@ -109,7 +110,7 @@ impl NatsBlobs {
     }
 
     /// Returns the names and lengths of all values.
-    pub(crate) fn listed(&self) -> Result<Vec<(String, u64)>, NatsError> {
+    pub(crate) fn list_names_and_lengths(&self) -> Result<Vec<(String, u64)>, NatsError> {
         let filter = format!("{}.*.{LENGTH}.*", self.place.prefix);
         self.find(filter)
     }
@@ -120,12 +121,12 @@ impl NatsBlobs {
             let subjects = link.subjects(&place.stream, &filter).await?;
             Ok(subjects
                 .iter()
-                .filter_map(|subject| name_and_length(subject))
+                .filter_map(|subject| parse_value_length_subject(subject))
                 .collect())
         })
     }
 
-    pub(crate) fn known_length(&self, name: &str) -> Result<Option<u64>, NatsError> {
+    pub(crate) fn stored_value_length(&self, name: &str) -> Result<Option<u64>, NatsError> {
         let filter = format!("{}.{name}.{LENGTH}.*", self.place.prefix);
         Ok(self.find(filter)?.pop().map(|(_, length)| length))
     }
@@ -141,13 +142,13 @@ impl Blobs for NatsBlobs {
             return Err(self.damaged(name));
         }
         if self
-            .known_length(name)
+            .stored_value_length(name)
             .map_err(|error| self.in_store(error))?
             .is_some()
         {
             return Ok(());
         }
-        self.put_new(name, bytes)
+        self.put_value_unchecked(name, bytes)
             .map_err(|error| self.in_store(error))
     }
 
@@ -156,7 +157,7 @@ impl Blobs for NatsBlobs {
             return Err(self.damaged(name));
         }
         let length = self
-            .known_length(name)
+            .stored_value_length(name)
             .map_err(|error| self.in_store(error))?;
         let length = length.and_then(|length| usize::try_from(length).ok());
         let length = length.ok_or_else(|| self.damaged(name))?;
@@ -164,9 +165,9 @@ impl Blobs for NatsBlobs {
             (self.parts.link.clone(), self.place.clone(), name.to_owned());
         let read = self.parts.runtime.wait(async move {
             let mut value = Vec::new();
-            for number in 0..n_parts(length) {
+            for number in 0..count_parts_of_value(length) {
                 let subject = format!("{}.{of_value}.{PART}.{number}", place.prefix);
-                // The length comes from a subject and may be false, and parts may be missing.
+                // Check the size: the length comes from a subject and may be wrong.
                 match link.last(&place.stream, &subject).await? {
                     Some(part) if value.len() + part.payload.len() <= length => {
                         value.extend_from_slice(&part.payload);
@@ -178,7 +179,7 @@ impl Blobs for NatsBlobs {
         });
         let value = read.map_err(|error| self.in_store(error))?;
         let value = value.ok_or_else(|| self.damaged(name))?;
-        if SessionBlobs::bytes_id(&value) != name {
+        if SessionBlobs::bytes_blob_id(&value) != name {
             return Err(self.damaged(name));
         }
         Ok(value)
@@ -188,22 +189,26 @@ impl Blobs for NatsBlobs {
         if !is_hash_name(name) {
             return None;
         }
-        self.known_length(name).ok().flatten()
+        self.stored_value_length(name).ok().flatten()
     }
 
     fn total(&self) -> Result<u64, Error> {
-        let listed = self.listed().map_err(|error| self.in_store(error))?;
+        let listed = self
+            .list_names_and_lengths()
+            .map_err(|error| self.in_store(error))?;
         Ok(listed.iter().map(|(_, length)| length).sum())
     }
 
     fn names(&self) -> Result<Vec<String>, Error> {
-        let listed = self.listed().map_err(|error| self.in_store(error))?;
+        let listed = self
+            .list_names_and_lengths()
+            .map_err(|error| self.in_store(error))?;
         let mut names: Vec<String> = listed.into_iter().map(|(name, _)| name).collect();
         names.sort();
         Ok(names)
     }
 
-    /// Removes a value. A failure is only logged, because an unused value just wastes space.
+    /// Removes a value. Only logs a failure, because an unused value merely wastes space.
     fn release(&self, name: &str) {
         if !is_hash_name(name) {
             return;
@@ -230,21 +235,21 @@ impl Blobs for NatsBlobs {
 }
 
 /// Returns the number of parts for a value of this length, in bytes.
-fn n_parts(length: usize) -> usize {
+fn count_parts_of_value(length: usize) -> usize {
     length.div_ceil(MAX_PART_BYTES)
 }
 
 /// Returns the name and the length of a value from the subject of its last message.
-fn name_and_length(subject: &str) -> Option<(String, u64)> {
+fn parse_value_length_subject(subject: &str) -> Option<(String, u64)> {
     let mut tokens = subject.rsplit('.');
     let (length, word, name) = (tokens.next()?, tokens.next()?, tokens.next()?);
     (word == LENGTH).then_some((name.to_owned(), length.parse().ok()?))
 }
 
-/// Stores a message, and retries until it is stored or `patience` is over. The subject determines
-/// the content, so storing a message twice is harmless.
+/// Stores a message. Retries until the message is stored or the timeout `patience` expires. The
+/// subject determines the content, so storing a message twice is harmless.
 async fn store_message(
-    parts: &StoreParts,
+    parts: &SharedStoreState,
     subject: String,
     payload: Bytes,
 ) -> Result<(), NatsError> {
@@ -254,9 +259,9 @@ async fn store_message(
             .link
             .publish(&subject, HeaderMap::new(), payload.clone());
         let error = match sent.await {
-            AppendAnswer::Stored(_) => return Ok(()),
-            AppendAnswer::Refused => NatsError::refused("storing a value", 0, "it was refused"),
-            AppendAnswer::Unclear(error) => error,
+            AppendOutcome::Stored(_) => return Ok(()),
+            AppendOutcome::Refused => NatsError::refused("storing a value", 0, "it was refused"),
+            AppendOutcome::Unclear(error) => error,
         };
         if began.elapsed() >= parts.patience {
             return Err(error);

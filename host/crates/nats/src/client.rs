@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions, ServerAddr};
 
-use crate::error::cleaned_source;
+use crate::error::sanitize_source_error;
 use crate::log::MAX_PART_BYTES;
-use crate::{NatsConfig, NatsError, ServerVersion};
+use crate::{NatsConfig, NatsError, NatsServerVersion};
 
 /// Timeout of the first connection to one server.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Smallest `max_payload` of a usable server, in bytes: the largest part of a session and its
-/// headers.
+/// Minimum `max_payload` of a usable server, in bytes: the size of the largest session message and
+/// its headers.
 const MIN_PAYLOAD: usize = MAX_PART_BYTES + (8 << 10);
 
 /// Connects with the credentials and certificates of the settings. `name` is the name of the client
 /// connection, which the monitoring tools of NATS show.
 pub(crate) async fn connect(config: &NatsConfig, name: &str) -> Result<Client, NatsError> {
     let failed = |source: Box<dyn std::error::Error + Send + Sync>| NatsError::Connect {
-        server: config.shown_servers(),
-        source: cleaned_source(source),
+        server: config.display_servers(),
+        source: sanitize_source_error(source),
     };
     let mut options = ConnectOptions::new()
         .name(name)
@@ -32,7 +32,7 @@ pub(crate) async fn connect(config: &NatsConfig, name: &str) -> Result<Client, N
                 .saturating_mul(50);
             Duration::from_millis(wait.min(1_000))
         });
-    if let Some((user, password)) = user_of(&config.servers) {
+    if let Some((user, password)) = credentials_from_server_urls(&config.servers) {
         options = options.user_and_password(user, password);
     }
     if let Some(path) = &config.credentials {
@@ -60,38 +60,41 @@ pub(crate) async fn connect(config: &NatsConfig, name: &str) -> Result<Client, N
     Ok(client)
 }
 
-/// Returns the user name and password of the first address that contains them, because the client
-/// library ignores those in addresses.
-fn user_of(servers: &[String]) -> Option<(String, String)> {
+/// Returns the user name and password of the first address that contains them. The client library
+/// ignores credentials in addresses.
+fn credentials_from_server_urls(servers: &[String]) -> Option<(String, String)> {
     servers.iter().find_map(|server| {
         let address: ServerAddr = server.parse().ok()?;
-        let user = decode_part(address.username()?)?;
-        Some((user, decode_part(address.password().unwrap_or_default())?))
+        let user = decode_percent_encoding(address.username()?)?;
+        Some((
+            user,
+            decode_percent_encoding(address.password().unwrap_or_default())?,
+        ))
     })
 }
 
 /// Decodes the percent-encoding (`%XX`) of a part of an address.
-fn decode_part(text: &str) -> Option<String> {
+fn decode_percent_encoding(text: &str) -> Option<String> {
     let decoded = percent_encoding::percent_decode_str(text).decode_utf8();
     decoded.ok().map(std::borrow::Cow::into_owned)
 }
 
-/// Refuses a server whose version or configuration cannot keep sessions.
+/// Checks that the version and configuration of the server support sessions.
 pub(crate) fn check_server(
     client: &Client,
     config: &NatsConfig,
-) -> Result<ServerVersion, NatsError> {
+) -> Result<NatsServerVersion, NatsError> {
     let info = client.server_info();
-    let version = ServerVersion::parse(&info.version).filter(|version| version.is_supported());
+    let version = NatsServerVersion::parse(&info.version).filter(|version| version.is_supported());
     let Some(version) = version else {
         return Err(NatsError::OldServer {
-            server: config.shown_servers(),
+            server: config.display_servers(),
             found: rind_lib::text::clean_line(&info.version, 40),
         });
     };
     if !info.jetstream {
         return Err(NatsError::NoJetStream {
-            server: config.shown_servers(),
+            server: config.display_servers(),
         });
     }
     if info.max_payload < MIN_PAYLOAD {
@@ -99,7 +102,7 @@ pub(crate) fn check_server(
             what: format!(
                 "`max_payload: {}` of {}",
                 info.max_payload,
-                config.shown_servers()
+                config.display_servers()
             ),
             why: format!(
                 "messages of sessions have up to {MIN_PAYLOAD} bytes; the default maximum of NATS is 1 MB"
@@ -116,10 +119,13 @@ mod tests {
     #[test]
     fn user_and_password_of_an_address_are_used_as_they_are_meant() {
         let servers = |text: &str| vec!["nats://a:4222".to_owned(), text.to_owned()];
-        let user = user_of(&servers("nats://me:p%40ss%3A@b:4222"));
+        let user = credentials_from_server_urls(&servers("nats://me:p%40ss%3A@b:4222"));
         assert_eq!(user, Some(("me".to_owned(), "p@ss:".to_owned())));
-        let user = user_of(&servers("tls://me@b"));
+        let user = credentials_from_server_urls(&servers("tls://me@b"));
         assert_eq!(user, Some(("me".to_owned(), String::new())));
-        assert_eq!(user_of(&servers("nats://b:4222")), None);
+        assert_eq!(
+            credentials_from_server_urls(&servers("nats://b:4222")),
+            None
+        );
     }
 }

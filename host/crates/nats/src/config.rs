@@ -1,5 +1,5 @@
-//! Settings of the store: servers, tenant, credentials, and facts about the servers that only their
-//! operator knows.
+//! Settings of the store: servers, tenant, credentials, and properties of the servers that clients
+//! cannot query.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::NatsError;
 
-/// Default time after which the lease of a dead writer expires. Longer than the election of a new
-/// leader, which takes up to 9 s in the server.
+/// Default time after which the lease of a dead writer expires. It is longer than the servers need
+/// to elect a new leader, which is up to 9 s.
 const LEASE: Duration = Duration::from_secs(20);
 
 /// Default time for which a failing write is retried before the session fails.
@@ -17,10 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Default number of streams over which the sessions of a tenant are distributed.
 const PARTITIONS: u16 = 16;
 
-/// Interval at which the servers sync to their disks, as the operator declares it: servers do not
-/// report it to clients.
+/// Interval at which the servers sync to their disks. The operator declares it, because servers do
+/// not report it to clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DeclaredSync {
+pub enum DeclaredSyncInterval {
     /// The operator did not declare an interval.
     #[default]
     Unknown,
@@ -41,16 +41,16 @@ pub struct NatsConfig {
     pub(crate) client_certificate: Option<(PathBuf, PathBuf)>,
     pub(crate) replicas: usize,
     pub(crate) partitions: u16,
-    pub(crate) sync: DeclaredSync,
+    pub(crate) sync: DeclaredSyncInterval,
     pub(crate) lease: Duration,
     pub(crate) patience: Duration,
 }
 
 impl fmt::Debug for NatsConfig {
-    /// Shows the server addresses without user names and passwords, and leaves out the credentials.
+    /// Omits the credentials, and user names and passwords in the server addresses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NatsConfig")
-            .field("servers", &self.shown_servers())
+            .field("servers", &self.display_servers())
             .field("tenant", &self.tenant)
             .field("replicas", &self.replicas)
             .finish_non_exhaustive()
@@ -59,7 +59,7 @@ impl fmt::Debug for NatsConfig {
 
 impl NatsConfig {
     /// Returns settings with defaults. `servers` lists addresses of the form `nats://HOST:PORT`,
-    /// separated by commas. Sessions of `tenant` are kept apart from those of other tenants.
+    /// separated by commas. Sessions of `tenant` are isolated from sessions of other tenants.
     ///
     /// # Errors
     /// The list of servers is empty, or the name of the tenant is not 1 to 32 lower-case letters,
@@ -93,7 +93,7 @@ impl NatsConfig {
             client_certificate: None,
             replicas: 1,
             partitions: PARTITIONS,
-            sync: DeclaredSync::Unknown,
+            sync: DeclaredSyncInterval::Unknown,
             lease: LEASE,
             patience: PATIENCE,
         })
@@ -136,9 +136,9 @@ impl NatsConfig {
         self
     }
 
-    /// Declares when the servers sync to their disks.
+    /// Declares the interval at which the servers sync to their disks.
     #[must_use]
-    pub fn with_declared_sync(mut self, sync: DeclaredSync) -> Self {
+    pub fn with_declared_sync(mut self, sync: DeclaredSyncInterval) -> Self {
         self.sync = sync;
         self
     }
@@ -152,8 +152,8 @@ impl NatsConfig {
         self
     }
 
-    /// Sets how long a write is retried, for example while the servers elect a leader, before the
-    /// session fails.
+    /// Sets the time for which a failing write is retried, for example while the servers elect a
+    /// leader. After that, the session fails.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience.max(Duration::from_secs(1));
@@ -161,14 +161,14 @@ impl NatsConfig {
     }
 
     /// Returns the addresses of the servers without user names and passwords.
-    pub(crate) fn shown_servers(&self) -> String {
-        let shown = self.servers.iter().map(|server| without_user(server));
+    pub(crate) fn display_servers(&self) -> String {
+        let shown = self.servers.iter().map(|server| strip_credentials(server));
         shown.collect::<Vec<_>>().join(",")
     }
 }
 
 /// Returns an address without user name, password and control characters.
-fn without_user(server: &str) -> String {
+fn strip_credentials(server: &str) -> String {
     let (scheme, rest) = server.split_once("://").unwrap_or(("nats", server));
     let host = rest.rsplit('@').next().unwrap_or(rest);
     rind_lib::text::clean_line(&format!("{scheme}://{host}"), 120)
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_password_in_an_address_is_never_shown() {
         let config = NatsConfig::new("nats://me:secret@a:4222, tls://b:4222", "t").unwrap();
-        assert_eq!(config.shown_servers(), "nats://a:4222,tls://b:4222");
+        assert_eq!(config.display_servers(), "nats://a:4222,tls://b:4222");
         assert!(!format!("{config:?}").contains("secret"));
     }
 

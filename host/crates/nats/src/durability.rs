@@ -1,13 +1,14 @@
-//! Report on durability: which failures of the servers lose acknowledged messages.
+//! Reports which failures of the servers lose acknowledged messages.
 //!
-//! Servers report to clients their version and the replicas of a stream, but not when they sync to
-//! their disks. The operator declares that in the settings ([`DeclaredSync`]).
+//! Servers report their version and the number of replicas to clients, but not the interval at
+//! which they sync to their disks. The operator declares the interval in the settings
+//! ([`DeclaredSyncInterval`]).
 
 use serde::Serialize;
 
-use crate::{DeclaredSync, NatsError, NatsSessions, ServerVersion, client};
+use crate::{DeclaredSyncInterval, NatsError, NatsServerVersion, NatsSessions, client};
 
-/// Durability of acknowledged messages with the present setup of the servers.
+/// Durability of acknowledged messages with the current configuration of the servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DurabilityReport {
     /// Version of the server to which this program is connected.
@@ -18,7 +19,7 @@ pub struct DurabilityReport {
     pub findings: Vec<DurabilityFinding>,
 }
 
-/// Property of the setup, and its meaning for durability.
+/// Property of the servers' configuration that affects durability.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DurabilityFinding {
     /// Whether the operator should change something.
@@ -28,25 +29,34 @@ pub struct DurabilityFinding {
 }
 
 impl NatsSessions {
-    /// Reports how durable acknowledged messages are with the present setup of the servers.
+    /// Reports the durability of acknowledged messages with the current configuration of the
+    /// servers.
     ///
     /// # Errors
     /// The server of the connection cannot keep sessions.
     pub fn durability(&self) -> Result<DurabilityReport, NatsError> {
         let parts = self.parts();
         let version = client::check_server(parts.link.client(), &parts.config)?;
-        Ok(describe(version, parts.streams.replicas, parts.config.sync))
+        Ok(describe_durability(
+            version,
+            parts.streams.replicas,
+            parts.config.sync,
+        ))
     }
 }
 
-fn describe(version: ServerVersion, replicas: usize, sync: DeclaredSync) -> DurabilityReport {
+fn describe_durability(
+    version: NatsServerVersion,
+    replicas: usize,
+    sync: DeclaredSyncInterval,
+) -> DurabilityReport {
     let finding = |is_warning, text: String| DurabilityFinding { is_warning, text };
     let mut findings = vec![match sync {
-        DeclaredSync::Always => finding(
+        DeclaredSyncInterval::Always => finding(
             false,
             "declared `sync_interval: always`: an acknowledged entry survives a power failure of all servers".to_owned(),
         ),
-        DeclaredSync::Interval(time) => finding(
+        DeclaredSyncInterval::Interval(time) => finding(
             true,
             format!(
                 "declared a sync interval of {} s: a power failure of {} may lose acknowledged entries of that time, \
@@ -55,7 +65,7 @@ fn describe(version: ServerVersion, replicas: usize, sync: DeclaredSync) -> Dura
                 if replicas > 1 { "most servers at once" } else { "the server" }
             ),
         ),
-        DeclaredSync::Unknown => finding(
+        DeclaredSyncInterval::Unknown => finding(
             true,
             "the sync interval of the servers is not declared (their default is 2 minutes): set `sync_interval: always` on every server, and declare it"
                 .to_owned(),
@@ -72,9 +82,9 @@ fn describe(version: ServerVersion, replicas: usize, sync: DeclaredSync) -> Dura
             format!("{replicas} replicas: writing continues while {} of them are unavailable", (replicas - 1) / 2),
         ),
     });
-    if version.is_behind() {
+    if version.is_update_advised() {
         let text = format!(
-            "server {version}: 2.15 is recommended: appends with replicas are a third faster"
+            "the server has version {version}; 2.15 is recommended, because it appends with replicas a third faster"
         );
         findings.push(finding(true, text));
     }
@@ -94,19 +104,19 @@ mod tests {
 
     #[test]
     fn a_report_warns_of_what_is_not_declared_and_of_one_replica() {
-        let of = |text| ServerVersion::parse(text).unwrap();
+        let of = |text| NatsServerVersion::parse(text).unwrap();
         let n_warnings = |report: &DurabilityReport| {
             let findings = report.findings.iter();
             findings.filter(|finding| finding.is_warning).count()
         };
-        let good = describe(of("2.15.1"), 3, DeclaredSync::Always);
+        let good = describe_durability(of("2.15.1"), 3, DeclaredSyncInterval::Always);
         assert_eq!(n_warnings(&good), 0, "{good:?}");
-        let bad = describe(of("2.14.0"), 1, DeclaredSync::Unknown);
+        let bad = describe_durability(of("2.14.0"), 1, DeclaredSyncInterval::Unknown);
         assert_eq!(n_warnings(&bad), 3, "{bad:?}");
-        let slow = describe(
+        let slow = describe_durability(
             of("2.15.1"),
             3,
-            DeclaredSync::Interval(Duration::from_secs(60)),
+            DeclaredSyncInterval::Interval(Duration::from_secs(60)),
         );
         assert!(slow.findings[0].is_warning && slow.findings[0].text.contains("60 s"));
     }

@@ -1,4 +1,4 @@
-//! Errors of the store. Each message names a remedy where there is one.
+//! Defines the errors of the store. A message names a remedy if there is one.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use rind_lib::session;
 
 use crate::QuotaRefusal;
 
-/// Error of a server, of the settings, or in data from a server.
+/// Failure of a request to the servers, invalid setting, or invalid data from a server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NatsError {
@@ -113,24 +113,24 @@ pub enum NatsError {
 }
 
 impl NatsError {
-    /// Returns the time until the quota of this refusal is available again; `None` for other
-    /// errors.
+    /// Returns the time until the tenant's quota allows the request again; `None` for errors other
+    /// than a used-up quota.
     #[must_use]
-    pub fn free_in(&self) -> Option<Duration> {
+    pub fn time_until_available(&self) -> Option<Duration> {
         match self {
-            Self::OverQuota(refusal) => Some(refusal.free_in()),
+            Self::OverQuota(refusal) => Some(refusal.time_until_available()),
             _ => None,
         }
     }
 
     /// Creates the error for a failed or unanswered request.
-    pub(crate) fn unanswered(
+    pub(crate) fn nats_request_error(
         what: impl Into<String>,
         source: impl Into<Box<dyn StdError + Send + Sync>>,
     ) -> Self {
         Self::Unanswered {
             what: what.into(),
-            source: cleaned_source(source.into()),
+            source: sanitize_source_error(source.into()),
         }
     }
 
@@ -152,9 +152,9 @@ impl NatsError {
     }
 }
 
-/// Returns an error of the client library with control characters removed, because servers supply
-/// parts of its text.
-pub(crate) fn cleaned_source(
+/// Removes control characters from an error of the client library. Parts of its text come from the
+/// servers.
+pub(crate) fn sanitize_source_error(
     source: Box<dyn StdError + Send + Sync>,
 ) -> Box<dyn StdError + Send + Sync> {
     let chain = rind_lib::text::error_chain(&*source);

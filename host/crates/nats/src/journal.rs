@@ -1,7 +1,7 @@
-//! The journal of a session that is open for writing.
+//! Implements the journal of a session that is open for writing.
 //!
-//! Buffers the frames that are to be stored together with the next one. When a journal is dropped,
-//! it waits until all appended lines are stored, and then releases the lease of the session.
+//! The journal buffers frames that are to be stored together with the next frame. When it is
+//! dropped, it waits until all appended frames are stored, and then releases the session's lease.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rind_lib::session::{Error, Journal, Position, UnsyncedFrames};
 
 use crate::lease::HeldLease;
-use crate::sessions::StoreParts;
+use crate::sessions::SharedStoreState;
 use crate::writer::LineQueue;
 
 /// Maximum size of the buffered frames, in bytes.
@@ -18,9 +18,9 @@ const MAX_WAITING_BYTES: usize = 64 << 10;
 /// Maximum time for which dropping a journal waits until its frames are stored.
 const CLOSE: Duration = Duration::from_secs(10);
 
-/// A session that is open for writing.
+/// Journal of a session that is open for writing.
 pub(crate) struct NatsJournal {
-    parts: Arc<StoreParts>,
+    parts: Arc<SharedStoreState>,
     queue: Arc<LineQueue>,
     lease: Arc<HeldLease>,
     waiting: Vec<u8>,
@@ -30,7 +30,7 @@ pub(crate) struct NatsJournal {
 
 impl NatsJournal {
     pub(crate) fn new(
-        parts: Arc<StoreParts>,
+        parts: Arc<SharedStoreState>,
         queue: Arc<LineQueue>,
         lease: Arc<HeldLease>,
     ) -> Self {
@@ -84,7 +84,7 @@ impl Journal for NatsJournal {
         if stored >= taken {
             return Ok(None);
         }
-        Ok(Some(Box::new(QueuedFrames {
+        Ok(Some(Box::new(UnacknowledgedFrames {
             queue: self.queue.clone(),
             length: taken,
         })))
@@ -97,13 +97,14 @@ impl Journal for NatsJournal {
 
 impl Drop for NatsJournal {
     fn drop(&mut self) {
-        // Ignore an error here: if something depends on an entry, its caller has already waited
-        // until the entry was stored.
+        // Ignore the error: a caller that depends on an entry has already waited until the entry
+        // was stored.
         let _ = self.write_waiting();
         let (taken, _) = self.queue.lengths();
-        self.queue.wait_stored(taken, Some(Instant::now() + CLOSE));
+        self.queue
+            .wait_until_length_stored(taken, Some(Instant::now() + CLOSE));
         self.queue.close();
-        self.parts.forget(&self.queue);
+        self.parts.remove_open_session(&self.queue);
         let (parts, lease) = (self.parts.clone(), self.lease.clone());
         let released = self.parts.runtime.wait(async move {
             parts.leases.release(&lease).await;
@@ -115,18 +116,18 @@ impl Drop for NatsJournal {
     }
 }
 
-/// Frames up to the offset `length` that the servers may not have acknowledged yet.
-struct QueuedFrames {
+/// Appended frames up to the offset `length`, which the servers may not have acknowledged yet.
+struct UnacknowledgedFrames {
     queue: Arc<LineQueue>,
     length: u64,
 }
 
-impl UnsyncedFrames for QueuedFrames {
+impl UnsyncedFrames for UnacknowledgedFrames {
     fn wait(self: Box<Self>) {
-        self.queue.wait_stored(self.length, None);
+        self.queue.wait_until_length_stored(self.length, None);
     }
 }
 
 /// Weak reference to the queue of an open journal, with which readers in this program wait until
 /// the journal's lines are stored.
-pub(crate) type OpenQueue = Weak<LineQueue>;
+pub(crate) type OpenJournalQueue = Weak<LineQueue>;

@@ -1,9 +1,10 @@
-//! Leases: record which program works on a session, so that two programs do not do the same work.
+//! Manages leases, which record the program that works on a session, so that two programs do not do
+//! the same work.
 //!
-//! A lease is a key of a bucket that expires unless it is renewed. Renewals have a thread and a
+//! A lease is a key in a bucket, and expires unless it is renewed. Renewals use a thread and a
 //! connection of their own, so that a busy program does not lose its sessions. Correctness does not
 //! depend on leases: if a program has lost a lease without noticing, its next append is refused.
-//! Start from [`LeaseKeeper`].
+//! Start from [`HeldLeaseSet`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,7 +16,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
 use crate::append::ID;
-use crate::link::{AppendAnswer, NatsLink};
+use crate::link::{AppendOutcome, NatsLink};
 use crate::names::TenantNames;
 use crate::runtime::NatsRuntime;
 use crate::{NatsConfig, NatsError, client};
@@ -25,9 +26,9 @@ use rind_lib::session::SessionAddress;
 /// Header by which the tools of NATS recognize that a key was deleted.
 const OPERATION: &str = "KV-Operation";
 
-/// Acquires, renews and releases the leases of a program.
+/// Set of the leases that a program holds. Acquires, renews and releases them.
 #[derive(Debug)]
-pub(crate) struct LeaseKeeper {
+pub(crate) struct HeldLeaseSet {
     link: NatsLink,
     names: TenantNames,
     /// Name of this program, which other programs see as the holder of its leases.
@@ -38,7 +39,7 @@ pub(crate) struct LeaseKeeper {
     _runtime: NatsRuntime,
 }
 
-/// A lease that this program holds.
+/// Lease of a session that this program holds or has held.
 #[derive(Debug)]
 pub(crate) struct HeldLease {
     subject: String,
@@ -54,21 +55,21 @@ pub(crate) struct HeldLease {
 
 impl HeldLease {
     /// Whether another program has acquired the lease since.
-    pub(crate) fn is_lost(&self) -> bool {
+    pub(crate) fn is_taken_by_another_program(&self) -> bool {
         self.is_lost.load(Ordering::Acquire)
     }
 
     /// Returns the time since this program sent the last successful renewal.
-    pub(crate) fn age(&self) -> Duration {
+    pub(crate) fn time_since_renewal(&self) -> Duration {
         lock(&self.renewed).elapsed()
     }
 
-    fn set_renewed(&self, sent: Instant) {
+    fn set_renewal_time(&self, sent: Instant) {
         *lock(&self.renewed) = sent;
     }
 }
 
-impl LeaseKeeper {
+impl HeldLeaseSet {
     /// Connects, and starts the thread that renews leases.
     pub(crate) fn start(
         config: &NatsConfig,
@@ -79,13 +80,13 @@ impl LeaseKeeper {
         let runtime = NatsRuntime::start("rind-leases", 1)?;
         let own = config.clone();
         let name = format!("{writer} leases");
-        // This client runs on a runtime of its own, so that a busy program does not delay the
+        // Run this client on a runtime of its own, so that a busy program does not delay the
         // renewals.
         let link =
             runtime.wait(async move { Ok(NatsLink::new(client::connect(&own, &name).await?)) })?;
         let held: Arc<Mutex<Vec<Arc<HeldLease>>>> = Arc::default();
         let stream = names.lease_stream();
-        runtime.spawn(renew_all(
+        runtime.spawn(renew_leases_at_interval(
             link.clone(),
             stream,
             Arc::downgrade(&held),
@@ -107,7 +108,7 @@ impl LeaseKeeper {
         &self,
         at: &SessionAddress,
     ) -> Result<Option<Arc<HeldLease>>, NatsError> {
-        let subject = self.names.lease(at);
+        let subject = self.names.lease_subject(at);
         let stream = self.names.lease_stream();
         let lease = HeldLease {
             id: uuid::Uuid::new_v4().to_string(),
@@ -120,40 +121,44 @@ impl LeaseKeeper {
         let last = self.link.last(&stream, &lease.subject).await?;
         let expected = match last {
             None => 0,
-            Some(last) if is_free(last.header(OPERATION)) => last.sequence,
+            Some(last) if is_key_deleted(last.header(OPERATION)) => last.sequence,
             Some(_) => return Ok(None),
         };
         let sent = Instant::now();
-        let Some(revision) = put(&self.link, &stream, &lease, expected).await? else {
+        let Some(revision) = write_lease_key(&self.link, &stream, &lease, expected).await? else {
             return Ok(None);
         };
-        lease.set_renewed(sent);
+        lease.set_renewal_time(sent);
         *lease.revision.lock().await = revision;
         let lease = Arc::new(lease);
-        self.lock_held().push(lease.clone());
+        self.lock_held_leases().push(lease.clone());
         Ok(Some(lease))
     }
 
     /// Returns the name of the program that holds the lease of a session.
     pub(crate) async fn holder(&self, at: &SessionAddress) -> Result<Option<String>, NatsError> {
         let stream = self.names.lease_stream();
-        let last = self.link.last(&stream, &self.names.lease(at)).await?;
-        let held = last.filter(|last| !is_free(last.header(OPERATION)));
+        let last = self
+            .link
+            .last(&stream, &self.names.lease_subject(at))
+            .await?;
+        let held = last.filter(|last| !is_key_deleted(last.header(OPERATION)));
         Ok(held.map(|last| String::from_utf8_lossy(&last.payload).into_owned()))
     }
 
     /// Releases a lease. If that fails, the lease expires by itself.
     pub(crate) async fn release(&self, lease: &Arc<HeldLease>) {
-        self.lock_held().retain(|held| !Arc::ptr_eq(held, lease));
+        self.lock_held_leases()
+            .retain(|held| !Arc::ptr_eq(held, lease));
         let mut revision = lease.revision.lock().await;
-        if *revision > 0 && !lease.is_lost() {
+        if *revision > 0 && !lease.is_taken_by_another_program() {
             let mut headers = HeaderMap::new();
             headers.insert(OPERATION, "DEL");
             let answer = self
                 .link
-                .append_at(&lease.subject, *revision, headers, Bytes::new())
+                .append_after_sequence(&lease.subject, *revision, headers, Bytes::new())
                 .await;
-            if let AppendAnswer::Unclear(error) = answer {
+            if let AppendOutcome::Unclear(error) = answer {
                 tracing::debug!(%error, "a lease was not released; it expires by itself");
             }
         }
@@ -165,19 +170,19 @@ impl LeaseKeeper {
         self.time
     }
 
-    fn lock_held(&self) -> std::sync::MutexGuard<'_, Vec<Arc<HeldLease>>> {
+    fn lock_held_leases(&self) -> std::sync::MutexGuard<'_, Vec<Arc<HeldLease>>> {
         lock(&self.held)
     }
 }
 
 /// Whether the last operation on a key deleted it, so that the lease is free.
-fn is_free(operation: Option<&str>) -> bool {
+fn is_key_deleted(operation: Option<&str>) -> bool {
     matches!(operation, Some("DEL" | "PURGE"))
 }
 
-/// Writes the key of a lease after its message `expected`, and returns the new sequence; `None` if
-/// another writer has changed the key since.
-async fn put(
+/// Writes the key of a lease, whose last message must have the sequence `expected`. Returns the new
+/// sequence; `None` if another writer has changed the key since.
+async fn write_lease_key(
     link: &NatsLink,
     stream: &str,
     lease: &HeldLease,
@@ -187,12 +192,12 @@ async fn put(
     headers.insert(ID, lease.id.as_str());
     let payload = Bytes::copy_from_slice(lease.writer.as_bytes());
     let error = match link
-        .append_at(&lease.subject, expected, headers, payload)
+        .append_after_sequence(&lease.subject, expected, headers, payload)
         .await
     {
-        AppendAnswer::Stored(revision) => return Ok(Some(revision)),
-        AppendAnswer::Refused => None,
-        AppendAnswer::Unclear(error) => Some(error),
+        AppendOutcome::Stored(revision) => return Ok(Some(revision)),
+        AppendOutcome::Refused => None,
+        AppendOutcome::Unclear(error) => Some(error),
     };
     let last = link.last(stream, &lease.subject).await?;
     match last {
@@ -205,7 +210,7 @@ async fn put(
 }
 
 /// Renews all leases at the interval `every`, until the keeper is dropped.
-async fn renew_all(
+async fn renew_leases_at_interval(
     link: NatsLink,
     stream: String,
     held: std::sync::Weak<Mutex<Vec<Arc<HeldLease>>>>,
@@ -220,23 +225,23 @@ async fn renew_all(
         drop(held);
         let mut renewals: FuturesUnordered<_> = leases
             .iter()
-            .map(|lease| renew(&link, &stream, lease))
+            .map(|lease| renew_lease(&link, &stream, lease))
             .collect();
         while renewals.next().await.is_some() {}
     }
 }
 
 /// Renews a lease. An expired lease is acquired again, unless another program has acquired it.
-async fn renew(link: &NatsLink, stream: &str, lease: &HeldLease) {
+async fn renew_lease(link: &NatsLink, stream: &str, lease: &HeldLease) {
     let mut revision = lease.revision.lock().await;
-    if *revision == 0 || lease.is_lost() {
+    if *revision == 0 || lease.is_taken_by_another_program() {
         return;
     }
     let sent = Instant::now();
-    let mut renewed = put(link, stream, lease, *revision).await;
+    let mut renewed = write_lease_key(link, stream, lease, *revision).await;
     if matches!(renewed, Ok(None)) {
         renewed = match link.last(stream, &lease.subject).await {
-            Ok(None) => put(link, stream, lease, 0).await,
+            Ok(None) => write_lease_key(link, stream, lease, 0).await,
             Ok(Some(_)) => Ok(None),
             Err(error) => Err(error),
         };
@@ -244,7 +249,7 @@ async fn renew(link: &NatsLink, stream: &str, lease: &HeldLease) {
     match renewed {
         Ok(Some(new)) => {
             *revision = new;
-            lease.set_renewed(sent);
+            lease.set_renewal_time(sent);
         }
         Ok(None) => lease.is_lost.store(true, Ordering::Release),
         Err(error) => tracing::debug!(%error, "a lease was not renewed"),

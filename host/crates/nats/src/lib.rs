@@ -1,11 +1,11 @@
-//! Sessions on NATS JetStream: a store that many machines share.
+//! Stores sessions on NATS JetStream, so that many machines share them.
 //!
-//! The crate maps sessions to subjects of JetStream streams, and keeps leases so that only one
-//! program works on a session. Its correctness rests on one property: an append names the message
-//! of the session that it follows, and the server refuses the append if that message is not the
-//! last one (compare-and-swap). Clocks and leases only avoid duplicate work. Consensus, queues and
-//! replication are left to the server. The crate must not know the agent loop, how plugins are
-//! loaded, or the terminal.
+//! The crate maps sessions to subjects of JetStream streams, and uses leases so that only one
+//! program works on a session. Correctness depends on one property: an append contains the sequence
+//! of the session's last message that the writer knows, and the server refuses the append if there
+//! is a later message (compare-and-swap). Clocks and leases only avoid duplicate work. The servers
+//! implement consensus, queues and replication. The crate must not know the agent loop, how plugins
+//! are loaded, or the terminal.
 //!
 //! Start from [`NatsSessions`], which implements [`rind_lib::session::Sessions`].
 
@@ -32,14 +32,16 @@ mod version;
 pub mod worker;
 mod writer;
 
-pub use config::{DeclaredSync, NatsConfig};
+pub use config::{DeclaredSyncInterval, NatsConfig};
 pub use durability::{DurabilityFinding, DurabilityReport};
 pub use error::NatsError;
 pub use plugin_set::{
-    NextSet, PluginSetKey, PluginSetRecord, PluginSets, SetChanges, SetFile, SetPlugin, SignedSet,
-    check_public_key, file_names,
+    NextPluginSetPosition, PluginSetFile, PluginSetKey, PluginSetPlugin, PluginSetRecord,
+    PluginSets, SetChangeSubscription, SignedPluginSet, check_public_key, split_plugin_file_path,
 };
-pub use quota::{QuotaLimits, QuotaRefusal, QuotaReport, QuotaUse, TenantQuotas, TurnUse};
+pub use quota::{
+    QuotaRefusal, QuotaReport, TenantQuotaLimits, TenantQuotas, TenantUsage, TurnUsage,
+};
 pub use sessions::NatsSessions;
-pub use snapshot::{LostFiles, SnapshotFailure, SnapshotLimits, WorkspaceSnapshots};
-pub use version::ServerVersion;
+pub use snapshot::{LostFilesReport, SnapshotFailure, SnapshotLimits, WorkspaceSnapshots};
+pub use version::NatsServerVersion;

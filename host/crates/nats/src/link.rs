@@ -1,7 +1,8 @@
-//! The few requests to JetStream from which the store is built.
+//! Sends the requests to JetStream that the store needs.
 //!
-//! Single reads go to the leader of a stream, because replicas may lag behind. The answer to an
-//! append is stored, refused or unclear, and only the module `append` may react to the last two.
+//! Reads of single messages go to the leader of a stream, because replicas may lag behind. The
+//! outcome of an append is stored, refused or unclear; only the module `append` may handle the last
+//! two.
 //! Start from [`NatsLink`].
 
 use std::time::Duration;
@@ -14,9 +15,9 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use serde::Deserialize;
 
-use crate::{NatsError, ServerVersion};
+use crate::{NatsError, NatsServerVersion};
 
-/// Time after which an unanswered append counts as unclear.
+/// Timeout for the answer to an append, after which the outcome is unclear.
 const ACK: Duration = Duration::from_secs(2);
 
 /// Header for compare-and-swap: expected sequence of the last message of the subject.
@@ -25,14 +26,14 @@ const EXPECTED: &str = "Nats-Expected-Last-Subject-Sequence";
 /// Error codes of JetStream for an expected sequence that is not the last one.
 const WRONG_SEQUENCE: [u64; 2] = [10071, 10164];
 
-/// A connection to the servers, with the requests that the store makes.
+/// Connection to the servers. Its methods are the requests that the store sends.
 #[derive(Clone, Debug)]
 pub(crate) struct NatsLink {
     client: Client,
     context: jetstream::Context,
 }
 
-/// A message of a stream.
+/// Message that is stored in a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredMessage {
     pub(crate) sequence: u64,
@@ -54,27 +55,27 @@ impl StoredMessage {
     }
 }
 
-/// Result of an append.
+/// Outcome of one attempt to append a message.
 #[derive(Debug)]
-pub(crate) enum AppendAnswer {
+pub(crate) enum AppendOutcome {
     /// The server stored the message with this sequence.
     Stored(u64),
     /// The server refused the message: the last message of the subject is not the expected one.
     Refused,
-    /// The message may be stored or not.
+    /// The request failed, and it is unknown whether the message is stored.
     Unclear(NatsError),
 }
 
 /// JSON answer of JetStream to a published message.
 #[derive(Deserialize)]
-struct PublishAnswer {
+struct PublishAcknowledgement {
     #[serde(default)]
     seq: u64,
-    error: Option<AnswerError>,
+    error: Option<PublishAnswerError>,
 }
 
 #[derive(Deserialize)]
-struct AnswerError {
+struct PublishAnswerError {
     #[serde(default)]
     err_code: u64,
     #[serde(default)]
@@ -99,13 +100,13 @@ impl NatsLink {
 
     /// Publishes a message that must directly follow the message with the sequence `expected` in
     /// its subject; 0 if it must be the first message.
-    pub(crate) async fn append_at(
+    pub(crate) async fn append_after_sequence(
         &self,
         subject: &str,
         expected: u64,
         mut headers: HeaderMap,
         payload: Bytes,
-    ) -> AppendAnswer {
+    ) -> AppendOutcome {
         headers.insert(EXPECTED, expected.to_string());
         self.publish(subject, headers, payload).await
     }
@@ -116,13 +117,13 @@ impl NatsLink {
         subject: &str,
         headers: HeaderMap,
         payload: Bytes,
-    ) -> AppendAnswer {
+    ) -> AppendOutcome {
         const WHAT: &str = "an append";
         // Check the version at each append: servers of a cluster may differ in version, and the
         // client reconnects to any of them.
         let version = self.client.server_info().version;
-        if !ServerVersion::parse(&version).is_some_and(ServerVersion::is_supported) {
-            return AppendAnswer::Unclear(NatsError::OldServer {
+        if !NatsServerVersion::parse(&version).is_some_and(NatsServerVersion::is_supported) {
+            return AppendOutcome::Unclear(NatsError::OldServer {
                 server: "of the connection".to_owned(),
                 found: rind_lib::text::clean_line(&version, 40),
             });
@@ -133,22 +134,24 @@ impl NatsLink {
             .timeout(Some(ACK));
         let answer = match self.client.send_request(subject.to_owned(), request).await {
             Ok(answer) => answer,
-            Err(source) => return AppendAnswer::Unclear(NatsError::unanswered(WHAT, source)),
+            Err(source) => {
+                return AppendOutcome::Unclear(NatsError::nats_request_error(WHAT, source));
+            }
         };
-        match serde_json::from_slice::<PublishAnswer>(&answer.payload) {
-            Ok(PublishAnswer {
+        match serde_json::from_slice::<PublishAcknowledgement>(&answer.payload) {
+            Ok(PublishAcknowledgement {
                 error: Some(error), ..
-            }) if WRONG_SEQUENCE.contains(&error.err_code) => AppendAnswer::Refused,
-            Ok(PublishAnswer {
+            }) if WRONG_SEQUENCE.contains(&error.err_code) => AppendOutcome::Refused,
+            Ok(PublishAcknowledgement {
                 error: Some(error), ..
             }) => {
-                AppendAnswer::Unclear(NatsError::refused(WHAT, error.err_code, &error.description))
+                AppendOutcome::Unclear(NatsError::refused(WHAT, error.err_code, &error.description))
             }
-            Ok(PublishAnswer { seq, .. }) if seq > 0 => AppendAnswer::Stored(seq),
+            Ok(PublishAcknowledgement { seq, .. }) if seq > 0 => AppendOutcome::Stored(seq),
             Ok(_) => {
-                AppendAnswer::Unclear(NatsError::refused(WHAT, 0, "an answer without a sequence"))
+                AppendOutcome::Unclear(NatsError::refused(WHAT, 0, "an answer without a sequence"))
             }
-            Err(source) => AppendAnswer::Unclear(NatsError::unanswered(WHAT, source)),
+            Err(source) => AppendOutcome::Unclear(NatsError::nats_request_error(WHAT, source)),
         }
     }
 
@@ -160,7 +163,7 @@ impl NatsLink {
     ) -> Result<Option<StoredMessage>, NatsError> {
         const WHAT: &str = "reading the last message of a subject";
         let handle = self.stream(stream, WHAT).await?;
-        found(WHAT, handle.get_last_raw_message_by_subject(subject).await)
+        stored_message_from_answer(WHAT, handle.get_last_raw_message_by_subject(subject).await)
     }
 
     /// Returns the first message of a subject whose sequence is at least `from`, read from the
@@ -173,7 +176,7 @@ impl NatsLink {
     ) -> Result<Option<StoredMessage>, NatsError> {
         const WHAT: &str = "reading the next message of a subject";
         let handle = self.stream(stream, WHAT).await?;
-        found(
+        stored_message_from_answer(
             WHAT,
             handle.get_first_raw_message_by_subject(subject, from).await,
         )
@@ -186,7 +189,8 @@ impl NatsLink {
         filter: &str,
     ) -> Result<Vec<String>, NatsError> {
         const WHAT: &str = "a list of subjects";
-        let failed = |error: jetstream::stream::InfoError| NatsError::unanswered(WHAT, error);
+        let failed =
+            |error: jetstream::stream::InfoError| NatsError::nats_request_error(WHAT, error);
         let handle = self.stream(stream, WHAT).await?;
         let listed = handle.info_with_subjects(filter).await.map_err(failed)?;
         let listed = listed.map_ok(|(subject, _)| subject);
@@ -200,11 +204,11 @@ impl NatsLink {
         let purged = handle.purge().filter(filter).await;
         purged
             .map(drop)
-            .map_err(|error| NatsError::unanswered(WHAT, error))
+            .map_err(|error| NatsError::nats_request_error(WHAT, error))
     }
 
     /// Removes the messages of a subject whose sequence is less than `sequence`.
-    pub(crate) async fn purge_before(
+    pub(crate) async fn purge_subject_before(
         &self,
         stream: &str,
         subject: &str,
@@ -215,7 +219,7 @@ impl NatsLink {
         let purged = handle.purge().filter(subject).sequence(sequence).await;
         purged
             .map(drop)
-            .map_err(|error| NatsError::unanswered(WHAT, error))
+            .map_err(|error| NatsError::nats_request_error(WHAT, error))
     }
 
     async fn stream(
@@ -224,12 +228,12 @@ impl NatsLink {
         what: &str,
     ) -> Result<jetstream::stream::Stream<()>, NatsError> {
         let stream = self.context.get_stream_no_info(name).await;
-        stream.map_err(|error| NatsError::unanswered(what, error))
+        stream.map_err(|error| NatsError::nats_request_error(what, error))
     }
 }
 
-/// Converts the answer to a read; `None` if there is no such message.
-fn found(
+/// Converts the answer to a read request; `None` if the message does not exist.
+fn stored_message_from_answer(
     what: &str,
     answer: Result<StreamMessage, LastRawMessageError>,
 ) -> Result<Option<StoredMessage>, NatsError> {
@@ -248,7 +252,7 @@ fn found(
                 answer.error_code().0,
                 &answer.to_string(),
             )),
-            _ => Err(NatsError::unanswered(what, error)),
+            _ => Err(NatsError::nats_request_error(what, error)),
         },
     }
 }

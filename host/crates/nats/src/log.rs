@@ -1,7 +1,7 @@
-//! The lines of one session, as messages on its subject: creates, reads and takes over a session.
+//! Stores the lines of a session as messages on a subject: creates, reads and takes over sessions.
 //!
-//! Invariant: each append names the last message of the subject, and fails if another process has
-//! appended since. A process that continues a session first appends a message of its own, so that
+//! Invariant: each append contains the sequence of the subject's last message, and fails if another
+//! process has appended since. A process that continues a session first appends a message, so that
 //! every later append of the previous writer is refused. Start from [`SessionSubject`].
 
 use std::time::Duration;
@@ -10,22 +10,22 @@ use async_nats::HeaderMap;
 use bytes::Bytes;
 
 use crate::NatsError;
-use crate::append::{AppendFailure, NewMessage, append_message};
+use crate::append::{MessageAppendFailure, MessageToAppend, append_message};
 use crate::link::{NatsLink, StoredMessage};
-use crate::replay::{AT, SessionBytes, TAKEN, read_messages};
+use crate::replay::{AT, ReadSessionBytes, TAKEN, read_messages};
 
 /// Header with the final length in bytes of a session whose lines are written in several messages.
 /// Readers treat the session as absent until it has this length.
 const WHOLE: &str = "Rind-Whole";
 
-/// Maximum number of attempts to take a session over, each of which fails if its writer appends
-/// during the read.
+/// Maximum number of attempts to take a session over. An attempt fails if the session's writer
+/// appends during the read.
 const MAX_RACES: usize = 20;
 
 /// Maximum length of the payload of a message, in bytes.
 pub(crate) const MAX_PART_BYTES: usize = 512 << 10;
 
-/// The subject with the lines of a session.
+/// Subject whose messages contain the lines of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionSubject {
     pub(crate) link: NatsLink,
@@ -36,19 +36,19 @@ pub(crate) struct SessionSubject {
 
 /// Position at which the next message is appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct AppendPlace {
+pub(crate) struct AppendPosition {
     /// Sequence of the last message of the subject.
     pub(crate) sequence: u64,
     /// Length of the session in bytes.
     pub(crate) offset: u64,
 }
 
-/// A session that was taken over.
+/// Content of a session that was taken over, and the position for the next append.
 #[derive(Debug)]
 pub(crate) struct TakenOverSession {
-    pub(crate) place: AppendPlace,
-    pub(crate) read: SessionBytes,
-    /// Number of bytes of an incomplete last line, which was cut off the session.
+    pub(crate) place: AppendPosition,
+    pub(crate) read: ReadSessionBytes,
+    /// Number of bytes of an incomplete last line that was removed from the session.
     pub(crate) n_cut: usize,
 }
 
@@ -57,7 +57,7 @@ impl SessionSubject {
     /// incomplete copy.
     pub(crate) async fn last(&self) -> Result<Option<StoredMessage>, NatsError> {
         let last = self.link.last(&self.stream, &self.subject).await?;
-        Ok(last.filter(is_whole))
+        Ok(last.filter(is_complete_session))
     }
 
     /// Returns the bytes of the session from a message on, given by its offset and sequence; `None`
@@ -65,11 +65,11 @@ impl SessionSubject {
     pub(crate) async fn read(
         &self,
         (offset, sequence): (u64, u64),
-    ) -> Result<Option<SessionBytes>, NatsError> {
+    ) -> Result<Option<ReadSessionBytes>, NatsError> {
         let Some(last) = self.last().await? else {
             return Ok(None);
         };
-        let mut read = SessionBytes::from_offset(offset);
+        let mut read = ReadSessionBytes::from_offset(offset);
         let range = (sequence, last.sequence);
         read_messages(&self.link, &self.stream, &self.subject, range, &mut read).await?;
         Ok(Some(read))
@@ -78,14 +78,14 @@ impl SessionSubject {
     /// Appends a part of the session at a position, and returns the next position.
     pub(crate) async fn append(
         &self,
-        place: AppendPlace,
+        place: AppendPosition,
         headers: HeaderMap,
         payload: Bytes,
-    ) -> Result<AppendPlace, AppendFailure> {
+    ) -> Result<AppendPosition, MessageAppendFailure> {
         let offset = place.offset + payload.len() as u64;
-        let message = NewMessage {
+        let message = MessageToAppend {
             subject: self.subject.clone(),
-            headers: with_offset(headers, place.offset),
+            headers: with_offset_header(headers, place.offset),
             payload,
         };
         let appended = append_message(
@@ -96,28 +96,28 @@ impl SessionSubject {
             self.patience,
         );
         let sequence = appended.await?;
-        Ok(AppendPlace { sequence, offset })
+        Ok(AppendPosition { sequence, offset })
     }
 
-    /// Creates the session without lines; `None` if the subject already has messages.
-    pub(crate) async fn create(&self) -> Result<Option<AppendPlace>, NatsError> {
-        let first = AppendPlace {
+    /// Creates the session with no lines; `None` if the subject already has messages.
+    pub(crate) async fn create(&self) -> Result<Option<AppendPosition>, NatsError> {
+        let first = AppendPosition {
             sequence: 0,
             offset: 0,
         };
         match self.append(first, HeaderMap::new(), Bytes::new()).await {
             Ok(place) => Ok(Some(place)),
-            Err(AppendFailure::Fenced) => Ok(None),
-            Err(AppendFailure::Failed(error)) => Err(error),
+            Err(MessageAppendFailure::Fenced) => Ok(None),
+            Err(MessageAppendFailure::Failed(error)) => Err(error),
         }
     }
 
-    /// Creates the session with these lines, which become visible all at once. Returns `false` if
-    /// the subject already has messages.
-    pub(crate) async fn create_whole(&self, lines: &[u8]) -> Result<bool, NatsError> {
+    /// Creates the session with these lines. The session becomes visible when all lines are stored.
+    /// Returns `false` if the subject already has messages.
+    pub(crate) async fn create_session_with_lines(&self, lines: &[u8]) -> Result<bool, NatsError> {
         let mut whole = HeaderMap::new();
         whole.insert(WHOLE, lines.len().to_string());
-        let mut place = AppendPlace {
+        let mut place = AppendPosition {
             sequence: 0,
             offset: 0,
         };
@@ -129,14 +129,14 @@ impl SessionSubject {
             let payload = Bytes::copy_from_slice(part);
             place = match self.append(place, whole.clone(), payload).await {
                 Ok(place) => place,
-                Err(AppendFailure::Fenced) => return Ok(false),
-                Err(AppendFailure::Failed(error)) => return Err(error),
+                Err(MessageAppendFailure::Fenced) => return Ok(false),
+                Err(MessageAppendFailure::Failed(error)) => return Err(error),
             };
         }
         Ok(true)
     }
 
-    /// Removes the lines of the session. Subagents are not removed.
+    /// Removes the lines of the session, but not those of its subagents.
     pub(crate) async fn remove(&self) -> Result<(), NatsError> {
         self.link.purge(&self.stream, &self.subject).await
     }
@@ -144,8 +144,11 @@ impl SessionSubject {
     /// Takes the session over: reads it and appends a message, so that the previous writer's
     /// appends are refused. `None` if there is no such session. `writer` is stored in the message
     /// for operators who inspect it.
-    pub(crate) async fn take(&self, writer: &str) -> Result<Option<TakenOverSession>, NatsError> {
-        let mut read = SessionBytes::default();
+    pub(crate) async fn take_over_session_log(
+        &self,
+        writer: &str,
+    ) -> Result<Option<TakenOverSession>, NatsError> {
+        let mut read = ReadSessionBytes::default();
         let mut from = 1;
         for _ in 0..MAX_RACES {
             let Some(last) = self.last().await? else {
@@ -154,8 +157,8 @@ impl SessionSubject {
             let range = (from, last.sequence);
             read_messages(&self.link, &self.stream, &self.subject, range, &mut read).await?;
             from = last.sequence + 1;
-            let mended = repaired_end(&read.bytes);
-            let place = AppendPlace {
+            let mended = plan_session_end_repair(&read.bytes);
+            let place = AppendPosition {
                 sequence: last.sequence,
                 offset: read.start + mended.len as u64,
             };
@@ -169,8 +172,8 @@ impl SessionSubject {
                     read.bytes.extend_from_slice(mended.added);
                     return Ok(Some(TakenOverSession { place, read, n_cut }));
                 }
-                Err(AppendFailure::Fenced) => {}
-                Err(AppendFailure::Failed(error)) => return Err(error),
+                Err(MessageAppendFailure::Fenced) => {}
+                Err(MessageAppendFailure::Failed(error)) => return Err(error),
             }
         }
         Err(NatsError::Damaged {
@@ -180,48 +183,48 @@ impl SessionSubject {
     }
 }
 
-fn with_offset(mut headers: HeaderMap, offset: u64) -> HeaderMap {
+fn with_offset_header(mut headers: HeaderMap, offset: u64) -> HeaderMap {
     headers.insert(AT, offset.to_string());
     headers
 }
 
-/// Whether a session exists, by its last message: a session that is written in several messages
-/// exists once the last of them is stored.
-pub(crate) fn is_whole(last: &StoredMessage) -> bool {
+/// Whether the last message of a session completes it. A copied session, which is written in
+/// several messages, exists only when the last of them is stored.
+pub(crate) fn is_complete_session(last: &StoredMessage) -> bool {
     let Some(whole) = last.number(WHOLE) else {
         return true;
     };
-    length_after(last) >= whole
+    session_length_after(last) >= whole
 }
 
-/// Returns the length of a session in bytes, by its last message.
-pub(crate) fn length_after(last: &StoredMessage) -> u64 {
+/// Computes the length of a session in bytes from its last message.
+pub(crate) fn session_length_after(last: &StoredMessage) -> u64 {
     let at = last.number(AT).unwrap_or_default();
     at.saturating_add(last.payload.len() as u64)
 }
 
-/// Repair of the end of a session, which the next append requires.
-struct RepairedEnd {
-    /// Number of bytes of the session that stay.
+/// Repair of an incomplete last line, which is required before the next append.
+struct SessionEndRepair {
+    /// Number of bytes at the beginning of the session that are kept.
     len: usize,
-    /// Bytes to append after them.
+    /// Bytes to append after the kept bytes.
     added: &'static [u8],
 }
 
-/// Decides how the end of a session is repaired: a last line that only lacks its line feed gets
-/// one, and any other incomplete line is cut off.
-fn repaired_end(bytes: &[u8]) -> RepairedEnd {
+/// Determines the repair of a session's end. Adds the line feed if the last line lacks only that,
+/// and removes any other incomplete line.
+fn plan_session_end_repair(bytes: &[u8]) -> SessionEndRepair {
     let last = bytes.iter().rposition(|byte| *byte == b'\n');
     let len = last.map_or(0, |at| at + 1);
     let rest = bytes.get(len..).unwrap_or_default();
-    // No proper prefix of a JSON object parses as one.
+    // A line that parses is complete: no proper prefix of a JSON object is a JSON object.
     let is_complete = serde_json::from_slice::<serde_json::Map<_, _>>(rest).is_ok();
     match is_complete {
-        true => RepairedEnd {
+        true => SessionEndRepair {
             len: bytes.len(),
             added: b"\n",
         },
-        false => RepairedEnd { len, added: b"" },
+        false => SessionEndRepair { len, added: b"" },
     }
 }
 
@@ -239,7 +242,7 @@ mod tests {
             ("{}\n12", 3, ""),
             ("half", 0, ""),
         ] {
-            let mended = repaired_end(bytes.as_bytes());
+            let mended = plan_session_end_repair(bytes.as_bytes());
             assert_eq!(
                 (mended.len, mended.added),
                 (len, added.as_bytes()),

@@ -1,4 +1,4 @@
-//! Names of streams and subjects.
+//! Derives the names of streams and subjects.
 //!
 //! Maps the address of a session to a subject: each id is a token, in which the character `~`,
 //! which no id contains, replaces `.`. In each stream, the subjects of a session and of its
@@ -6,8 +6,8 @@
 
 use rind_lib::session::{BlobKind, SessionAddress};
 
-/// Last token of the subject with the lines of a session. The subjects of its subagents have the id
-/// of the subagent there.
+/// Last token of the subject with the lines of a session. In its place, subjects of subagents
+/// continue with the subagent's id.
 const LINES: &str = "_";
 
 /// Names of the streams, buckets and subjects of one tenant.
@@ -55,11 +55,11 @@ impl TenantNames {
     }
 
     /// Returns the subject of a session's lease, a key of the lease bucket.
-    pub(crate) fn lease(&self, at: &SessionAddress) -> String {
-        format!("$KV.{}.{}", self.lease_bucket(), tokens(at))
+    pub(crate) fn lease_subject(&self, at: &SessionAddress) -> String {
+        format!("$KV.{}.{}", self.lease_bucket(), address_tokens(at))
     }
 
-    /// Returns the partition, and so the stream, that keeps a session and its subagents.
+    /// Returns the number of the partition that stores a session and its subagents.
     pub(crate) fn partition(&self, at: &SessionAddress) -> u16 {
         let hash = fnv_hash(at.root().as_bytes()) % u64::from(self.partitions);
         u16::try_from(hash).unwrap_or_default()
@@ -70,32 +70,32 @@ impl TenantNames {
             "rind.{}.{kind}.{}.{}",
             self.tenant,
             self.partition(at),
-            tokens(at)
+            address_tokens(at)
         )
     }
 
     /// Returns the subject with the lines of a session.
-    pub(crate) fn lines(&self, at: &SessionAddress) -> String {
+    pub(crate) fn lines_subject(&self, at: &SessionAddress) -> String {
         format!("{}.{LINES}", self.prefix("log", at))
     }
 
     /// Returns a filter for the lines of a session and of all subagents below it, at any depth.
-    pub(crate) fn all_lines(&self, at: &SessionAddress) -> String {
+    pub(crate) fn all_lines_filter(&self, at: &SessionAddress) -> String {
         format!("{}.>", self.prefix("log", at))
     }
 
     /// Returns a filter for the lines of the direct subagents of a session.
-    pub(crate) fn child_lines(&self, at: &SessionAddress) -> String {
+    pub(crate) fn child_lines_filter(&self, at: &SessionAddress) -> String {
         format!("{}.*.{LINES}", self.prefix("log", at))
     }
 
     /// Returns a filter for the lines of all sessions in a partition, without subagents.
-    pub(crate) fn root_lines(&self, partition: u16) -> String {
+    pub(crate) fn root_lines_filter(&self, partition: u16) -> String {
         format!("rind.{}.log.{partition}.*.{LINES}", self.tenant)
     }
 
     /// Returns the prefix of the subjects with a session's values of a kind.
-    pub(crate) fn values(&self, at: &SessionAddress, kind: BlobKind) -> String {
+    pub(crate) fn values_prefix(&self, at: &SessionAddress, kind: BlobKind) -> String {
         let kind = match kind {
             BlobKind::Content => "=content",
             BlobKind::State => "=state",
@@ -104,35 +104,35 @@ impl TenantNames {
     }
 
     /// Returns the prefix of the subjects with the contents of a session's files.
-    pub(crate) fn files(&self, at: &SessionAddress) -> String {
+    pub(crate) fn files_prefix(&self, at: &SessionAddress) -> String {
         format!("{}.=files", self.prefix("blob", at))
     }
 
     /// Returns the prefix of the subjects with the files of the tenant's plugins.
-    pub(crate) fn plugin_files(&self) -> String {
+    pub(crate) fn plugin_files_prefix(&self) -> String {
         format!("rind.{}.blob.0.=plugins", self.tenant)
     }
 
     /// Returns a filter for all values of a session and of its subagents.
-    pub(crate) fn all_values(&self, at: &SessionAddress) -> String {
+    pub(crate) fn all_values_filter(&self, at: &SessionAddress) -> String {
         format!("{}.>", self.prefix("blob", at))
     }
 }
 
-/// Returns the session id in a subject of lines: its last token but one.
-pub(crate) fn id_in(subject: &str) -> Option<String> {
+/// Returns the session id in a subject with the lines of a session: the token before the last.
+pub(crate) fn session_id_in_subject(subject: &str) -> Option<String> {
     let before = subject.strip_suffix(LINES)?.strip_suffix('.')?;
     let token = before.rsplit('.').next()?;
     Some(token.replace('~', "."))
 }
 
 /// Converts an id into a token of a subject.
-pub(crate) fn session_token(id: &str) -> String {
+pub(crate) fn session_id_to_subject_token(id: &str) -> String {
     id.replace('.', "~")
 }
 
 /// Returns the id in the last token of a subject.
-pub(crate) fn last_id(subject: &str) -> String {
+pub(crate) fn id_in_last_subject_token(subject: &str) -> String {
     subject
         .rsplit('.')
         .next()
@@ -141,8 +141,8 @@ pub(crate) fn last_id(subject: &str) -> String {
 }
 
 /// Converts the ids of an address into tokens of a subject, joined by `.`.
-fn tokens(at: &SessionAddress) -> String {
-    let tokens = at.ids().map(session_token);
+fn address_tokens(at: &SessionAddress) -> String {
+    let tokens = at.ids().map(session_id_to_subject_token);
     tokens.collect::<Vec<_>>().join(".")
 }
 
@@ -164,13 +164,13 @@ mod tests {
     #[test]
     fn addresses_become_subjects_and_ids_come_back() {
         let names = TenantNames::new("t", 1);
-        let subject = names.lines(&at("c.1_x"));
+        let subject = names.lines_subject(&at("c.1_x"));
         assert_eq!(subject, "rind.t.log.0.c~1_x._");
-        assert_eq!(id_in(&subject).as_deref(), Some("c.1_x"));
-        let child = names.lines(&at("c.1_x/agents/sub-1"));
+        assert_eq!(session_id_in_subject(&subject).as_deref(), Some("c.1_x"));
+        let child = names.lines_subject(&at("c.1_x/agents/sub-1"));
         assert_eq!(child, "rind.t.log.0.c~1_x.sub-1._");
-        assert_eq!(id_in(&child).as_deref(), Some("sub-1"));
-        assert_eq!(id_in("rind.t.log.0.x"), None);
+        assert_eq!(session_id_in_subject(&child).as_deref(), Some("sub-1"));
+        assert_eq!(session_id_in_subject("rind.t.log.0.x"), None);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Reads a session: fetches its messages in order and joins their payloads.
 //!
-//! Batches of messages come from any replica, which may lag behind. The leader reports which
-//! message is the last, and reading continues until a replica has returned it. Every message
-//! carries its offset in the session, so that missing and repeated messages are detected.
+//! Any replica may return a batch of messages, and a replica may lag behind. So the leader reports
+//! the last message, and reading continues until a replica has returned that message. Every message
+//! contains its offset in the session, so that missing and repeated messages are detected.
 
 use std::time::{Duration, Instant};
 
@@ -16,26 +16,26 @@ use crate::link::{NatsLink, StoredMessage};
 /// Header with the offset in the session at which the payload begins.
 pub(crate) const AT: &str = "Rind-At";
 
-/// Header of the message with which a writer takes the session over. The session is truncated to
-/// the offset of this message: earlier bytes from there on no longer belong to it.
+/// Header of the message with which a writer takes the session over. The message truncates the
+/// session to its offset: bytes of earlier messages from that offset on are discarded.
 pub(crate) const TAKEN: &str = "Rind-Taken";
 
-/// Header of an empty message with the name of a snapshot of the session's files. The snapshot has
-/// the files as they were after the lines before this message.
+/// Header of an empty message with the name of a snapshot. The snapshot has the session's files as
+/// they were after all lines that precede this message.
 pub(crate) const SNAPSHOT: &str = "Rind-Snapshot";
 
 /// Maximum number of messages in a batch.
 const BATCH: u64 = 512;
 
-/// Time within which a replica must catch up with the leader.
+/// Timeout for a replica to catch up with the leader.
 const CATCH_UP: Duration = Duration::from_secs(20);
 
-/// Time without a message after which a batch counts as ended; missing messages are requested
-/// again.
+/// Time without a message after which a batch is considered complete. Missing messages are then
+/// requested again.
 const SILENCE: Duration = Duration::from_secs(3);
 
 #[derive(Serialize)]
-struct BatchRequest<'a> {
+struct MessageBatchRequest<'a> {
     batch: u64,
     seq: u64,
     next_by_subj: &'a str,
@@ -43,7 +43,7 @@ struct BatchRequest<'a> {
 
 /// Bytes of a session, from an offset to its end.
 #[derive(Debug, Default)]
-pub(crate) struct SessionBytes {
+pub(crate) struct ReadSessionBytes {
     /// Offset in the session at which `bytes` begins.
     pub(crate) start: u64,
     pub(crate) bytes: Vec<u8>,
@@ -54,7 +54,7 @@ pub(crate) struct SessionBytes {
     pub(crate) snapshot: Option<(String, u64)>,
 }
 
-impl SessionBytes {
+impl ReadSessionBytes {
     /// Creates an empty value for a session that is read from the offset `start`.
     pub(crate) fn from_offset(start: u64) -> Self {
         Self {
@@ -68,8 +68,8 @@ impl SessionBytes {
         self.start + self.bytes.len() as u64
     }
 
-    /// Adds the payload of the next message, after checking its offset.
-    fn add(&mut self, message: &StoredMessage, subject: &str) -> Result<(), NatsError> {
+    /// Checks the offset of the next message and adds its payload.
+    fn add_message(&mut self, message: &StoredMessage, subject: &str) -> Result<(), NatsError> {
         let damaged = |why: String| NatsError::Damaged {
             what: format!("the session of {subject}"),
             why,
@@ -86,7 +86,7 @@ impl SessionBytes {
                 }
                 _ => {
                     return Err(damaged(format!(
-                        "message {} begins at byte {at}, and {} were expected; restore the stream from a backup",
+                        "message {} begins at byte {at}, but should begin at byte {}; restore the stream from a backup",
                         message.sequence,
                         self.end()
                     )));
@@ -110,7 +110,7 @@ pub(crate) async fn read_messages(
     stream: &str,
     subject: &str,
     (from, last): (u64, u64),
-    into: &mut SessionBytes,
+    into: &mut ReadSessionBytes,
 ) -> Result<(), NatsError> {
     let began = Instant::now();
     let mut next = from;
@@ -124,7 +124,7 @@ pub(crate) async fn read_messages(
                 continue;
             }
             next = message.sequence + 1;
-            into.add(&message, subject)?;
+            into.add_message(&message, subject)?;
         }
         if next == before {
             if began.elapsed() > CATCH_UP {
@@ -152,18 +152,18 @@ async fn read_batch(
     let mut answers = client
         .subscribe(inbox.clone())
         .await
-        .map_err(|error| NatsError::unanswered(WHAT, error))?;
-    let request = serde_json::to_vec(&BatchRequest {
+        .map_err(|error| NatsError::nats_request_error(WHAT, error))?;
+    let request = serde_json::to_vec(&MessageBatchRequest {
         batch: BATCH,
         seq: from,
         next_by_subj: subject,
     });
-    let request = request.map_err(|error| NatsError::unanswered(WHAT, error))?;
+    let request = request.map_err(|error| NatsError::nats_request_error(WHAT, error))?;
     let to = format!("$JS.API.DIRECT.GET.{stream}");
     client
         .publish_with_reply(to, inbox, Bytes::from(request))
         .await
-        .map_err(|error| NatsError::unanswered(WHAT, error))?;
+        .map_err(|error| NatsError::nats_request_error(WHAT, error))?;
     let mut messages = Vec::new();
     while let Ok(Some(answer)) = tokio::time::timeout(SILENCE, answers.next()).await {
         // A status message ends the batch: all messages were sent, or the replica has no more
@@ -171,7 +171,7 @@ async fn read_batch(
         if answer.status.is_some_and(|status| status.as_u16() != 100) {
             break;
         }
-        let Some(message) = stored_message(answer) else {
+        let Some(message) = to_stored_message(answer) else {
             break;
         };
         messages.push(message);
@@ -179,7 +179,7 @@ async fn read_batch(
     Ok(messages)
 }
 
-fn stored_message(answer: async_nats::Message) -> Option<StoredMessage> {
+fn to_stored_message(answer: async_nats::Message) -> Option<StoredMessage> {
     let headers = answer.headers?;
     let sequence = headers.get("Nats-Sequence")?.as_str().parse().ok()?;
     Some(StoredMessage {
@@ -218,22 +218,36 @@ mod tests {
             message(2, None, "b\n", false),
             message(2, Some(u64::MAX), "b\n", true),
         ] {
-            let mut bytes = SessionBytes::default();
-            bytes.add(&message(1, Some(0), "a\n", false), "s").unwrap();
-            assert!(bytes.add(&second, "s").is_err(), "{second:?}");
+            let mut bytes = ReadSessionBytes::default();
+            bytes
+                .add_message(&message(1, Some(0), "a\n", false), "s")
+                .unwrap();
+            assert!(bytes.add_message(&second, "s").is_err(), "{second:?}");
         }
     }
 
     #[test]
     fn a_writer_that_takes_over_cuts_half_a_line_off() {
-        let mut bytes = SessionBytes::default();
-        bytes.add(&message(1, Some(0), "a\n", false), "s").unwrap();
-        bytes.add(&message(4, Some(2), "half", false), "s").unwrap();
-        bytes.add(&message(7, Some(2), "", true), "s").unwrap();
-        bytes.add(&message(9, Some(2), "b\n", false), "s").unwrap();
+        let mut bytes = ReadSessionBytes::default();
+        bytes
+            .add_message(&message(1, Some(0), "a\n", false), "s")
+            .unwrap();
+        bytes
+            .add_message(&message(4, Some(2), "half", false), "s")
+            .unwrap();
+        bytes
+            .add_message(&message(7, Some(2), "", true), "s")
+            .unwrap();
+        bytes
+            .add_message(&message(9, Some(2), "b\n", false), "s")
+            .unwrap();
         assert_eq!(bytes.bytes, b"a\nb\n");
         assert_eq!(bytes.places, [(0, 1), (2, 9)]);
-        let mut later = SessionBytes::from_offset(10);
-        assert!(later.add(&message(11, Some(2), "", true), "s").is_err());
+        let mut later = ReadSessionBytes::from_offset(10);
+        assert!(
+            later
+                .add_message(&message(11, Some(2), "", true), "s")
+                .is_err()
+        );
     }
 }

@@ -1,7 +1,8 @@
-//! The threads on which the store talks to its servers.
+//! Runs the requests of the store on separate threads.
 //!
-//! The methods of stores block, and may be called within an async runtime, where blocking on a
-//! future is not allowed. So requests run on a separate runtime, and the caller waits on a channel.
+//! The methods of a session store block, and may be called within an async runtime, which does not
+//! allow blocking on a future. So requests run on a separate runtime, and the caller waits on a
+//! channel.
 
 use std::future::Future;
 use std::sync::mpsc;
@@ -12,24 +13,23 @@ use tokio::sync::oneshot;
 
 use crate::NatsError;
 
-/// Runs a call that blocks until the servers answer. On a worker thread of a Tokio runtime, the
-/// other tasks move to another thread for that time, because closing a session may wait up to ten
-/// seconds for servers that do not answer, and must not delay timers and other sessions.
-pub(crate) fn blocking<T>(call: impl FnOnce() -> T) -> T {
+/// Runs a call that may block for seconds, such as closing a session while the servers do not
+/// answer. On a worker thread of a multi-threaded Tokio runtime, moves the other tasks to another
+/// thread, so that the call does not delay timers and other sessions.
+pub(crate) fn run_blocking<T>(call: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
     match flavor {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(call),
-        // Outside of a runtime, or on one with a single thread, there is no other thread for the
-        // tasks.
+        // Without a runtime, or on a runtime with a single thread, no tasks can be moved.
         _ => call(),
     }
 }
 
-/// A runtime on its own threads. It ends when the value is dropped.
+/// Tokio runtime with threads of its own. It ends when this value is dropped.
 pub(crate) struct NatsRuntime {
     handle: Handle,
-    /// Ends the thread that owns the runtime when it is dropped. That thread drops the runtime,
-    /// because a runtime must not be dropped within another one.
+    /// Channel whose end stops the thread that owns the runtime. That thread drops the runtime,
+    /// because a runtime must not be dropped within another runtime.
     _stop: oneshot::Sender<()>,
 }
 
@@ -77,7 +77,7 @@ impl NatsRuntime {
         self.handle.spawn(async move {
             let _ = sender.send(future.await);
         });
-        blocking(|| receiver.recv()).unwrap_or(Err(NatsError::Ended))
+        run_blocking(|| receiver.recv()).unwrap_or(Err(NatsError::Ended))
     }
 
     /// Starts a task on the runtime.

@@ -1,7 +1,8 @@
-//! The store of sessions on NATS JetStream.
+//! Implements the session store on NATS JetStream.
 //!
-//! Creates, opens, copies and removes sessions from leases, lines and values, in an order in which
-//! a reader finds a complete session or none. Start from [`NatsSessions`].
+//! Creates, opens, copies and removes sessions, which consist of a lease, lines and large values.
+//! The order of the writes ensures that a reader finds a complete session or none. Start from
+//! [`NatsSessions`].
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -17,15 +18,15 @@ use rind_lib::session::{
 };
 
 use crate::blobs::NatsBlobs;
-use crate::journal::{NatsJournal, OpenQueue};
-use crate::lease::{HeldLease, LeaseKeeper};
+use crate::journal::{NatsJournal, OpenJournalQueue};
+use crate::lease::{HeldLease, HeldLeaseSet};
 use crate::link::NatsLink;
-use crate::log::{AppendPlace, SessionSubject, is_whole, length_after};
-use crate::names::id_in;
-use crate::quota::KnownQuotas;
-use crate::replay::SessionBytes;
+use crate::log::{AppendPosition, SessionSubject, is_complete_session, session_length_after};
+use crate::names::session_id_in_subject;
+use crate::quota::QuotaCache;
+use crate::replay::ReadSessionBytes;
 use crate::runtime::NatsRuntime;
-use crate::setup::{LINES, TenantStreams, VALUES, create_streams};
+use crate::setup::{LINES, TenantStreamProperties, VALUES, create_streams};
 use crate::writer::{LineQueue, store_lines};
 use crate::{NatsConfig, NatsError, TenantQuotas, client};
 
@@ -34,48 +35,50 @@ use crate::{NatsConfig, NatsError, TenantQuotas, client};
 /// All methods block, and may be called from any thread, even within an async runtime.
 #[derive(Clone)]
 pub struct NatsSessions {
-    parts: Arc<StoreParts>,
+    parts: Arc<SharedStoreState>,
 }
 
-/// Shared state of the store and of everything that it creates.
-pub(crate) struct StoreParts {
+/// State that the store shares with the journals, values and clients that it creates.
+pub(crate) struct SharedStoreState {
     /// Name of the store, for messages.
     pub(crate) name: String,
     pub(crate) config: NatsConfig,
-    pub(crate) streams: TenantStreams,
+    pub(crate) streams: TenantStreamProperties,
     pub(crate) link: NatsLink,
-    pub(crate) leases: LeaseKeeper,
+    pub(crate) leases: HeldLeaseSet,
     pub(crate) runtime: NatsRuntime,
     pub(crate) patience: Duration,
     /// Name of this program, which other programs see as the writer of its sessions.
     writer: String,
-    /// Answers about the quotas of the tenant that are cached for a moment.
-    pub(crate) quotas: Mutex<KnownQuotas>,
-    /// Locked while this program changes the usage of the tenant.
+    /// Short-lived cache of the servers' answers about the tenant's quotas.
+    pub(crate) quotas: Mutex<QuotaCache>,
+    /// Locked while this program updates the tenant's counted usage.
     pub(crate) quota_change: tokio::sync::Mutex<()>,
     /// Sessions that this program has open for writing.
-    open: Mutex<HashMap<SessionAddress, (OpenQueue, Arc<HeldLease>)>>,
+    open: Mutex<HashMap<SessionAddress, (OpenJournalQueue, Arc<HeldLease>)>>,
 }
 
-impl StoreParts {
-    fn lock_open(&self) -> MutexGuard<'_, HashMap<SessionAddress, (OpenQueue, Arc<HeldLease>)>> {
+impl SharedStoreState {
+    fn lock_open_sessions(
+        &self,
+    ) -> MutexGuard<'_, HashMap<SessionAddress, (OpenJournalQueue, Arc<HeldLease>)>> {
         lock(&self.open)
     }
 
-    /// Returns the name of this program, which no other program and no other run has.
+    /// Returns the name of this program, which is unique for each run.
     pub(crate) fn writer(&self) -> &str {
         &self.writer
     }
 
     /// Whether this program has a session open for writing.
     pub(crate) fn is_open(&self, at: &SessionAddress) -> bool {
-        self.lock_open().contains_key(at)
+        self.lock_open_sessions().contains_key(at)
     }
 
-    /// Removes the session with this queue from the open ones.
-    pub(crate) fn forget(&self, queue: &Arc<LineQueue>) {
+    /// Removes the session with this queue from the open sessions.
+    pub(crate) fn remove_open_session(&self, queue: &Arc<LineQueue>) {
         let of_queue = Arc::downgrade(queue);
-        self.lock_open()
+        self.lock_open_sessions()
             .retain(|_, (own, _)| !own.ptr_eq(&of_queue));
     }
 }
@@ -89,7 +92,7 @@ impl std::fmt::Debug for NatsSessions {
 }
 
 impl NatsSessions {
-    /// Connects to the servers, and creates the streams of the tenant if they are not there.
+    /// Connects to the servers, and creates the streams of the tenant that do not exist yet.
     ///
     /// # Errors
     /// There is no server, it is too old, it runs without JetStream, or the streams cannot be
@@ -105,9 +108,9 @@ impl NatsSessions {
             Ok((link, streams))
         })?;
         let names = streams.names.clone();
-        let leases = LeaseKeeper::start(&config, names, streams.lease, writer.clone())?;
-        let parts = StoreParts {
-            name: format!("{}/{}", config.shown_servers(), config.tenant),
+        let leases = HeldLeaseSet::start(&config, names, streams.lease, writer.clone())?;
+        let parts = SharedStoreState {
+            name: format!("{}/{}", config.display_servers(), config.tenant),
             patience: config.patience,
             quotas: Mutex::default(),
             quota_change: tokio::sync::Mutex::default(),
@@ -124,7 +127,7 @@ impl NatsSessions {
         })
     }
 
-    pub(crate) fn parts(&self) -> &Arc<StoreParts> {
+    pub(crate) fn parts(&self) -> &Arc<SharedStoreState> {
         &self.parts
     }
 
@@ -132,9 +135,13 @@ impl NatsSessions {
     /// program has acquired the lease; `None` if the session is not open in this program.
     #[must_use]
     pub fn lease_age(&self, at: &SessionAddress) -> Option<(Duration, bool)> {
-        let open = self.parts.lock_open();
-        open.get(at)
-            .map(|(_, lease)| (lease.age(), lease.is_lost()))
+        let open = self.parts.lock_open_sessions();
+        open.get(at).map(|(_, lease)| {
+            (
+                lease.time_since_renewal(),
+                lease.is_taken_by_another_program(),
+            )
+        })
     }
 
     /// Whether another program holds the lease of a session, according to the servers.
@@ -150,21 +157,30 @@ impl NatsSessions {
     }
 
     /// Records a snapshot of the files of an open session, after all of the session's lines.
-    pub(crate) fn record_snapshot(&self, at: &SessionAddress, name: &str) -> Result<(), Error> {
-        let open = self.parts.lock_open().get(at).cloned();
+    pub(crate) fn queue_snapshot_after_session_lines(
+        &self,
+        at: &SessionAddress,
+        name: &str,
+    ) -> Result<(), Error> {
+        let open = self.parts.lock_open_sessions().get(at).cloned();
         let queue = open.and_then(|(queue, _)| queue.upgrade());
-        queue.ok_or_else(|| self.unknown(at))?.record(name)
+        queue
+            .ok_or_else(|| self.unknown_session_error(at))?
+            .queue_snapshot_record(name)
     }
 
     /// Returns the length of an open session in bytes, including lines that are not stored yet.
-    pub(crate) fn open_length(&self, at: &SessionAddress) -> Option<u64> {
-        let open = self.parts.lock_open().get(at).cloned();
+    pub(crate) fn open_session_length(&self, at: &SessionAddress) -> Option<u64> {
+        let open = self.parts.lock_open_sessions().get(at).cloned();
         let queue = open.and_then(|(queue, _)| queue.upgrade());
         queue.map(|queue| queue.length())
     }
 
     /// Reads the complete session; `None` if there is no session with this address.
-    pub(crate) fn read_all(&self, at: &SessionAddress) -> Result<Option<SessionBytes>, NatsError> {
+    pub(crate) fn read_all(
+        &self,
+        at: &SessionAddress,
+    ) -> Result<Option<ReadSessionBytes>, NatsError> {
         let subject = self.subject(at);
         let read = async move { subject.read((0, 1)).await };
         self.parts.runtime.wait(read)
@@ -175,19 +191,19 @@ impl NatsSessions {
         SessionSubject {
             link: self.parts.link.clone(),
             stream: names.stream(LINES, names.partition(at)),
-            subject: names.lines(at),
+            subject: names.lines_subject(at),
             patience: self.parts.patience,
         }
     }
 
-    fn unknown(&self, at: &SessionAddress) -> Error {
+    fn unknown_session_error(&self, at: &SessionAddress) -> Error {
         Error::Unknown {
             wanted: at.as_str().to_owned(),
             root: PathBuf::from(&self.parts.name),
         }
     }
 
-    fn locked(&self, at: &SessionAddress) -> Error {
+    fn locked_session_error(&self, at: &SessionAddress) -> Error {
         Error::Locked {
             path: PathBuf::from(&self.parts.name).join(at.as_str()),
             pid: None,
@@ -245,21 +261,21 @@ impl NatsSessions {
     fn journal(
         &self,
         at: &SessionAddress,
-        place: AppendPlace,
+        place: AppendPosition,
         places: Vec<(u64, u64)>,
         lease: Arc<HeldLease>,
     ) -> Box<dyn Journal> {
         let queue = LineQueue::new(at.as_str(), &self.parts.name, place.offset, places);
         let queue = Arc::new(queue);
         let of_queue = (Arc::downgrade(&queue), lease.clone());
-        self.parts.lock_open().insert(at.clone(), of_queue);
+        self.parts.lock_open_sessions().insert(at.clone(), of_queue);
         let stored = store_lines(queue.clone(), self.subject(at), place);
         self.parts.runtime.spawn(stored);
         Box::new(NatsJournal::new(self.parts.clone(), queue, lease))
     }
 
-    /// Removes lines and values of a session and of its subagents. Lines come first, so that the
-    /// session does not exist from then on.
+    /// Removes the lines and values of a session and of its subagents. Removes the lines first,
+    /// because a session without lines does not exist.
     fn remove_all(&self, at: &SessionAddress) -> Result<(), Error> {
         let (link, names, at) = (
             self.parts.link.clone(),
@@ -269,27 +285,27 @@ impl NatsSessions {
         self.wait(async move {
             let partition = names.partition(&at);
             let lines = names.stream(LINES, partition);
-            link.purge(&lines, &names.all_lines(&at)).await?;
+            link.purge(&lines, &names.all_lines_filter(&at)).await?;
             let values = names.stream(VALUES, partition);
-            link.purge(&values, &names.all_values(&at)).await
+            link.purge(&values, &names.all_values_filter(&at)).await
         })
     }
 
     /// Reads a session from the last known message boundary at or before a position, or from its
     /// beginning. Blocks until lines that this program has appended are stored.
-    fn read_from(&self, at: &SessionAddress, from: u64) -> Result<SessionBytes, Error> {
+    fn read_from(&self, at: &SessionAddress, from: u64) -> Result<ReadSessionBytes, Error> {
         let subject = self.subject(at);
         let open = self
             .parts
-            .lock_open()
+            .lock_open_sessions()
             .get(at)
             .and_then(|(queue, _)| queue.upgrade());
         let place = open.and_then(|queue| {
-            // Wait until the lines that this program has appended are stored, so that it reads its
-            // own writes.
+            // Wait until the lines that this program has appended are stored, so that the read
+            // includes them.
             let (taken, _) = queue.lengths();
-            queue.wait_stored(taken, Some(Instant::now() + self.parts.patience));
-            queue.place_before(from)
+            queue.wait_until_length_stored(taken, Some(Instant::now() + self.parts.patience));
+            queue.last_message_before(from)
         });
         let read = self.wait(async move {
             // If another program has truncated the session before this position, read it from the
@@ -302,7 +318,7 @@ impl NatsSessions {
                 None => subject.read((0, 1)).await,
             }
         })?;
-        read.ok_or_else(|| self.unknown(at))
+        read.ok_or_else(|| self.unknown_session_error(at))
     }
 
     /// Copies the values of one session to another.
@@ -316,8 +332,8 @@ impl NatsSessions {
         Ok(())
     }
 
-    /// Copies the session of a subagent, and those of the subagents below it.
-    fn copy_tree(
+    /// Copies the session of a subagent, and the sessions of the subagents below that subagent.
+    fn copy_subagent_tree(
         &self,
         from: &SessionAddress,
         to: &SessionAddress,
@@ -328,21 +344,21 @@ impl NatsSessions {
         };
         let lines = match self.read_from(&from, 0) {
             Ok(read) => read.bytes,
-            // The subagent may have been removed, while entries of its parent still mention it.
+            // Skip a subagent that was removed but that entries of its parent still mention.
             Err(Error::Unknown { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };
         self.copy_values(&from, &to)?;
         for below in self.children(&from)? {
-            self.copy_tree(&from, &to, &below)?;
+            self.copy_subagent_tree(&from, &to, &below)?;
         }
-        self.write_whole(&to, &lines)
+        self.write_complete_session(&to, &lines)
     }
 
-    fn write_whole(&self, at: &SessionAddress, lines: &[u8]) -> Result<(), Error> {
+    fn write_complete_session(&self, at: &SessionAddress, lines: &[u8]) -> Result<(), Error> {
         let (subject, lines) = (self.subject(at), lines.to_vec());
         let written = self.wait(async move {
-            if subject.create_whole(&lines).await? {
+            if subject.create_session_with_lines(&lines).await? {
                 return Ok(true);
             }
             if subject.last().await?.is_some() {
@@ -350,11 +366,11 @@ impl NatsSessions {
             }
             // Remove the remains of an interrupted copy: some lines, but no complete session.
             subject.remove().await?;
-            subject.create_whole(&lines).await
+            subject.create_session_with_lines(&lines).await
         });
         match written? {
             true => Ok(()),
-            false => Err(at.exists_error()),
+            false => Err(at.already_exists_error()),
         }
     }
 
@@ -366,17 +382,17 @@ impl NatsSessions {
                 let Some(at) = SessionAddress::parse(&id) else {
                     continue;
                 };
-                let (link, subject) = (link.clone(), names.lines(&at));
+                let (link, subject) = (link.clone(), names.lines_subject(&at));
                 let stream = names.stream(LINES, names.partition(&at));
                 lasts.push_back(async move { (id, link.last(&stream, &subject).await) });
             }
             let mut sessions = Vec::new();
             while let Some((id, last)) = lasts.next().await {
-                if let Some(last) = last?.filter(is_whole) {
+                if let Some(last) = last?.filter(is_complete_session) {
                     sessions.push(ListedSession {
                         id,
                         updated: last.time_ms,
-                        bytes: length_after(&last),
+                        bytes: session_length_after(&last),
                     });
                 }
             }
@@ -394,16 +410,16 @@ impl Sessions for NatsSessions {
         // If another program holds the lease of a session that does not exist yet, it is about to
         // create the session.
         let Some(lease) = self.acquire(at)? else {
-            return Err(at.exists_error());
+            return Err(at.already_exists_error());
         };
         let place = self.with_lease(&lease, || {
             let subject = self.subject(at);
-            let quotas = TenantQuotas::of(self);
+            let quotas = TenantQuotas::from_sessions(self);
             let is_root = at.as_str() == at.root();
             let created = self.wait(async move {
-                // Only new root sessions count: subagents belong to a session that was counted.
+                // Count only new root sessions, not the sessions of subagents.
                 if is_root && subject.last().await?.is_none() {
-                    quotas.count_session().await?;
+                    quotas.count_session_against_quotas().await?;
                 }
                 let created = subject.create().await?;
                 if created.is_some() || subject.last().await?.is_some() {
@@ -413,14 +429,14 @@ impl Sessions for NatsSessions {
                 subject.remove().await?;
                 subject.create().await
             });
-            created?.ok_or_else(|| at.exists_error())
+            created?.ok_or_else(|| at.already_exists_error())
         })?;
         Ok(self.journal(at, place, Vec::new(), lease))
     }
 
     fn create_whole(&self, at: &SessionAddress, lines: &[u8]) -> Result<(), Error> {
-        let lease = self.acquire(at)?.ok_or_else(|| at.exists_error())?;
-        let written = self.write_whole(at, lines);
+        let lease = self.acquire(at)?.ok_or_else(|| at.already_exists_error())?;
+        let written = self.write_complete_session(at, lines);
         self.release(lease);
         written
     }
@@ -428,13 +444,15 @@ impl Sessions for NatsSessions {
     fn open(&self, at: &SessionAddress) -> Result<OpenedJournal, Error> {
         let subject = self.subject(at);
         if !self.exists(at)? {
-            return Err(self.unknown(at));
+            return Err(self.unknown_session_error(at));
         }
-        let lease = self.acquire(at)?.ok_or_else(|| self.locked(at))?;
+        let lease = self
+            .acquire(at)?
+            .ok_or_else(|| self.locked_session_error(at))?;
         let taken = self.with_lease(&lease, || {
             let writer = self.parts.writer.clone();
-            let taken = self.wait(async move { subject.take(&writer).await })?;
-            taken.ok_or_else(|| self.unknown(at))
+            let taken = self.wait(async move { subject.take_over_session_log(&writer).await })?;
+            taken.ok_or_else(|| self.unknown_session_error(at))
         })?;
         let mut notices = Vec::new();
         if taken.n_cut > 0 {
@@ -458,7 +476,7 @@ impl Sessions for NatsSessions {
         Ok(read.bytes.get(skipped..).unwrap_or_default().to_vec())
     }
 
-    /// Returns `false` also if the servers do not answer.
+    /// Whether a session exists; `false` also if the servers do not answer.
     fn contains(&self, at: &SessionAddress) -> bool {
         self.exists(at).unwrap_or_default()
     }
@@ -469,7 +487,7 @@ impl Sessions for NatsSessions {
 
     fn children(&self, at: &SessionAddress) -> Result<Vec<String>, Error> {
         if !self.exists(at)? {
-            return Err(self.unknown(at));
+            return Err(self.unknown_session_error(at));
         }
         let (link, names, at) = (
             self.parts.link.clone(),
@@ -478,11 +496,11 @@ impl Sessions for NatsSessions {
         );
         let subjects = self.wait(async move {
             let stream = names.stream(LINES, names.partition(&at));
-            link.subjects(&stream, &names.child_lines(&at)).await
+            link.subjects(&stream, &names.child_lines_filter(&at)).await
         })?;
         let mut ids: Vec<String> = subjects
             .iter()
-            .filter_map(|subject| id_in(subject))
+            .filter_map(|subject| session_id_in_subject(subject))
             .collect();
         ids.sort();
         Ok(ids)
@@ -490,9 +508,11 @@ impl Sessions for NatsSessions {
 
     fn remove(&self, at: &SessionAddress) -> Result<(), Error> {
         if !self.exists(at)? {
-            return Err(self.unknown(at));
+            return Err(self.unknown_session_error(at));
         }
-        let lease = self.acquire(at)?.ok_or_else(|| self.locked(at))?;
+        let lease = self
+            .acquire(at)?
+            .ok_or_else(|| self.locked_session_error(at))?;
         let removed = self.remove_all(at);
         self.release(lease);
         removed
@@ -504,8 +524,14 @@ impl Sessions for NatsSessions {
             let mut ids = Vec::new();
             for partition in 0..names.partitions() {
                 let stream = names.stream(LINES, partition);
-                let subjects = link.subjects(&stream, &names.root_lines(partition)).await?;
-                ids.extend(subjects.iter().filter_map(|subject| id_in(subject)));
+                let subjects = link
+                    .subjects(&stream, &names.root_lines_filter(partition))
+                    .await?;
+                ids.extend(
+                    subjects
+                        .iter()
+                        .filter_map(|subject| session_id_in_subject(subject)),
+                );
             }
             Ok(ids)
         })?;
@@ -526,20 +552,20 @@ impl Sessions for NatsSessions {
         agents: &BTreeSet<String>,
     ) -> Result<(), Error> {
         if !self.exists(from)? {
-            return Err(self.unknown(from));
+            return Err(self.unknown_session_error(from));
         }
-        let lease = self.acquire(to)?.ok_or_else(|| to.exists_error())?;
+        let lease = self.acquire(to)?.ok_or_else(|| to.already_exists_error())?;
         let forked = match self.exists(to) {
             Err(error) => Err(error),
-            Ok(true) => Err(to.exists_error()),
+            Ok(true) => Err(to.already_exists_error()),
             // Remove the remains of an interrupted copy under this address.
             Ok(false) => self.remove_all(to).and_then(|()| {
                 self.copy_values(from, to)?;
                 for agent in agents {
-                    self.copy_tree(from, to, agent)?;
+                    self.copy_subagent_tree(from, to, agent)?;
                 }
                 // Write the lines last: a session exists once it has lines.
-                self.write_whole(to, lines)
+                self.write_complete_session(to, lines)
             }),
         };
         if forked.is_err() && !matches!(forked, Err(Error::Exists { .. })) {

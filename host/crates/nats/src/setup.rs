@@ -1,8 +1,7 @@
-//! The streams of a tenant: created once, and used with the configuration that they have.
+//! Creates the streams of a tenant. Existing streams keep their configuration.
 //!
-//! No stream may drop messages on its own, so every stream refuses new messages when it is full.
-//! The number of partitions is stored in the metadata of the first stream, from which every client
-//! reads it.
+//! No stream may drop stored messages, so every stream refuses new messages when it is full. The
+//! metadata of the first stream contains the number of partitions, which every client reads.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -13,7 +12,7 @@ use crate::link::NatsLink;
 use crate::names::TenantNames;
 use crate::{NatsConfig, NatsError};
 
-/// Metadata key of the first stream for the number of partitions.
+/// Key of the number of partitions in the metadata of the first stream.
 const PARTITIONS: &str = "rind-partitions";
 
 /// Error code of JetStream for a stream that does not exist.
@@ -27,7 +26,7 @@ pub(crate) const VALUES: &str = "BLOB";
 
 /// Properties of the tenant's streams, as they exist on the servers.
 #[derive(Clone, Debug)]
-pub(crate) struct TenantStreams {
+pub(crate) struct TenantStreamProperties {
     pub(crate) names: TenantNames,
     /// Number of servers that keep each message.
     pub(crate) replicas: usize,
@@ -39,12 +38,12 @@ pub(crate) struct TenantStreams {
 pub(crate) async fn create_streams(
     link: &NatsLink,
     config: &NatsConfig,
-) -> Result<TenantStreams, NatsError> {
+) -> Result<TenantStreamProperties, NatsError> {
     let names = TenantNames::new(&config.tenant, config.partitions);
-    let mut first = lines_config(&names, 0, config.replicas);
+    let mut first = lines_stream_config(&names, 0, config.replicas);
     let partitions = config.partitions.to_string();
     first.metadata.insert(PARTITIONS.to_owned(), partitions);
-    let first = ensure_stream(link, first, config.patience).await?;
+    let first = ensure_stream_exists(link, first, config.patience).await?;
     let partitions = first.metadata.get(PARTITIONS);
     let Some(partitions) = partitions.and_then(|text| text.parse::<u16>().ok()) else {
         return Err(NatsError::Config {
@@ -57,22 +56,22 @@ pub(crate) async fn create_streams(
     let names = TenantNames::new(&config.tenant, partitions);
     for partition in 0..names.partitions() {
         if partition > 0 {
-            let lines = lines_config(&names, partition, replicas);
-            ensure_stream(link, lines, config.patience).await?;
+            let lines = lines_stream_config(&names, partition, replicas);
+            ensure_stream_exists(link, lines, config.patience).await?;
         }
-        let values = values_config(&names, partition, replicas);
-        ensure_stream(link, values, config.patience).await?;
+        let values = values_stream_config(&names, partition, replicas);
+        ensure_stream_exists(link, values, config.patience).await?;
     }
-    let leases = lease_config(&names, replicas, config.lease);
-    let leases = ensure_stream(link, leases, config.patience).await?;
-    Ok(TenantStreams {
+    let leases = lease_stream_config(&names, replicas, config.lease);
+    let leases = ensure_stream_exists(link, leases, config.patience).await?;
+    Ok(TenantStreamProperties {
         names,
         replicas,
         lease: leases.max_age,
     })
 }
 
-fn lines_config(names: &TenantNames, partition: u16, replicas: usize) -> stream::Config {
+fn lines_stream_config(names: &TenantNames, partition: u16, replicas: usize) -> stream::Config {
     stream::Config {
         name: names.stream(LINES, partition),
         subjects: vec![names.stream_subjects(LINES, partition)],
@@ -80,27 +79,27 @@ fn lines_config(names: &TenantNames, partition: u16, replicas: usize) -> stream:
         num_replicas: replicas,
         allow_direct: true,
         deny_delete: true,
-        // The shortest window for deduplication: it is not used, and message ids in it cost memory
-        // on the server.
+        // Use the shortest window for deduplication, because the store does not need it, and the
+        // message ids in it cost memory on the server.
         duplicate_window: Duration::from_secs(1),
         metadata: HashMap::new(),
         ..stream::Config::default()
     }
 }
 
-fn values_config(names: &TenantNames, partition: u16, replicas: usize) -> stream::Config {
+fn values_stream_config(names: &TenantNames, partition: u16, replicas: usize) -> stream::Config {
     stream::Config {
         name: names.stream(VALUES, partition),
         subjects: vec![names.stream_subjects(VALUES, partition)],
-        // Storing a part again replaces the stored message.
+        // Keep one message per subject: a part that is stored again replaces the old message.
         max_messages_per_subject: 1,
-        ..lines_config(names, partition, replicas)
+        ..lines_stream_config(names, partition, replicas)
     }
 }
 
-/// Returns the configuration of the stream with the leases. It is that of a key-value bucket, so
-/// that the tools of NATS can show the leases.
-fn lease_config(names: &TenantNames, replicas: usize, lease: Duration) -> stream::Config {
+/// Returns the configuration of the lease stream: that of a key-value bucket, so that the tools of
+/// NATS can show the leases.
+fn lease_stream_config(names: &TenantNames, replicas: usize, lease: Duration) -> stream::Config {
     let bucket = names.lease_bucket();
     stream::Config {
         name: format!("KV_{bucket}"),
@@ -117,27 +116,30 @@ fn lease_config(names: &TenantNames, replicas: usize, lease: Duration) -> stream
     }
 }
 
-/// Returns the configuration of the stream with this name, and creates the stream if it does not
-/// exist. Retries for the time `patience`, for example while a cluster has no leader.
-pub(crate) async fn ensure_stream(
+/// Creates the stream `wanted` if no stream with this name exists, and returns the stream's actual
+/// configuration. Retries for the time `patience`, for example while a cluster has no leader.
+pub(crate) async fn ensure_stream_exists(
     link: &NatsLink,
     wanted: stream::Config,
     patience: Duration,
 ) -> Result<stream::Config, NatsError> {
     let began = Instant::now();
     loop {
-        let why = match try_stream(link, &wanted).await {
+        let why = match get_or_create_stream(link, &wanted).await {
             Ok(found) => return Ok(found),
             Err(why) => why,
         };
-        if began.elapsed() >= patience || !is_passing(&why) {
+        if began.elapsed() >= patience || !is_retry_promising(&why) {
             return Err(why);
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 
-async fn try_stream(link: &NatsLink, wanted: &stream::Config) -> Result<stream::Config, NatsError> {
+async fn get_or_create_stream(
+    link: &NatsLink,
+    wanted: &stream::Config,
+) -> Result<stream::Config, NatsError> {
     let what = || format!("the stream {}", wanted.name);
     let error = match link.context().get_stream(wanted.name.as_str()).await {
         Ok(found) => return Ok(found.cached_info().config.clone()),
@@ -147,28 +149,28 @@ async fn try_stream(link: &NatsLink, wanted: &stream::Config) -> Result<stream::
         jetstream::context::GetStreamErrorKind::JetStream(answer)
             if answer.error_code() == ErrorCode::STREAM_NOT_FOUND => {}
         jetstream::context::GetStreamErrorKind::JetStream(answer) => {
-            return Err(refusal(what(), &answer));
+            return Err(refused_stream_error(what(), &answer));
         }
-        _ => return Err(NatsError::unanswered(what(), error)),
+        _ => return Err(NatsError::nats_request_error(what(), error)),
     }
     match link.context().create_stream(wanted.clone()).await {
         Ok(created) => Ok(created.cached_info().config.clone()),
         Err(error) => match error.kind() {
             jetstream::context::CreateStreamErrorKind::JetStream(answer) => {
-                Err(refusal(what(), &answer))
+                Err(refused_stream_error(what(), &answer))
             }
-            _ => Err(NatsError::unanswered(what(), error)),
+            _ => Err(NatsError::nats_request_error(what(), error)),
         },
     }
 }
 
-fn refusal(what: String, answer: &jetstream::Error) -> NatsError {
+fn refused_stream_error(what: String, answer: &jetstream::Error) -> NatsError {
     NatsError::refused(what, answer.error_code().0, &answer.to_string())
 }
 
 /// Whether a retry may succeed: there was no answer, there is no leader yet, or another client
 /// creates the same stream.
-fn is_passing(error: &NatsError) -> bool {
+fn is_retry_promising(error: &NatsError) -> bool {
     const NO_LEADER: u64 = 10008;
     const NAME_IN_USE: u64 = 10058;
     const NO_PEERS: u64 = 10005;

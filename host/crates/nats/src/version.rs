@@ -1,18 +1,19 @@
-//! Versions of the NATS server, and which of them can keep sessions safely.
+//! Parses versions of the NATS server, and checks which of them can keep sessions safely.
 
 use std::fmt;
 
-/// Oldest supported server. Before 2.11, a cluster checks the expected sequence only before it
-/// proposes a message, so that several writers can win a race. From 2.11 to before 2.14, the check
-/// with replicas was not measured.
-const OLDEST: ServerVersion = ServerVersion {
+/// Oldest supported server. Before 2.11, a cluster checks the expected sequence too early, so that
+/// concurrent appends of several writers can all succeed. Versions from 2.11 to before 2.14 were
+/// not tested with replicas.
+const OLDEST: NatsServerVersion = NatsServerVersion {
     major: 2,
     minor: 14,
     patch: 0,
 };
 
-/// Recommended server: with replicas and a sync for each append, its appends are a third faster.
-const ADVISED: ServerVersion = ServerVersion {
+/// Recommended server version. With replicas and a sync for each append, it appends a third faster
+/// than the oldest supported version.
+const ADVISED: NatsServerVersion = NatsServerVersion {
     major: 2,
     minor: 15,
     patch: 0,
@@ -20,15 +21,15 @@ const ADVISED: ServerVersion = ServerVersion {
 
 /// Version of a NATS server, without a suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ServerVersion {
+pub struct NatsServerVersion {
     major: u64,
     minor: u64,
     patch: u64,
 }
 
-impl ServerVersion {
-    /// Parses the version that a server reports; `None` if it has another form. A suffix after the
-    /// three numbers, as in `2.15.0-RC.1`, is ignored.
+impl NatsServerVersion {
+    /// Parses the version that a server reports; `None` if it is not three numbers. Ignores a
+    /// suffix after the numbers, as in `2.15.0-RC.1`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let numbers = text.trim_start_matches('v').split(['-', '+']).next()?;
@@ -49,12 +50,12 @@ impl ServerVersion {
 
     /// Whether an update to the recommended version is advised.
     #[must_use]
-    pub fn is_behind(self) -> bool {
+    pub fn is_update_advised(self) -> bool {
         self < ADVISED
     }
 }
 
-impl fmt::Display for ServerVersion {
+impl fmt::Display for NatsServerVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
     }
@@ -66,7 +67,7 @@ mod tests {
 
     #[test]
     fn versions_are_read_as_servers_give_them() {
-        let parse = |text| ServerVersion::parse(text).map(|version| version.to_string());
+        let parse = |text| NatsServerVersion::parse(text).map(|version| version.to_string());
         assert_eq!(parse("2.15.1").as_deref(), Some("2.15.1"));
         assert_eq!(parse("v2.14.0-RC.2").as_deref(), Some("2.14.0"));
         for text in [
@@ -84,10 +85,10 @@ mod tests {
 
     #[test]
     fn old_servers_are_refused_and_2_15_is_advised() {
-        let of = |text| ServerVersion::parse(text).unwrap();
+        let of = |text| NatsServerVersion::parse(text).unwrap();
         assert!(!of("2.9.10").is_supported() && !of("2.13.9").is_supported());
-        assert!(of("2.14.0").is_supported() && of("2.14.0").is_behind());
-        assert!(of("2.15.1").is_supported() && !of("2.15.1").is_behind());
+        assert!(of("2.14.0").is_supported() && of("2.14.0").is_update_advised());
+        assert!(of("2.15.1").is_supported() && !of("2.15.1").is_update_advised());
         assert!(of("3.0.0").is_supported());
     }
 }

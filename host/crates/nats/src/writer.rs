@@ -1,8 +1,8 @@
-//! The queue between a journal and the servers, and the task that empties it.
+//! Queues the lines that a journal appends, and sends them to the servers in a task.
 //!
-//! Only one message per session is in flight; lines that are appended meanwhile go into the next
-//! message together. Once an append fails for good, nothing more is sent, because it is unknown
-//! what is stored. Start from [`LineQueue`].
+//! Only one message per session is in flight. Lines that are appended meanwhile are sent together
+//! in the next message. After an append has failed despite retries, no further message is sent,
+//! because it is unknown which lines are stored. Start from [`LineQueue`].
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use rind_lib::lock::lock;
 use rind_lib::session::Error;
 use tokio::sync::Notify;
 
-use crate::append::AppendFailure;
-use crate::log::{AppendPlace, MAX_PART_BYTES, SessionSubject};
+use crate::append::MessageAppendFailure;
+use crate::log::{AppendPosition, MAX_PART_BYTES, SessionSubject};
 use crate::replay::SNAPSHOT;
-use crate::runtime::blocking;
+use crate::runtime::run_blocking;
 
 /// Number of queued bytes above which an append blocks.
 const MAX_QUEUED_BYTES: usize = 8 << 20;
@@ -24,52 +24,52 @@ const MAX_QUEUED_BYTES: usize = 8 << 20;
 /// Maximum number of messages of a session whose positions are kept in memory.
 const MAX_PLACES: usize = 100_000;
 
-/// Lines of one session that are to be sent to the servers.
+/// Queue of the lines of one session that are to be sent to the servers.
 #[derive(Debug)]
 pub(crate) struct LineQueue {
     /// Id of the session, for messages.
     id: String,
     /// Name of the store, for messages.
     store: String,
-    state: Mutex<QueueState>,
+    state: Mutex<LineQueueState>,
     /// Notified when a message was stored, and when storing failed.
     changed: Condvar,
-    /// Wakes the task that stores lines: when something is queued, and when the queue is closed.
+    /// Wakes the task that stores lines, when lines are queued and when the queue is closed.
     wake: Notify,
 }
 
 #[derive(Debug)]
-struct QueueState {
+struct LineQueueState {
     queued: BytesMut,
     /// Name of a snapshot that is to be recorded after the queued lines.
     note: Option<String>,
-    /// Number of snapshots that are stored.
+    /// Number of snapshots whose record is stored.
     n_noted: u64,
     /// Length of the session in bytes, including the queued lines.
     taken: u64,
     /// Length of the stored part of the session, in bytes.
     stored: u64,
-    failure: Option<QueueFailure>,
+    failure: Option<LineQueueFailure>,
     is_closed: bool,
     /// Offset and sequence of stored messages, from which a reader can start.
     places: Vec<(u64, u64)>,
 }
 
 #[derive(Debug)]
-enum QueueFailure {
+enum LineQueueFailure {
     Fenced,
     /// Storing failed with this error; `None` once the error was returned.
     Failed(Option<Error>),
 }
 
 impl LineQueue {
-    /// Creates the queue of a session whose first `stored` bytes are stored. `places` has the
-    /// offsets and sequences of their messages.
+    /// Creates the queue of a session of which `stored` bytes are stored. `places` has the offset
+    /// and sequence of each stored message.
     pub(crate) fn new(id: &str, store: &str, stored: u64, places: Vec<(u64, u64)>) -> Self {
         Self {
             id: id.to_owned(),
             store: store.to_owned(),
-            state: Mutex::new(QueueState {
+            state: Mutex::new(LineQueueState {
                 queued: BytesMut::new(),
                 note: None,
                 n_noted: 0,
@@ -84,7 +84,7 @@ impl LineQueue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
+    fn lock(&self) -> MutexGuard<'_, LineQueueState> {
         lock(&self.state)
     }
 
@@ -92,9 +92,10 @@ impl LineQueue {
     pub(crate) fn push(&self, lines: &[u8]) -> Result<(), Error> {
         let mut state = self.lock();
         while state.failure.is_none() && state.queued.len() > MAX_QUEUED_BYTES {
-            state = blocking(|| self.changed.wait(state)).unwrap_or_else(PoisonError::into_inner);
+            state =
+                run_blocking(|| self.changed.wait(state)).unwrap_or_else(PoisonError::into_inner);
         }
-        self.check_state(&mut state)?;
+        self.check_line_queue_state(&mut state)?;
         state.queued.extend_from_slice(lines);
         state.taken += lines.len() as u64;
         drop(state);
@@ -108,9 +109,9 @@ impl LineQueue {
     }
 
     /// Records a snapshot after all queued lines. Blocks until the record is stored.
-    pub(crate) fn record(&self, snapshot: &str) -> Result<(), Error> {
+    pub(crate) fn queue_snapshot_record(&self, snapshot: &str) -> Result<(), Error> {
         let mut state = self.lock();
-        self.check_state(&mut state)?;
+        self.check_line_queue_state(&mut state)?;
         if state.is_closed {
             return Err(Error::Store {
                 store: self.store.clone(),
@@ -121,35 +122,37 @@ impl LineQueue {
         state.note = Some(snapshot.to_owned());
         drop(state);
         self.wake.notify_one();
-        blocking(|| {
+        run_blocking(|| {
             let mut state = self.lock();
             while state.n_noted == before && state.failure.is_none() {
                 let waited = self.changed.wait(state);
                 state = waited.unwrap_or_else(PoisonError::into_inner);
             }
-            self.check_state(&mut state)
+            self.check_line_queue_state(&mut state)
         })
     }
 
-    /// Fails if storing has failed.
+    /// Fails if an earlier attempt to store lines has failed.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        self.check_state(&mut self.lock())
+        self.check_line_queue_state(&mut self.lock())
     }
 
-    fn check_state(&self, state: &mut QueueState) -> Result<(), Error> {
+    fn check_line_queue_state(&self, state: &mut LineQueueState) -> Result<(), Error> {
         match &mut state.failure {
             None => Ok(()),
-            Some(QueueFailure::Fenced) => Err(Error::Fenced {
+            Some(LineQueueFailure::Fenced) => Err(Error::Fenced {
                 id: self.id.clone(),
             }),
-            Some(QueueFailure::Failed(why)) => Err(why.take().unwrap_or_else(|| Error::Store {
-                store: self.store.clone(),
-                source: "it failed before; open the session again".into(),
-            })),
+            Some(LineQueueFailure::Failed(why)) => {
+                Err(why.take().unwrap_or_else(|| Error::Store {
+                    store: self.store.clone(),
+                    source: "it failed before; open the session again".into(),
+                }))
+            }
         }
     }
 
-    /// Returns the length of the session with all accepted lines, and of its stored part, in bytes.
+    /// Returns two lengths of the session in bytes: with all queued lines, and of the stored part.
     pub(crate) fn lengths(&self) -> (u64, u64) {
         let state = self.lock();
         (state.taken, state.stored)
@@ -157,9 +160,9 @@ impl LineQueue {
 
     /// Blocks until `length` bytes of the session are stored, storing fails, or the time `until` is
     /// reached.
-    pub(crate) fn wait_stored(&self, length: u64, until: Option<Instant>) {
+    pub(crate) fn wait_until_length_stored(&self, length: u64, until: Option<Instant>) {
         if self.lengths().1 < length {
-            blocking(|| self.block_until_stored(length, until));
+            run_blocking(|| self.block_until_stored(length, until));
         }
     }
 
@@ -190,16 +193,16 @@ impl LineQueue {
     }
 
     /// Returns offset and sequence of the last message that begins at or before `offset`.
-    pub(crate) fn place_before(&self, offset: u64) -> Option<(u64, u64)> {
+    pub(crate) fn last_message_before(&self, offset: u64) -> Option<(u64, u64)> {
         let state = self.lock();
         let n_before = state.places.partition_point(|(start, _)| *start <= offset);
         state.places.get(n_before.checked_sub(1)?).copied()
     }
 
-    /// Removes the payload of the next message from the queue: complete lines, except if one line
-    /// is longer than a message. Once the queue is empty, a snapshot gets an empty message with its
-    /// name in a header.
-    fn take_part(&self) -> Option<(Bytes, HeaderMap)> {
+    /// Removes the payload of the next message from the queue: complete lines, or a part of a line
+    /// that is longer than a message. If no lines are queued but a snapshot is to be recorded,
+    /// returns an empty payload and a header with the snapshot's name.
+    fn take_next_payload(&self) -> Option<(Bytes, HeaderMap)> {
         let mut state = self.lock();
         if state.failure.is_some() {
             return None;
@@ -220,13 +223,13 @@ impl LineQueue {
         Some((state.queued.split_to(len).freeze(), HeaderMap::new()))
     }
 
-    fn is_over(&self) -> bool {
+    fn is_queue_closed_and_empty(&self) -> bool {
         let state = self.lock();
         let is_empty = state.queued.is_empty() && state.note.is_none();
         state.failure.is_some() || (state.is_closed && is_empty)
     }
 
-    fn set_stored(&self, before: AppendPlace, place: AppendPlace) {
+    fn record_stored_message(&self, before: AppendPosition, place: AppendPosition) {
         let mut state = self.lock();
         state.stored = place.offset;
         if before.offset == place.offset {
@@ -238,34 +241,37 @@ impl LineQueue {
         self.changed.notify_all();
     }
 
-    fn set_failed(&self, failure: AppendFailure) {
+    fn record_append_failure(&self, failure: MessageAppendFailure) {
         let mut state = self.lock();
         state.failure = Some(match failure {
-            AppendFailure::Fenced => QueueFailure::Fenced,
-            AppendFailure::Failed(error) => QueueFailure::Failed(Some(error.in_store(&self.store))),
+            MessageAppendFailure::Fenced => LineQueueFailure::Fenced,
+            MessageAppendFailure::Failed(error) => {
+                LineQueueFailure::Failed(Some(error.in_store(&self.store)))
+            }
         });
         drop(state);
         self.changed.notify_all();
     }
 }
 
-/// Stores the lines of a queue until the queue is closed and empty, or an append fails for good.
+/// Stores the lines of a queue until the queue is closed and empty, or until an append fails
+/// despite retries.
 pub(crate) async fn store_lines(
     queue: Arc<LineQueue>,
     subject: SessionSubject,
-    mut place: AppendPlace,
+    mut place: AppendPosition,
 ) {
-    while !queue.is_over() {
-        let Some((part, headers)) = queue.take_part() else {
+    while !queue.is_queue_closed_and_empty() {
+        let Some((part, headers)) = queue.take_next_payload() else {
             queue.wake.notified().await;
             continue;
         };
         match subject.append(place, headers, part).await {
             Ok(next) => {
-                queue.set_stored(place, next);
+                queue.record_stored_message(place, next);
                 place = next;
             }
-            Err(failure) => queue.set_failed(failure),
+            Err(failure) => queue.record_append_failure(failure),
         }
     }
 }

@@ -5,7 +5,7 @@
 use rind_lib::config::Section;
 use serde::Deserialize;
 
-/// Color theme of code.
+/// Color theme for code in the chat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChatTheme {

@@ -1,9 +1,8 @@
-//! Third-party components that the operator names: reads their permissions from flags and policy
-//! files.
+//! Generates manifests for third-party components that the operator runs as plugins.
 //!
-//! A component has no manifest, so this module generates one that requests exactly the permissions
-//! that the operator gives. Policy files have the format of wassette. Start from
-//! [`read_component`].
+//! A component file has no manifest. The generated manifest requests exactly the permissions that
+//! the operator gives with flags and a policy file. Policy files have the format of wassette. Start
+//! from [`read_component`].
 
 use std::path::{Component as PathPart, Path, PathBuf};
 
@@ -23,9 +22,9 @@ use rind_mcp::fit_server_name;
 /// Maximum size of a policy file, in bytes.
 const MAX_POLICY_BYTES: u64 = 1 << 20;
 
-/// A component file that the operator names, and its policy.
+/// Component file that the operator names, and the policy file with its permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ComponentFile {
+pub struct OperatorComponentFile {
     /// Path of the component.
     pub path: PathBuf,
     /// Path of the policy file with the component's permissions.
@@ -34,7 +33,7 @@ pub struct ComponentFile {
 
 /// Permissions that the operator gives a component.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct GivenPermissions {
+struct ComponentPermissions {
     read: Vec<String>,
     write: Vec<String>,
     hosts: Vec<String>,
@@ -50,7 +49,7 @@ struct GivenPermissions {
 /// A file does not exist or is invalid, or a permission cannot be given to a component.
 pub fn read_component(
     setup: &OperatorSetup,
-    file: &ComponentFile,
+    file: &OperatorComponentFile,
     flags: &[GrantFlag],
 ) -> anyhow::Result<ForeignComponent> {
     let shown = file.path.display();
@@ -62,7 +61,7 @@ pub fn read_component(
     let Some(file_name) = file_name.to_str() else {
         bail_usage!("{shown}: the file name is not UTF-8; rename the file");
     };
-    let name = name_of(file_name);
+    let name = component_name(file_name);
     if name.is_empty() {
         bail_usage!(
             "{shown}: the file name has no letters or digits for a component name; rename the file, for example to `time-server.wasm`"
@@ -70,7 +69,7 @@ pub fn read_component(
     }
     let mut given = match &file.policy {
         Some(policy) => read_policy(policy, &setup.paths.workspace)?,
-        None => GivenPermissions::default(),
+        None => ComponentPermissions::default(),
     };
     for text in flags
         .iter()
@@ -91,9 +90,9 @@ pub fn read_component(
     });
     let environment = environment.collect::<Result<Vec<_>, _>>()?;
     let text = given.manifest_text(&name, file_name);
-    // The operator did not write the manifest. If even one without permissions is invalid, the name
-    // is at fault; otherwise a permission is.
-    let plain = GivenPermissions::default().manifest_text(&name, file_name);
+    // Check a manifest without permissions first. If it is invalid, report the component's name as
+    // the cause; otherwise a permission is the cause.
+    let plain = ComponentPermissions::default().manifest_text(&name, file_name);
     Manifest::parse(&plain, &path).with_context(|| {
         format!("the component {shown} is called `{name}`, after its file; rename the file")
     })?;
@@ -101,10 +100,8 @@ pub fn read_component(
         let from = file
             .policy
             .as_ref()
-            .map_or_else(String::new, |policy| format!(" in {} or", policy.display()));
-        format!(
-            "the component {shown} cannot have the permissions that it is given{from} with --grant"
-        )
+            .map_or_else(String::new, |policy| format!("{} or ", policy.display()));
+        format!("the component {shown} cannot have the permissions from {from}--grant")
     })?;
     Ok(ForeignComponent {
         manifest,
@@ -116,12 +113,12 @@ pub fn read_component(
 /// Returns the name of a component: its file name up to the first `.`, converted to a valid name of
 /// a server.
 #[must_use]
-pub fn name_of(file_name: &str) -> String {
+pub fn component_name(file_name: &str) -> String {
     let stem = file_name.split('.').next().unwrap_or(file_name);
     fit_server_name(stem)
 }
 
-impl GivenPermissions {
+impl ComponentPermissions {
     fn add_capability(&mut self, text: &str) -> Result<(), String> {
         let (kind, argument) = text.split_once(':').unwrap_or((text, ""));
         let list = match kind {
@@ -186,7 +183,7 @@ impl GivenPermissions {
 
 /// Reads a policy file in the format of wassette: the `allow` lists of `storage`, `network` and
 /// `environment` in `permissions`, and `permissions.resources.limits.memory`.
-fn read_policy(path: &Path, workspace: &Path) -> anyhow::Result<GivenPermissions> {
+fn read_policy(path: &Path, workspace: &Path) -> anyhow::Result<ComponentPermissions> {
     let read = read_if_present(path, MAX_POLICY_BYTES);
     let read = read.with_context(|| format!("read the policy {}", path.display()))?;
     let Some(text) = read else {
@@ -201,12 +198,12 @@ fn read_policy(path: &Path, workspace: &Path) -> anyhow::Result<GivenPermissions
             .iter()
             .map(|entry| (entry.key.clone(), entry.node.value())),
     );
-    given_by(&Value::Object(policy), workspace)
+    parse_policy(&Value::Object(policy), workspace)
         .map_err(|why| anyhow::anyhow!("{}: {why}", path.display()))
 }
 
-fn given_by(policy: &Value, workspace: &Path) -> Result<GivenPermissions, String> {
-    let mut given = GivenPermissions::default();
+fn parse_policy(policy: &Value, workspace: &Path) -> Result<ComponentPermissions, String> {
+    let mut given = ComponentPermissions::default();
     let permissions = policy.get("permissions").unwrap_or(&Value::Null);
     let known = ["environment", "network", "resources", "storage"];
     for name in permissions
@@ -234,9 +231,9 @@ fn given_by(policy: &Value, workspace: &Path) -> Result<GivenPermissions, String
             ));
         }
     }
-    for entry in allowed(permissions, "storage")? {
-        let uri = text_of(entry, "storage", "uri")?;
-        let folder = folder_of(uri, workspace)?;
+    for entry in policy_allow_list(permissions, "storage")? {
+        let uri = policy_entry_text(entry, "storage", "uri")?;
+        let folder = to_manifest_folder(uri, workspace)?;
         let access: Vec<&str> = match entry.get("access").and_then(Value::as_array) {
             Some(access) => access.iter().filter_map(Value::as_str).collect(),
             None => vec!["read"],
@@ -247,22 +244,22 @@ fn given_by(policy: &Value, workspace: &Path) -> Result<GivenPermissions, String
             (false, false) => return Err(format!("`access` of `{uri}` is neither read nor write")),
         }
     }
-    for entry in allowed(permissions, "network")? {
+    for entry in policy_allow_list(permissions, "network")? {
         given
             .hosts
-            .push(text_of(entry, "network", "host")?.to_owned());
+            .push(policy_entry_text(entry, "network", "host")?.to_owned());
     }
-    for entry in allowed(permissions, "environment")? {
+    for entry in policy_allow_list(permissions, "environment")? {
         given
             .environment
-            .push(text_of(entry, "environment", "key")?.to_owned());
+            .push(policy_entry_text(entry, "environment", "key")?.to_owned());
     }
     let limits = permissions
         .get("resources")
         .and_then(|own| own.get("limits"));
     if let Some(memory) = limits.and_then(|limits| limits.get("memory")) {
         let memory = memory.as_str().unwrap_or_default();
-        // Kubernetes notation, such as `512Mi`.
+        // Parse the Kubernetes notation, such as `512Mi`.
         let digits = memory
             .strip_suffix("Mi")
             .filter(|digits| digits.parse::<u32>().is_ok());
@@ -277,7 +274,7 @@ fn given_by(policy: &Value, workspace: &Path) -> Result<GivenPermissions, String
     Ok(given)
 }
 
-fn allowed<'p>(permissions: &'p Value, name: &str) -> Result<&'p [Value], String> {
+fn policy_allow_list<'p>(permissions: &'p Value, name: &str) -> Result<&'p [Value], String> {
     match permissions.get(name).and_then(|own| own.get("allow")) {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(entries)) => Ok(entries),
@@ -285,14 +282,14 @@ fn allowed<'p>(permissions: &'p Value, name: &str) -> Result<&'p [Value], String
     }
 }
 
-fn text_of<'e>(entry: &'e Value, section: &str, key: &str) -> Result<&'e str, String> {
+fn policy_entry_text<'e>(entry: &'e Value, section: &str, key: &str) -> Result<&'e str, String> {
     let text = entry.get(key).and_then(Value::as_str);
     text.ok_or_else(|| format!("an entry of `permissions.{section}.allow` has no `{key}`"))
 }
 
-/// Converts a `fs://` address of a policy into a folder of a manifest. The folder must be the
-/// workspace or below it.
-fn folder_of(uri: &str, workspace: &Path) -> Result<String, String> {
+/// Converts a `fs://` URI of a policy file to a folder in the notation of manifests. The folder
+/// must be the workspace or a folder below it.
+fn to_manifest_folder(uri: &str, workspace: &Path) -> Result<String, String> {
     let Some(path) = uri.strip_prefix("fs://") else {
         return Err(format!(
             "`{}` does not begin with `fs://`",
@@ -349,7 +346,7 @@ mod tests {
             "environment": {"allow": [{"key": "TOKEN"}]},
             "resources": {"limits": {"memory": "32Mi"}},
         }});
-        let given = given_by(&policy, workspace).unwrap();
+        let given = parse_policy(&policy, workspace).unwrap();
         assert_eq!(given.read, ["workspace/docs"]);
         assert_eq!(given.write, ["workspace/out"]);
         assert_eq!(given.hosts, ["api.example.com"]);
@@ -357,7 +354,7 @@ mod tests {
         let text = given.manifest_text("clock", "Clock.wasm");
         let manifest = Manifest::parse(&text, Path::new("x")).unwrap();
         assert_eq!(manifest.requested().len(), 3, "{text}");
-        let none = GivenPermissions::default().manifest_text("clock", "a \"b\".wasm");
+        let none = ComponentPermissions::default().manifest_text("clock", "a \"b\".wasm");
         assert!(
             Manifest::parse(&none, Path::new("x"))
                 .unwrap()
@@ -391,14 +388,14 @@ mod tests {
                 "not a list",
             ),
         ] {
-            let why = given_by(&policy, workspace).unwrap_err();
+            let why = parse_policy(&policy, workspace).unwrap_err();
             assert!(why.contains(expected), "{why}");
         }
     }
 
     #[test]
     fn flags_give_files_and_hosts_and_no_part_of_the_session() {
-        let mut given = GivenPermissions::default();
+        let mut given = ComponentPermissions::default();
         for text in [
             "read:workspace/docs",
             "network:api.example.com",
@@ -414,8 +411,8 @@ mod tests {
 
     #[test]
     fn names_are_made_of_file_names() {
-        assert_eq!(name_of("Time_Server.component.wasm"), "time-server");
-        assert_eq!(name_of(".wasm"), "");
-        assert_eq!(name_of(&"x".repeat(80)).len(), 24);
+        assert_eq!(component_name("Time_Server.component.wasm"), "time-server");
+        assert_eq!(component_name(".wasm"), "");
+        assert_eq!(component_name(&"x".repeat(80)).len(), 24);
     }
 }

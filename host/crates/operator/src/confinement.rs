@@ -10,16 +10,18 @@ use super::environment::OperatorEnvironment;
 use super::git_settings::git_settings;
 use super::setup::OperatorSetup;
 use super::usage::{Usage, bail_usage};
-use rind_lib::beneath::{own_below, real_path};
-use rind_lib::disk::private_folder;
+use rind_lib::beneath::{folders_below, real_path};
+use rind_lib::disk::create_private_folder;
 use rind_lib::paths::{HOME_VARIABLE, Paths};
-use rind_lib::tool::builtin::{Commands, Confining, Retried};
+use rind_lib::tool::builtin::{Commands, Confining, RetriedConfinement};
 use rind_lib::tool::process::confine::{
-    Confinement, Detected, Mechanism, Obstacle, check_apart, detect, program_in, system_folders,
-    tool_folders, tool_folders_of,
+    Confinement, ConfinementMechanism, ConfinementObstacle, DetectedConfinement, check_apart,
+    detect_confinement, find_program_in, system_folders, tool_folders_in_env, tool_folders_in_home,
 };
-use rind_lib::tool::repository::judge_interrupted;
-use rind_lib::tool::sandbox::{MechanismChoice, SandboxConfig, SandboxNeed, confined_commands};
+use rind_lib::tool::repository::check_interrupted_commands;
+use rind_lib::tool::sandbox::{
+    SandboxConfig, SandboxMechanismChoice, SandboxRequirement, confined_commands,
+};
 
 /// Confinement of `bash` commands on this machine, or the reason why there is none.
 #[derive(Debug)]
@@ -27,33 +29,35 @@ pub struct CommandConfinement {
     /// Settings of the confinement.
     pub config: SandboxConfig,
     /// Confinement that works on this machine, or the reason why none does.
-    pub detected: Result<Detected, Obstacle>,
-    /// Confinement that each call tries to set up again, if the first attempt failed.
-    retried: Option<Retried>,
+    pub detected: Result<DetectedConfinement, ConfinementObstacle>,
+    /// Search for a confinement that each call repeats; `None` if the first search succeeded or a
+    /// repetition is useless.
+    retried: Option<RetriedConfinement>,
     environment: Arc<OperatorEnvironment>,
 }
 
-/// A search for the mechanism that confines commands. It can be repeated.
+/// Search for a mechanism of the system that can confine commands. It can be repeated.
 #[derive(Clone)]
-struct MechanismSearch {
+struct ConfinementSearch {
     wanted: Confinement,
-    choice: MechanismChoice,
+    choice: SandboxMechanismChoice,
     bwrap: Option<PathBuf>,
-    /// Rind's own folders, and the one of them that the trial process must not be able to read.
+    /// Rind's own folders. The trial process must not be able to read the folder `forbidden`.
     own: Vec<PathBuf>,
     forbidden: PathBuf,
     /// Canonical path of the workspace.
     workspace: PathBuf,
 }
 
-impl MechanismSearch {
-    async fn run(&self) -> Result<Detected, Obstacle> {
+impl ConfinementSearch {
+    async fn run(&self) -> Result<DetectedConfinement, ConfinementObstacle> {
         if self.wanted.hidden.is_empty() {
             return self.detect_mechanism().await;
         }
-        self.check_hidden().map_err(Obstacle::Failed)?;
+        self.prepare_hidden_folders()
+            .map_err(ConfinementObstacle::Failed)?;
         let failed = |why: &str| {
-            Obstacle::Failed(format!(
+            ConfinementObstacle::Failed(format!(
                 "the workspace contains folders of Rind's own, and only namespaces can hide them from commands: {why}; start \
                  in a folder below, or move Rind's folders with {HOME_VARIABLE}"
             ))
@@ -61,7 +65,14 @@ impl MechanismSearch {
         // Accept only a mechanism that can hide folders. Even `Missing` becomes `Failed`, because
         // with `Missing` commands could run unconfined.
         match self.detect_mechanism().await {
-            Ok(detected) if detected.confinement.mechanism.is_apart() => Ok(detected),
+            Ok(detected)
+                if detected
+                    .confinement
+                    .mechanism
+                    .hides_outside_files_and_processes() =>
+            {
+                Ok(detected)
+            }
             Ok(detected) => Err(failed(
                 detected
                     .passed_over
@@ -72,44 +83,48 @@ impl MechanismSearch {
         }
     }
 
-    /// Creates the folders that are to be hidden if they do not exist, and checks that each can be
+    /// Creates missing folders that commands must not see, and checks that each of them can be
     /// hidden.
-    fn check_hidden(&self) -> Result<(), String> {
+    fn prepare_hidden_folders(&self) -> Result<(), String> {
         if self.workspace == Path::new("/") {
             return Err(
                 "commands do not run if the workspace is `/`; start in a subfolder".to_owned(),
             );
         }
         for folder in &self.wanted.hidden {
-            private_folder(folder)
+            create_private_folder(folder)
                 .map_err(|error| format!("cannot hide {}: {error}", folder.display()))?;
         }
         Ok(())
     }
 
-    async fn detect_mechanism(&self) -> Result<Detected, Obstacle> {
-        if let Some(link) = link_to_own(&self.workspace, &self.own) {
-            return Err(Obstacle::Failed(format!(
+    async fn detect_mechanism(&self) -> Result<DetectedConfinement, ConfinementObstacle> {
+        if let Some(link) = find_symlink_to_own_folder(&self.workspace, &self.own) {
+            return Err(ConfinementObstacle::Failed(format!(
                 "{} is a link in the workspace to a folder of Rind's own, and a command could replace the link; start in a folder below, or set {HOME_VARIABLE} to a path without links",
                 link.display()
             )));
         }
         let overlap = self.wanted.check(&self.own);
-        overlap.map_err(|overlap| Obstacle::Failed(overlap.to_string()))?;
+        overlap.map_err(|overlap| ConfinementObstacle::Failed(overlap.to_string()))?;
         let mut confinement = self.wanted.clone();
         confinement.mechanism = match (self.choice, &self.bwrap) {
-            (MechanismChoice::Bwrap, Some(bwrap)) => Mechanism::Bwrap(bwrap.clone()),
-            (MechanismChoice::Bwrap, None) => {
-                return Err(Obstacle::Failed(
+            (SandboxMechanismChoice::Bwrap, Some(bwrap)) => {
+                ConfinementMechanism::Bwrap(bwrap.clone())
+            }
+            (SandboxMechanismChoice::Bwrap, None) => {
+                return Err(ConfinementObstacle::Failed(
                     "`mechanism = \"bwrap\"` in [sandbox] of config.toml needs the program `bwrap` in a folder that commands cannot write"
                         .to_owned(),
                 ));
             }
-            (MechanismChoice::Landlock, _) => Mechanism::Landlock,
-            (MechanismChoice::Auto | MechanismChoice::Namespaces, _) => Mechanism::Namespaces,
+            (SandboxMechanismChoice::Landlock, _) => ConfinementMechanism::Landlock,
+            (SandboxMechanismChoice::Auto | SandboxMechanismChoice::Namespaces, _) => {
+                ConfinementMechanism::Namespaces
+            }
         };
-        let only_that = self.choice != MechanismChoice::Auto;
-        detect(
+        let only_that = self.choice != SandboxMechanismChoice::Auto;
+        detect_confinement(
             confinement,
             self.bwrap.as_deref(),
             only_that,
@@ -118,63 +133,65 @@ impl MechanismSearch {
         .await
     }
 
-    /// Converts the search into one that is repeated at each call.
-    fn into_retried(self) -> Retried {
-        Retried::new(self.wanted.clone(), move || {
+    /// Converts this search to one that is repeated at each call of a command.
+    fn repeat_search_at_each_command(self) -> RetriedConfinement {
+        RetriedConfinement::new(self.wanted.clone(), move || {
             let search = self.clone();
             Box::pin(async move { search.run().await.map(|detected| detected.confinement) })
         })
     }
 }
 
-/// Finds the confinement of commands. Starts a trial process, so call it once per process. First
-/// judges the files that interrupted commands of an earlier process left.
+/// Finds a confinement for commands with a trial process; call it once per process. First checks
+/// the files that interrupted commands of an earlier process left.
 ///
 /// # Errors
 /// A setting is wrong.
-pub async fn find(setup: &OperatorSetup) -> anyhow::Result<CommandConfinement> {
+pub async fn find_confinement(setup: &OperatorSetup) -> anyhow::Result<CommandConfinement> {
     let (environment, paths) = (&setup.environment, &setup.paths);
-    warn_interrupted(environment, paths.commands()).await;
+    warn_about_interrupted_commands(environment, paths.commands()).await;
     let own = own_folders(paths);
-    find_with(environment, paths, setup.config.section()?, &own).await
+    find_confinement_with(environment, paths, setup.config.section()?, &own).await
 }
 
 /// Renames files of interrupted commands that git would run, and warns about each.
-async fn warn_interrupted(environment: &OperatorEnvironment, records: PathBuf) {
-    let judged = tokio::task::spawn_blocking(move || judge_interrupted(&records)).await;
+async fn warn_about_interrupted_commands(environment: &OperatorEnvironment, records: PathBuf) {
+    let judged = tokio::task::spawn_blocking(move || check_interrupted_commands(&records)).await;
     for line in judged.into_iter().flatten() {
         environment.warn(&line);
     }
 }
 
-/// Finds the confinement of commands with the given settings, which may differ from those of the
-/// settings files. `own` are the folders that no command may see.
+/// Finds a confinement for commands with the settings `config`, which may differ from the settings
+/// files. `own` are the folders that no command may see.
 ///
 /// # Errors
 /// A setting is wrong.
-pub async fn find_with(
+pub async fn find_confinement_with(
     environment: &Arc<OperatorEnvironment>,
     paths: &Paths,
     config: SandboxConfig,
     own: &[PathBuf],
 ) -> anyhow::Result<CommandConfinement> {
-    if config.need() == SandboxNeed::Off {
+    if config.sandbox_requirement() == SandboxRequirement::Off {
         let why = "`bash = \"off\"` in [sandbox] of config.toml".to_owned();
         return Ok(CommandConfinement {
             environment: environment.clone(),
             config,
-            detected: Err(Obstacle::Missing(why)),
+            detected: Err(ConfinementObstacle::Missing(why)),
             retried: None,
         });
     }
-    let mut wanted = build_confinement(environment, paths, &config, own)?;
-    // Use only programs that no command could have replaced, because they run unconfined.
-    let folders: Vec<PathBuf> = not_writable(path_folders(environment), &wanted.write).collect();
+    let mut wanted = confinement_from_settings(environment, paths, &config, own)?;
+    // Run git only from folders in which no command can have replaced it, because it runs
+    // unconfined.
+    let folders: Vec<PathBuf> =
+        folders_outside_writable(path_folders(environment), &wanted.write).collect();
     wanted.git_settings = git_settings(&folders).await;
-    let search = MechanismSearch {
+    let search = ConfinementSearch {
         wanted,
         choice: config.mechanism,
-        bwrap: program_in("bwrap", folders),
+        bwrap: find_program_in("bwrap", folders),
         own: own.to_vec(),
         forbidden: paths.data.clone(),
         workspace: real_path(&paths.workspace),
@@ -183,15 +200,17 @@ pub async fn find_with(
     Ok(CommandConfinement {
         environment: environment.clone(),
         config,
-        retried: matches!(detected, Err(Obstacle::Failed(_))).then(|| search.into_retried()),
+        retried: matches!(detected, Err(ConfinementObstacle::Failed(_)))
+            .then(|| search.repeat_search_at_each_command()),
         detected,
     })
 }
 
 impl CommandConfinement {
-    /// Returns how commands of `bash` run, without a warning.
+    /// Returns the confinement and environment of `bash` commands. Shows no warning if they run
+    /// unconfined.
     #[must_use]
-    pub fn quiet_commands(&self) -> Commands {
+    pub fn commands_without_warning(&self) -> Commands {
         confined_commands(
             &self.config,
             &self.detected,
@@ -203,21 +222,22 @@ impl CommandConfinement {
     /// Returns the reason why commands cannot be confined. If the settings require confinement,
     /// commands are refused for this reason.
     #[must_use]
-    pub fn why_refused(&self) -> Option<&str> {
-        self.detected.as_ref().err().map(Obstacle::why)
+    pub fn refusal_reason(&self) -> Option<&str> {
+        self.detected.as_ref().err().map(ConfinementObstacle::why)
     }
 
-    /// Returns how commands run, and warns if they run unconfined or are refused.
+    /// Returns the confinement and environment of `bash` commands. Warns if they run unconfined or
+    /// are refused.
     #[must_use]
     pub fn commands(&self) -> Commands {
-        let commands = self.quiet_commands();
+        let commands = self.commands_without_warning();
         match &commands.confining {
-            Confining::Unconfined { why, .. } => warn_unconfined(&self.environment, why),
+            Confining::Unconfined { why, .. } => warn_commands_unconfined(&self.environment, why),
             Confining::Refused(why) => self.environment.warn(&format!(
                 "bash is refused, because its commands must run confined and cannot: {why}; see `rind doctor`"
             )),
-            Confining::Retried(_) => {
-                let why = self.why_refused().unwrap_or_default();
+            Confining::RetriedConfinement(_) => {
+                let why = self.refusal_reason().unwrap_or_default();
                 self.environment.warn(&format!(
                     "bash is refused until its commands can be confined (each call tries again): {why}; see `rind doctor`"
                 ));
@@ -229,7 +249,7 @@ impl CommandConfinement {
 }
 
 /// Warns that commands run unconfined, and gives the reason.
-pub fn warn_unconfined(environment: &OperatorEnvironment, why: &str) {
+pub fn warn_commands_unconfined(environment: &OperatorEnvironment, why: &str) {
     environment.warn(&format!(
         "commands of bash run unconfined: {why}; see `rind doctor`"
     ));
@@ -241,8 +261,8 @@ pub fn own_folders(paths: &Paths) -> Vec<PathBuf> {
     paths.own_folders().to_vec()
 }
 
-/// Returns a symlink inside the workspace on the path to one of Rind's own folders.
-fn link_to_own(workspace: &Path, own: &[PathBuf]) -> Option<PathBuf> {
+/// Finds a symlink inside the workspace that is part of the path to one of Rind's own folders.
+fn find_symlink_to_own_folder(workspace: &Path, own: &[PathBuf]) -> Option<PathBuf> {
     let is_inside = |path: &Path| {
         let parent = path.parent().map(real_path);
         parent.is_some_and(|parent| parent.starts_with(workspace))
@@ -263,26 +283,26 @@ fn link_to_own(workspace: &Path, own: &[PathBuf]) -> Option<PathBuf> {
 /// A setting is wrong.
 pub fn agent_folders(setup: &OperatorSetup) -> anyhow::Result<Vec<PathBuf>> {
     let config: SandboxConfig = setup.config.section()?;
-    let home = setup.environment.home_or_empty();
+    let home = setup.environment.home_folder_or_empty();
     let mut folders = vec![setup.paths.workspace.clone()];
     for text in &config.write {
-        folders.push(expand_home(text, &home)?);
+        folders.push(resolve_home_path(text, &home)?);
     }
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     Ok(folders.into_iter().map(real).collect())
 }
 
-fn build_confinement(
+fn confinement_from_settings(
     environment: &OperatorEnvironment,
     paths: &Paths,
     config: &SandboxConfig,
     own: &[PathBuf],
 ) -> anyhow::Result<Confinement> {
-    let home = environment.home_or_empty();
+    let home = environment.home_folder_or_empty();
     let home = home.canonicalize().unwrap_or(home);
     let mut write = vec![paths.workspace.clone()];
     for text in &config.write {
-        let path = open_writable(text, &home, own)?;
+        let path = resolve_writable_path(text, &home, own)?;
         if !path.exists() {
             bail_usage!(
                 "`write` in [sandbox] of config.toml names {}, which does not exist",
@@ -291,22 +311,22 @@ fn build_confinement(
         }
         write.push(path);
     }
-    write.extend(worktree_folder(&paths.workspace));
+    write.extend(linked_worktree_folder(&paths.workspace));
     let mut read = system_folders();
-    read.extend(tool_folders(&home));
+    read.extend(tool_folders_in_home(&home));
     for text in &config.read {
-        read.push(open_writable(text, &home, own)?);
+        read.push(resolve_writable_path(text, &home, own)?);
     }
-    add_programs(&mut read, &home, own, path_folders(environment));
-    let named = tool_folders_of(&config.env.environment());
-    add_programs(&mut read, &home, own, named);
+    add_program_folders(&mut read, &home, own, path_folders(environment));
+    let named = tool_folders_in_env(&config.env.environment());
+    add_program_folders(&mut read, &home, own, named);
     Ok(Confinement {
         helper: environment
             .program
             .clone()
             .context("cannot find the path of this program")?,
-        mechanism: Mechanism::Namespaces,
-        hidden: own_below(&real_path(&paths.workspace), own),
+        mechanism: ConfinementMechanism::Namespaces,
+        hidden: folders_below(&real_path(&paths.workspace), own),
         write,
         read,
         network: config.network,
@@ -321,17 +341,22 @@ fn build_confinement(
 ///
 /// # Errors
 /// The path of this program is not known.
-pub fn peer_folders(
+pub fn folders_readable_by_any_program(
     environment: &OperatorEnvironment,
     paths: &Paths,
 ) -> anyhow::Result<Vec<PathBuf>> {
     let config = SandboxConfig::default();
-    Ok(build_confinement(environment, paths, &config, &own_folders(paths))?.read)
+    Ok(confinement_from_settings(environment, paths, &config, &own_folders(paths))?.read)
 }
 
-/// Adds folders of programs and tools, except folders that would expose the home folder or a folder
-/// of Rind's own.
-fn add_programs(read: &mut Vec<PathBuf>, home: &Path, own: &[PathBuf], folders: Vec<PathBuf>) {
+/// Adds folders of programs and tools to the readable folders. Skips a folder that would expose the
+/// home folder or one of Rind's own folders.
+fn add_program_folders(
+    read: &mut Vec<PathBuf>,
+    home: &Path,
+    own: &[PathBuf],
+    folders: Vec<PathBuf>,
+) {
     for folder in folders.into_iter().filter(|folder| folder.exists()) {
         let is_known = read.iter().any(|path| folder.starts_with(path));
         let real = folder.canonicalize();
@@ -342,10 +367,10 @@ fn add_programs(read: &mut Vec<PathBuf>, home: &Path, own: &[PathBuf], folders: 
     }
 }
 
-/// Returns the folder with the shared git data, if the workspace is a linked worktree. The `.git`
-/// file of the workspace could name any folder, so the named folder must refer back to the
+/// Returns the folder with the shared git data if the workspace is a linked worktree. The `.git`
+/// file of the workspace could contain any path, so the folder at that path must refer back to the
 /// workspace.
-fn worktree_folder(workspace: &Path) -> Option<PathBuf> {
+fn linked_worktree_folder(workspace: &Path) -> Option<PathBuf> {
     let line = |path: PathBuf| std::fs::read_to_string(path).ok();
     let own = workspace.join(".git");
     let text = line(own.clone())?;
@@ -362,9 +387,12 @@ fn worktree_folder(workspace: &Path) -> Option<PathBuf> {
     is_worktree.then_some(shared)
 }
 
-/// Returns the folders that are outside of the writable ones. No command can have placed a program
-/// there, so programs from there may run unconfined.
-fn not_writable(folders: Vec<PathBuf>, write: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+/// Returns those of `folders` that are outside the writable folders `write`. No command can have
+/// placed a program there, so these programs may run unconfined.
+fn folders_outside_writable(
+    folders: Vec<PathBuf>,
+    write: &[PathBuf],
+) -> impl Iterator<Item = PathBuf> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let write: Vec<PathBuf> = write.iter().map(|path| real(path)).collect();
     folders.into_iter().filter(move |folder| {
@@ -379,8 +407,8 @@ fn path_folders(environment: &OperatorEnvironment) -> Vec<PathBuf> {
 }
 
 /// Resolves a path that the settings make accessible to commands, and refuses Rind's own folders.
-fn open_writable(text: &str, home: &Path, own: &[PathBuf]) -> anyhow::Result<PathBuf> {
-    let path = expand_home(text, home)?;
+fn resolve_writable_path(text: &str, home: &Path, own: &[PathBuf]) -> anyhow::Result<PathBuf> {
+    let path = resolve_home_path(text, home)?;
     check_apart(&path, own).with_context(|| {
         Usage(format!(
             "open `{text}` of [sandbox] in config.toml to commands"
@@ -389,8 +417,8 @@ fn open_writable(text: &str, home: &Path, own: &[PathBuf]) -> anyhow::Result<Pat
     Ok(path)
 }
 
-/// Resolves a path of the settings, which is absolute or begins with `~` for the home folder.
-fn expand_home(text: &str, home: &Path) -> anyhow::Result<PathBuf> {
+/// Resolves a path in the settings. The path must be absolute or begin with `~` (the home folder).
+fn resolve_home_path(text: &str, home: &Path) -> anyhow::Result<PathBuf> {
     let path = match text.strip_prefix("~/") {
         Some(rest) => home.join(rest),
         None if text == "~" => home.to_owned(),
@@ -416,7 +444,7 @@ mod tests {
         let own = shared.join("worktrees/w");
         fs::create_dir_all(&own).unwrap();
         fs::create_dir(&workspace).unwrap();
-        assert_eq!(worktree_folder(&workspace), None);
+        assert_eq!(linked_worktree_folder(&workspace), None);
         fs::write(
             workspace.join(".git"),
             format!("gitdir: {}\n", own.display()),
@@ -424,7 +452,7 @@ mod tests {
         .unwrap();
         fs::write(own.join("commondir"), "../..\n").unwrap();
         assert_eq!(
-            worktree_folder(&workspace),
+            linked_worktree_folder(&workspace),
             None,
             "it does not name it back"
         );
@@ -433,12 +461,16 @@ mod tests {
             format!("{}\n", workspace.join(".git").display()),
         )
         .unwrap();
-        assert_eq!(worktree_folder(&workspace), Some(shared));
+        assert_eq!(linked_worktree_folder(&workspace), Some(shared));
 
         let other = root.join("other");
         fs::create_dir(&other).unwrap();
         fs::copy(workspace.join(".git"), other.join(".git")).unwrap();
-        assert_eq!(worktree_folder(&other), None, "it names another workspace");
+        assert_eq!(
+            linked_worktree_folder(&other),
+            None,
+            "it names another workspace"
+        );
     }
 
     #[test]
@@ -450,19 +482,25 @@ mod tests {
         fs::create_dir_all(home.join("project")).unwrap();
         std::os::unix::fs::symlink(&elsewhere, home.join(".config")).unwrap();
         let own = [home.join(".config/rind"), home.join(".cache/rind")];
-        assert_eq!(link_to_own(&home, &own), Some(home.join(".config")));
-        assert_eq!(link_to_own(&home.join("project"), &own), None);
-        assert_eq!(link_to_own(&home, &own[1..]), None);
+        assert_eq!(
+            find_symlink_to_own_folder(&home, &own),
+            Some(home.join(".config"))
+        );
+        assert_eq!(
+            find_symlink_to_own_folder(&home.join("project"), &own),
+            None
+        );
+        assert_eq!(find_symlink_to_own_folder(&home, &own[1..]), None);
     }
 
     #[test]
     fn paths_of_the_settings_are_absolute_or_in_the_home_folder() {
         let home = Path::new("/h");
-        assert_eq!(expand_home("~/x", home).unwrap(), Path::new("/h/x"));
-        assert_eq!(expand_home("~", home).unwrap(), home);
-        assert_eq!(expand_home("/x", home).unwrap(), Path::new("/x"));
-        assert!(expand_home("x", home).is_err());
-        assert!(expand_home("~other/x", home).is_err());
+        assert_eq!(resolve_home_path("~/x", home).unwrap(), Path::new("/h/x"));
+        assert_eq!(resolve_home_path("~", home).unwrap(), home);
+        assert_eq!(resolve_home_path("/x", home).unwrap(), Path::new("/x"));
+        assert!(resolve_home_path("x", home).is_err());
+        assert!(resolve_home_path("~other/x", home).is_err());
     }
 
     #[test]
@@ -476,7 +514,7 @@ mod tests {
         }
         std::os::unix::fs::symlink(&planted, folder.path().join("link")).unwrap();
         let folders = vec![folder.path().join("link"), planted, usual.clone()];
-        let found = program_in("bwrap", not_writable(folders, &[workspace]));
+        let found = find_program_in("bwrap", folders_outside_writable(folders, &[workspace]));
         assert_eq!(found, Some(usual.join("bwrap")));
     }
 
@@ -499,7 +537,7 @@ mod tests {
             "..",
         ];
         let folders = folders.map(|name| home.join(name)).to_vec();
-        add_programs(&mut read, &home.canonicalize().unwrap(), &[own], folders);
+        add_program_folders(&mut read, &home.canonicalize().unwrap(), &[own], folders);
         assert_eq!(read, [home.join("tools"), home.join("bin")]);
     }
 }

@@ -1,8 +1,8 @@
-//! The environment of the operator's program: variables, home folder, its own binary, and embedded
-//! plugins.
+//! Represents the environment of the operator's program: variables, home folder, path of the
+//! binary, and embedded plugins.
 //!
-//! The program fills it once; nothing in this crate reads the environment of the process. So a
-//! server or a test decides which values the operator's rules see.
+//! The program creates it once, and no code of this crate reads the environment of the process. A
+//! server or a test can therefore supply other values.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Access, access};
 
-use super::managed::CarriedPlugins;
+use super::managed::PluginsInBinary;
 use super::usage::bail_usage;
 use rind_lib::lock::lock;
 use rind_lib::paths::{HOME_VARIABLE, Paths};
@@ -33,16 +33,16 @@ pub struct OperatorEnvironment {
     /// compilation.
     pub program: Option<PathBuf>,
     /// Plugins that are embedded in the program.
-    pub carried: Option<CarriedPlugins>,
+    pub carried: Option<PluginsInBinary>,
     /// Function that shows warnings.
     pub on_warning: OnWarning,
-    /// Warnings that were shown once and are not repeated.
-    pub said: ShownWarnings,
+    /// Warnings that [`warn_once`](Self::warn_once) has shown and does not repeat.
+    pub said: WarningsAlreadyShown,
 }
 
 /// Warnings that were shown by [`warn_once`](OperatorEnvironment::warn_once); empty at first.
 #[derive(Clone, Debug, Default)]
-pub struct ShownWarnings(Arc<Mutex<HashSet<String>>>);
+pub struct WarningsAlreadyShown(Arc<Mutex<HashSet<String>>>);
 
 impl std::fmt::Debug for OperatorEnvironment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -61,7 +61,7 @@ impl Default for OperatorEnvironment {
             program: None,
             carried: None,
             on_warning: Arc::new(|_| {}),
-            said: ShownWarnings::default(),
+            said: WarningsAlreadyShown::default(),
         }
     }
 }
@@ -79,9 +79,8 @@ impl OperatorEnvironment {
         (self.on_warning)(text);
     }
 
-    /// Shows a warning, unless this method has shown the same text before. Use it for faults of
-    /// files and settings, which a program that opens several sessions finds again for each
-    /// session.
+    /// Shows a warning unless this method has shown the same text before. Use it for faults of
+    /// files and settings, which are found again for each session that the program opens.
     pub fn warn_once(&self, text: &str) {
         if lock(&self.said.0).insert(text.to_owned()) {
             self.warn(text);
@@ -90,7 +89,7 @@ impl OperatorEnvironment {
 
     /// Returns the home folder, or an empty path if there is none.
     #[must_use]
-    pub fn home_or_empty(&self) -> PathBuf {
+    pub fn home_folder_or_empty(&self) -> PathBuf {
         self.home.clone().unwrap_or_default()
     }
 
@@ -108,7 +107,7 @@ impl OperatorEnvironment {
     /// # Errors
     /// There is no home folder and no `RIND_HOME`.
     pub fn paths(&self, workspace: &Path) -> anyhow::Result<Paths> {
-        let home = self.home_or_empty();
+        let home = self.home_folder_or_empty();
         if home.as_os_str().is_empty() && self.variable(HOME_VARIABLE).is_none() {
             bail_usage!("there is no home folder; set HOME or {HOME_VARIABLE}");
         }
@@ -132,17 +131,17 @@ impl OperatorEnvironment {
             .find(|path| is_program(path))
     }
 
-    /// Returns the path of Rind's own binary as the keeper, a helper that ends processes which
-    /// unconfined commands leave running.
+    /// Returns the path of the keeper, a helper that ends the processes which unconfined commands
+    /// leave running. The keeper is Rind's own binary; `None` on systems other than Linux.
     #[must_use]
     pub fn keeper(&self) -> Option<PathBuf> {
-        // Only Linux lets a process other than the first one adopt orphaned processes.
+        // Only on Linux can a process other than init adopt orphaned processes.
         self.program.clone().filter(|_| cfg!(target_os = "linux"))
     }
 }
 
-/// Joins folders to a value of `PATH`; empty if the name of a folder cannot be part of it.
-pub(super) fn join_folders(folders: &[PathBuf]) -> OsString {
+/// Joins folders to a value of `PATH`; empty if a folder's name contains the separator of `PATH`.
+pub(super) fn join_folders_to_path_variable(folders: &[PathBuf]) -> OsString {
     std::env::join_paths(folders).unwrap_or_default()
 }
 

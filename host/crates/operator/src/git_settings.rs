@@ -1,13 +1,13 @@
-//! Git settings for confined commands. The user's own settings may contain passwords and commands,
-//! so confined commands get only harmless keys such as the commit author.
+//! Selects the git settings for confined commands. The user's settings may contain passwords and
+//! commands, so confined commands get only harmless keys such as the commit author.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::environment::join_folders;
-use rind_lib::tool::process::confine::program_in;
+use super::environment::join_folders_to_path_variable;
+use rind_lib::tool::process::confine::find_program_in;
 use rind_lib::tool::process::{Ending, Process, base_environment};
 
 /// Keys whose values contain neither a secret nor a program. `safe.directory` may occur several
@@ -31,15 +31,15 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 const CAPTURE_BYTES: usize = 256 * 1024;
 
-/// Returns the passed settings in the format of a git configuration file; empty if there are none,
-/// or if `folders` contain no git. Uses only git from these folders: it runs unconfined, and a
-/// command may have placed another git into a folder of `PATH`.
+/// Returns the user's git settings with the keys [`PASSED`], in the format of a git configuration
+/// file; empty if there are no such settings, or no git in `folders`. Only runs git from `folders`,
+/// because git runs unconfined and a command may have placed another git into a folder of `PATH`.
 pub(super) async fn git_settings(folders: &[PathBuf]) -> String {
-    let Some(git) = program_in("git", folders.iter().cloned()) else {
+    let Some(git) = find_program_in("git", folders.iter().cloned()) else {
         return String::new();
     };
     let mut env = base_environment();
-    let path = join_folders(folders);
+    let path = join_folders_to_path_variable(folders);
     env.retain(|(name, _)| name != "PATH");
     env.push(("PATH".into(), path));
     let process = Process {
@@ -54,15 +54,15 @@ pub(super) async fn git_settings(folders: &[PathBuf]) -> String {
     };
     match process.run(&CancellationToken::new()).await {
         Ok(finished) if finished.ending == Ending::Exited(0) => {
-            passed_list(&finished.stdout.text())
+            format_passed_git_settings(&finished.stdout.text())
         }
         _ => String::new(),
     }
 }
 
-/// Converts the passed ones of the `key\nvalue\0` settings to the format of a git configuration
-/// file.
-fn passed_list(list: &str) -> String {
+/// Converts those of the `key\nvalue\0` settings whose keys are in [`PASSED`] to the format of a
+/// git configuration file.
+fn format_passed_git_settings(list: &str) -> String {
     let mut text = String::new();
     for (key, value) in list.split('\0').filter_map(|entry| entry.split_once('\n')) {
         let Some((section, name)) = key.split_once('.').filter(|_| PASSED.contains(&key)) else {
@@ -86,7 +86,7 @@ mod tests {
         let list = "user.name\nA \"B\" \\ C\0credential.helper\n!steal\0user.email\na@b\0url.https://token@x/.insteadof\ny\0\
                     alias.x\n!run\0core.fsmonitor\nrun\0safe.directory\n/a\0safe.directory\n/b\0";
         assert_eq!(
-            passed_list(list),
+            format_passed_git_settings(list),
             "[user]\n\tname = \"A \\\"B\\\" \\\\ C\"\n[user]\n\temail = \"a@b\"\n[safe]\n\tdirectory = \
              \"/a\"\n[safe]\n\tdirectory = \"/b\"\n"
         );

@@ -1,7 +1,8 @@
-//! The operator's decisions on permissions of plugins: from policy files, remembered answers, and a
-//! question to the operator.
+//! Decides on permissions of plugins: reads policy files and remembered answers, and asks the
+//! operator.
 //!
-//! No function that a model or a plugin can call leads here, so they cannot grant permissions.
+//! No function that a model or a plugin can call uses this module, so neither can grant
+//! permissions.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,14 +20,14 @@ use rind_lib::paths::{ADMIN_POLICY, Paths};
 ///
 /// # Errors
 /// A policy or the remembered answers cannot be read.
-pub fn options(
+pub fn grant_options(
     paths: &Paths,
     flags: &[GrantFlag],
     session: Option<String>,
     ask: Option<Arc<dyn Ask>>,
 ) -> anyhow::Result<GrantOptions> {
     Ok(GrantOptions {
-        policy: policy(paths)?,
+        policy: read_grant_policy(paths)?,
         answers: Some(Answers::read(&paths.grants())?),
         session,
         flags: flags.to_vec(),
@@ -39,7 +40,7 @@ pub fn options(
 ///
 /// # Errors
 /// One of them cannot be read.
-pub fn policy(paths: &Paths) -> anyhow::Result<Policy> {
+pub fn read_grant_policy(paths: &Paths) -> anyhow::Result<Policy> {
     Policy::read(&[PathBuf::from(ADMIN_POLICY), paths.user_policy()])
         .context("read the permissions of plugins")
 }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::environment::OperatorEnvironment;
-use super::misplaced::ToolNames;
-use super::plugin_set::GivenSet;
+use super::misplaced::ToolNameCheck;
+use super::plugin_set::ExternalPluginSet;
 use super::scripts;
 use super::settings::SessionChoice;
 use super::setup::OperatorSetup;
@@ -14,7 +14,7 @@ use rind_lib::host::{Host, Session, ToolSource};
 use rind_lib::message::ToolSpec;
 use rind_lib::paths::Paths;
 use rind_lib::plugin::startable::StartableSet;
-use rind_lib::provider::Selected;
+use rind_lib::provider::SelectedModel;
 use rind_lib::script::Script;
 use rind_lib::session::SessionStore;
 use rind_lib::skill::Skills;
@@ -23,10 +23,10 @@ use rind_lib::tool::builtin::Commands;
 use rind_lib::tool::policy::{ModeSwitch, Policy, PolicyMode, ToolPolicy};
 
 /// Parts from which the host of a run is built.
-pub struct HostParts {
+pub struct OperatorHostParts {
     /// Selected model, with its provider.
-    pub provider: Selected,
-    /// Loaded plugins, among which every guard runs.
+    pub provider: SelectedModel,
+    /// Loaded plugins. All guards among them run.
     pub plugins: StartableSet,
     /// Skills that sessions can use.
     pub skills: Arc<Skills>,
@@ -42,10 +42,10 @@ pub struct HostParts {
     pub commands: Commands,
     /// Sources of further tools: MCP servers.
     pub sources: Vec<Arc<dyn ToolSource>>,
-    /// Store of the sessions; without it, they are files on this machine.
+    /// Store of the sessions; `None` stores them as files on this machine.
     pub store: Option<SessionStore>,
-    /// Set of plugins that was loaded. Its rules apply in addition to those of the settings.
-    pub set: Option<Arc<GivenSet>>,
+    /// Loaded plugin set, if any. Its rules apply in addition to the rules in the settings.
+    pub set: Option<Arc<ExternalPluginSet>>,
 }
 
 /// Host of a run, with the policy for its tool calls and its scripts.
@@ -63,7 +63,7 @@ impl OperatorHost {
     ///
     /// # Errors
     /// A setting is wrong, or the parts do not fit together.
-    pub async fn new(setup: &OperatorSetup, parts: HostParts) -> anyhow::Result<Self> {
+    pub async fn new(setup: &OperatorSetup, parts: OperatorHostParts) -> anyhow::Result<Self> {
         let mut policy: ToolPolicy = setup.config.section()?;
         policy.mode = parts.mode;
         policy.switch = parts.switch;
@@ -71,14 +71,15 @@ impl OperatorHost {
         policy.rules.extend(rules.cloned());
         let policy = Arc::new(policy);
         let scripts = scripts::read(setup)?;
-        scripts::warn_writable(setup, &scripts)?;
+        scripts::warn_writable_scripts(setup, &scripts)?;
         let mut builder = Host::builder();
         for source in parts.sources {
             builder = builder.tool_source(source);
         }
         let agent_config = AgentConfig {
-            own_context_files: own_context_files(&setup.environment, &setup.paths),
-            // Another program may continue the session if programs share the store.
+            own_context_files: user_context_files(&setup.environment, &setup.paths),
+            // Store approvals if programs share the store, because another one may continue the
+            // session.
             keeps_approvals: parts.store.is_some(),
             plugin_set: parts.set.as_ref().map(|set| set.digest().to_owned()),
             ..setup.agent_config()?
@@ -118,7 +119,7 @@ impl OperatorHost {
             SessionChoice::Named(id) => self.host.session().create_named(id)?,
             SessionChoice::New => self.host.session().create()?,
         };
-        self.warn_misplaced(&session.tools());
+        self.warn_ineffective_settings(&session.tools());
         Ok(session)
     }
 
@@ -128,8 +129,8 @@ impl OperatorHost {
         self.policy.clone()
     }
 
-    /// Returns the operator's policy for sessions whose questions a person answers elsewhere than
-    /// at the terminal, so questions are possible without one.
+    /// Returns the operator's policy for sessions whose questions a person answers, but not at a
+    /// terminal. It allows questions even if the program has no terminal.
     #[must_use]
     pub fn asking_policy(&self) -> Arc<dyn Policy> {
         let mut policy = ToolPolicy::clone(&self.policy);
@@ -137,29 +138,29 @@ impl OperatorHost {
         Arc::new(policy)
     }
 
-    /// Returns the policy for calls that another agent judges and runs: rules that deny or ask
-    /// apply, and everything else is allowed.
+    /// Returns the policy for tool calls of another agent, which judges them itself too: rules that
+    /// deny or ask apply, and all other calls are allowed.
     #[must_use]
     pub fn guarding_policy(&self) -> Arc<dyn Policy> {
         Arc::new(self.policy.to_guard_policy())
     }
 
     /// Warns about rules, scripts and skills that match none of these tools.
-    pub fn warn_misplaced(&self, tools: &[Arc<ToolSpec>]) {
-        let names = ToolNames {
+    pub fn warn_ineffective_settings(&self, tools: &[Arc<ToolSpec>]) {
+        let names = ToolNameCheck {
             config: &self.setup.config,
             policy: &self.policy,
             scripts: &self.scripts,
             skills: &self.skills,
         };
-        let all = names.without(tools);
+        let all = names.find_settings_matching_no_tool(tools);
         all.iter()
             .for_each(|text| self.setup.environment.warn_once(text));
     }
 }
 
 /// Returns the paths of the user's own context files: one of Rind and one of Claude Code.
-fn own_context_files(environment: &OperatorEnvironment, paths: &Paths) -> Vec<PathBuf> {
+fn user_context_files(environment: &OperatorEnvironment, paths: &Paths) -> Vec<PathBuf> {
     let claude = environment.home.clone().filter(|home| home.is_absolute());
     let claude = claude.map(|home| home.join(".claude/CLAUDE.md"));
     let own = paths.config.join("AGENTS.md");

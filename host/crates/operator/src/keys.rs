@@ -1,8 +1,9 @@
-//! Looks up API keys of models where the operator configured them: in variables, `secrets.toml`,
+//! Looks up API keys of models in the configured sources: environment variables, `secrets.toml`,
 //! the output of commands, and files.
 //!
 //! A project cannot influence the lookup: its settings cannot contain the sections `provider` and
-//! `providers`, and nothing here depends on the current folder. Start from [`OperatorKeys`].
+//! `providers`, and the lookup does not depend on the current folder. Start from
+//! [`OperatorKeyLookup`].
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use super::secrets::OperatorSecrets;
 use super::setup::OperatorSetup;
 use rind_lib::paths::Paths;
 use rind_lib::provider::server_text::ServerText;
-use rind_lib::provider::{KeySource, Keys};
+use rind_lib::provider::{KeyLookup, KeySource};
 use rind_lib::tool::process::{Ending, Process};
 
 /// Timeout of a key command, which may open a window to ask the user.
@@ -27,13 +28,13 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const MAX_FILE_BYTES: u64 = 64 << 10;
 
 /// Looks up keys for the user who runs the program.
-pub struct OperatorKeys<'a> {
+pub struct OperatorKeyLookup<'a> {
     environment: &'a OperatorEnvironment,
     paths: &'a Paths,
     secrets: Arc<OperatorSecrets>,
 }
 
-impl<'a> OperatorKeys<'a> {
+impl<'a> OperatorKeyLookup<'a> {
     /// Reads `secrets.toml`. The other sources are read when a provider needs them.
     ///
     /// # Errors
@@ -47,7 +48,7 @@ impl<'a> OperatorKeys<'a> {
     }
 }
 
-impl Keys for OperatorKeys<'_> {
+impl KeyLookup for OperatorKeyLookup<'_> {
     fn variable(&self, name: &str) -> Option<String> {
         // A URL is not a secret, so read it only from the environment.
         match name.ends_with("_URL") {
@@ -123,13 +124,14 @@ fn run_key_command(
         Ending::Deadline => bail!("the command took longer than {} s", DEADLINE.as_secs()),
         ending => bail!("the command was stopped ({ending:?}); its output: {said}"),
     }
-    Ok(first_line(&ran.stdout.text()))
+    Ok(trimmed_first_line(&ran.stdout.text()))
 }
 
 /// Reads the first line of a file that only its owner can access.
 fn read_key_file(path: &Path) -> anyhow::Result<String> {
     let shown = path.display();
-    // Opening a named pipe would block, so check the path first, and the opened file again.
+    // Check the path before opening it, because opening a named pipe would block. The opened file
+    // is checked again.
     let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
     if path.exists() && !is_file {
         bail!("{shown} is not a file");
@@ -146,10 +148,10 @@ fn read_key_file(path: &Path) -> anyhow::Result<String> {
         );
     }
     let text = std::io::read_to_string(file).with_context(|| format!("read {shown}"))?;
-    Ok(first_line(&text))
+    Ok(trimmed_first_line(&text))
 }
 
-fn first_line(text: &str) -> String {
+fn trimmed_first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim().to_owned()
 }
 

@@ -1,4 +1,4 @@
-//! Rules of the operator: turns the settings of a run into a host that obeys them.
+//! Applies the rules of the operator: creates a host from the settings of a run.
 //!
 //! A program resolves its arguments and environment once, into
 //! [`RunSettings`](settings::RunSettings) and an

@@ -1,5 +1,5 @@
-//! Loads plugins by the operator's rules: from which folders, which installed ones, and with which
-//! grants.
+//! Loads plugins by the operator's rules, which determine the folders, the installed plugins and
+//! the granted permissions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,19 +16,19 @@ use rind_lib::config::{Config, PluginsConfig};
 use rind_lib::egress::EgressOptions;
 use rind_lib::grant::Trust;
 use rind_lib::grant::ask::GrantOptions;
-use rind_lib::grant::held::HeldFolder;
+use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::paths::Paths;
 use rind_lib::plugin;
 use rind_lib::plugin::compile::Compiler;
 use rind_lib::plugin::component::ForeignComponent;
-use rind_lib::plugin::discover::{Found, Source};
-use rind_lib::plugin::load::{LoadOptions, OnCompile, PluginSet};
+use rind_lib::plugin::discover::{FoundPlugin, Source};
+use rind_lib::plugin::load::{CompileCallback, LoadOptions, PluginSet};
 use rind_lib::plugin::protected;
 use rind_package::installed;
-use rind_package::lock_file::{LockEntry, LockedEntries};
+use rind_package::lock_file::{LockEntry, LockedPlugin};
 
-/// Time limit for compiling a component for its author, often on a busy machine. CPython took
-/// longer than the default of two minutes beside two busy compilers.
+/// Time limit for compiling a component for its author. It is longer than the default of two
+/// minutes, which CPython exceeded on a busy machine.
 const AUTHOR_COMPILE_TIME: Duration = Duration::from_secs(600);
 
 /// Plugins to load, with all decisions of the operator about them.
@@ -53,8 +53,8 @@ impl PluginLoad {
         let components = selection.components.iter();
         let components = components.map(|file| read_component(setup, file, &selection.grants));
         let components = components.collect::<anyhow::Result<Vec<ForeignComponent>>>()?;
-        // Grant all permissions that the generated manifest requests: they are those that the
-        // operator gave.
+        // Grant all permissions that the generated manifest requests, because the operator gave
+        // exactly these.
         let flags = components
             .iter()
             .filter(|own| !own.manifest.requested().is_empty());
@@ -74,18 +74,20 @@ impl PluginLoad {
         let mut sources: Vec<Source> = managed.collect();
         let mut chosen = Vec::new();
         let held = match &environment.carried {
-            Some(carried) => Some(Arc::new(carried.files.clone().with_other(project.clone()))),
+            Some(carried) => Some(Arc::new(
+                carried.files.clone().with_next_folder(project.clone()),
+            )),
             None => project.clone(),
         };
         if selection.is_local_only {
-            chosen = protected::protected_among(&sources, held.as_deref());
+            chosen = protected::find_protected_plugins(&sources, held.as_deref());
             sources.clear();
         } else if let Some(set) = &selection.set {
-            chosen = set.found();
+            chosen = set.to_found_plugins();
             grants.exact = set.grants();
         } else {
             sources.push(Source::new(Trust::User, paths.config.join("plugins")));
-            sources.extend(project.as_ref().map(|_| project::source(paths)));
+            sources.extend(project.as_ref().map(|_| project::plugin_source(paths)));
         }
         // Grants are stored for the canonical path of a plugin, so use that path here.
         let local = |path: &PathBuf| {
@@ -93,15 +95,14 @@ impl PluginLoad {
             Source::new(Trust::Local, path)
         };
         sources.extend(selection.local.iter().map(local));
-        // Leave out the settings of the project: a project must not decide which signing keys are
-        // trusted.
+        // Ignore the settings of the project, which must not determine the trusted signing keys.
         let written = config.without(&paths.project_config());
         let installed = if let Some(set) = &selection.set {
-            set.installed()
+            set.to_installed_plugins()
         } else if selection.is_local_only {
             Vec::new()
         } else {
-            let lock_path = paths.config.join(LockedEntries::FILE_NAME);
+            let lock_path = paths.config.join(LockedPlugin::FILE_NAME);
             installed::verify_plugins(
                 &paths.config.join("plugins"),
                 &lock_path,
@@ -118,8 +119,8 @@ impl PluginLoad {
             without: [selection.without.clone(), selection.unsuited.clone()].concat(),
             expects_installed: !selection.is_local_only && selection.set.is_none(),
             compiler: Compiler {
-                // Without the path of this program, components are compiled on a thread instead of
-                // in a child process.
+                // The helper is a child process that compiles components. Without it, they are
+                // compiled on a thread.
                 helper: environment.program.clone(),
                 precompiled: carried.map_or_else(Default::default, |own| own.precompiled.clone()),
                 ..Compiler::default()
@@ -148,7 +149,7 @@ impl PluginLoad {
     ///
     /// # Errors
     /// See [`new`](Self::new).
-    pub fn alone(
+    pub fn for_single_plugin(
         setup: &OperatorSetup,
         folder: &Path,
         trust: Trust,
@@ -161,26 +162,26 @@ impl PluginLoad {
             ..PluginSelection::default()
         };
         let mut load = Self::new(&setup, &selection, grants)?;
-        load.options.chosen = vec![Found {
+        load.options.chosen = vec![FoundPlugin {
             trust,
             folder: folder.to_owned(),
         }];
         Ok(load)
     }
 
-    /// Compiles for the author of a plugin, who compiles it repeatedly: caches functions of the
-    /// component for the next time, and has a longer time limit.
+    /// Sets options for the author of a plugin, who compiles it repeatedly: a longer time limit,
+    /// and a cache of compiled functions.
     #[must_use]
-    pub fn for_author(mut self) -> Self {
+    pub fn with_author_options(mut self) -> Self {
         let compiler = &mut self.options.compiler;
         (compiler.keeps_functions, compiler.time_limit) = (true, AUTHOR_COMPILE_TIME);
         self
     }
 
-    /// Searches only these folders for plugins, and trusts them like those of the installation.
-    /// Plugins that the settings mention may be missing.
+    /// Searches only these folders for plugins, and trusts the plugins like those of the
+    /// installation. Ignores settings of plugins that are not found there.
     #[must_use]
-    pub fn only_in(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+    pub fn search_plugins_only_in(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         let folders = folders.into_iter();
         let sources = folders.map(|path| Source::new(Trust::Managed, path));
         self.options.sources = sources.collect();
@@ -188,10 +189,9 @@ impl PluginLoad {
         self
     }
 
-    /// Sets the folder of the plugins' own data to the one in `paths`, and their workspace to that
-    /// of `paths`.
+    /// Sets the folder for the plugins' data and their workspace to those in `paths`.
     #[must_use]
-    pub fn at(mut self, paths: &Paths) -> Self {
+    pub fn with_plugin_folders(mut self, paths: &Paths) -> Self {
         self.options.data = paths.data.join("plugins");
         self.options.workspace.clone_from(&paths.workspace);
         self
@@ -199,15 +199,15 @@ impl PluginLoad {
 
     /// Sets a function that is called before a component is compiled.
     #[must_use]
-    pub fn on_compile(mut self, on_compile: Option<OnCompile>) -> Self {
+    pub fn on_compile(mut self, on_compile: Option<CompileCallback>) -> Self {
         self.options.on_compile = on_compile;
         self
     }
 
-    /// Enables every plugin. Returns the location of each disabling setting, by the plugin's name
-    /// and whether the setting is for the project's own plugins.
-    pub fn switch_all_on(&mut self) -> BTreeMap<(String, bool), String> {
-        self.options.switch_all_on()
+    /// Enables every plugin. Returns the location of each setting that disabled a plugin. The keys
+    /// are the plugin's name and whether the setting is for the project's own plugins.
+    pub fn enable_all_plugins(&mut self) -> BTreeMap<(String, bool), String> {
+        self.options.enable_all_plugins()
     }
 
     /// Returns the options for loading.
@@ -222,17 +222,17 @@ impl PluginLoad {
         &self.setup
     }
 
-    /// Returns the files in memory from which plugins and skills are read.
+    /// Returns the in-memory files from which plugins and skills are loaded.
     #[must_use]
-    pub fn held_folder(&self) -> Option<&Arc<HeldFolder>> {
+    pub fn in_memory_files(&self) -> Option<&Arc<InMemoryFolder>> {
         self.options.held.as_ref()
     }
 
     /// Loads the plugins.
     ///
     /// # Errors
-    /// The engine or the cache cannot be used. A plugin that cannot be loaded is no error: the set
-    /// contains it with the reason.
+    /// The engine or the cache cannot be used. A plugin that cannot be loaded causes no error; the
+    /// returned set contains it with the reason.
     pub async fn load(&self) -> Result<PluginSet, plugin::Error> {
         PluginSet::load(&self.options).await
     }
@@ -244,10 +244,10 @@ impl PluginLoad {
     /// # Errors
     /// The selection names a plugin that does not exist, or that cannot be used as the flag
     /// requires.
-    pub fn check(&self, plugins: &PluginSet) -> anyhow::Result<()> {
+    pub fn check_selected_plugins(&self, plugins: &PluginSet) -> anyhow::Result<()> {
         let config = &self.setup.config;
-        plugin_flags::check(&self.selection, config, plugins)?;
-        let stray = misplaced::of_plugins(config, plugins)?;
+        plugin_flags::check_plugin_flags(&self.selection, config, plugins)?;
+        let stray = misplaced::ineffective_plugin_settings(config, plugins)?;
         let all = plugins.refused.iter().chain(&stray);
         all.for_each(|text| self.setup.environment.warn(text));
         Ok(())

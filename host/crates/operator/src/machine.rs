@@ -1,4 +1,5 @@
-//! Programs and variables of this machine, for skills that require some.
+//! Checks which programs and environment variables this machine has, because skills may require
+//! them.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -6,14 +7,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::environment::{OperatorEnvironment, is_program};
-use rind_lib::skill::Available;
+use rind_lib::skill::MachineEnvironment;
 
-/// Machine on which the program runs, as skills see it.
+/// Programs and environment variables of this machine that skills may require.
 #[derive(Debug)]
 pub struct OperatorMachine {
     environment: Arc<OperatorEnvironment>,
     folders: Vec<PathBuf>,
-    /// Cache of the looked-up programs, because many skills need the same ones.
+    /// Cache of program lookups: name, and whether the program exists. Many skills need the same
+    /// programs.
     programs: Mutex<HashMap<String, bool>>,
 }
 
@@ -29,8 +31,8 @@ impl OperatorMachine {
     }
 }
 
-impl Available for OperatorMachine {
-    fn program(&self, name: &str) -> bool {
+impl MachineEnvironment for OperatorMachine {
+    fn has_program(&self, name: &str) -> bool {
         let is_name = !name.is_empty() && !name.contains('/');
         let is_there = |folder: &PathBuf| is_program(&folder.join(name));
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +44,7 @@ impl Available for OperatorMachine {
         })
     }
 
-    fn variable(&self, name: &str) -> bool {
+    fn has_variable(&self, name: &str) -> bool {
         let value = self.environment.variables.get(OsStr::new(name));
         value.is_some_and(|value| !value.is_empty())
     }

@@ -1,5 +1,5 @@
-//! Plugins of the installation: those embedded in the program, and those in folders of the
-//! administrator.
+//! Finds the plugins of the installation: the plugins embedded in the program, and the plugins in
+//! folders of the administrator.
 
 use std::path::{Path, PathBuf};
 
@@ -8,20 +8,20 @@ use anyhow::Context;
 use super::environment::OperatorEnvironment;
 use super::usage::Usage;
 use rind_lib::grant::Trust;
-use rind_lib::grant::held::HeldFolder;
+use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::paths::{HOME_VARIABLE, file_name};
 use rind_lib::plugin::discover::{Source, discover};
 use rind_lib::plugin::precompiled::Precompiled;
 
-/// Variable that names a folder of plugins to use instead of the embedded ones. No other variable
-/// does this: a folder that was set for another purpose must not remove guards.
+/// Environment variable with the path of a folder whose plugins replace the embedded ones. It has
+/// no other purpose, because a folder that was set for another purpose must not remove guards.
 pub const MANAGED_VARIABLE: &str = "RIND_MANAGED";
 
 /// Plugins that are embedded in a program.
 #[derive(Clone, Debug)]
-pub struct CarriedPlugins {
+pub struct PluginsInBinary {
     /// Files of the plugins, in memory.
-    pub files: HeldFolder,
+    pub files: InMemoryFolder,
     /// Folder in `files` with the plugins that every session loads.
     pub core: PathBuf,
     /// Native code of the plugins' components.
@@ -36,25 +36,26 @@ impl OperatorEnvironment {
     /// # Errors
     /// `RIND_MANAGED` does not name a readable folder.
     pub fn managed_folders(&self) -> anyhow::Result<Vec<PathBuf>> {
-        let Some(named) = self.named_managed_folder() else {
+        let Some(named) = self.managed_folder_from_variable() else {
             let core = self.carried.as_ref().map(|carried| carried.core.clone());
             return Ok(core.into_iter().chain(self.installed_folder()).collect());
         };
         std::fs::read_dir(&named).with_context(|| {
             Usage(format!(
-                "read the plugins in {} (unset {MANAGED_VARIABLE} to use those that rind carries)",
+                "read the plugins in {} (unset {MANAGED_VARIABLE} to use the plugins embedded in rind)",
                 named.display()
             ))
         })?;
         Ok(vec![named])
     }
 
-    /// Returns the names of the embedded plugins that `RIND_MANAGED` replaces: all of them if it is
-    /// set.
+    /// Returns the names of all embedded plugins if `RIND_MANAGED` is set and replaces them; empty
+    /// if it is not set.
     #[must_use]
     pub fn replaced_plugins(&self) -> Vec<String> {
         let carried = self.carried.as_ref();
-        let Some(carried) = carried.filter(|_| self.named_managed_folder().is_some()) else {
+        let Some(carried) = carried.filter(|_| self.managed_folder_from_variable().is_some())
+        else {
             return Vec::new();
         };
         let sources = [Source::new(Trust::Managed, carried.core.clone())];
@@ -65,7 +66,7 @@ impl OperatorEnvironment {
     /// Returns the folder of the installation's plugins that is on disk.
     #[must_use]
     pub fn installed_folder(&self) -> Option<PathBuf> {
-        if let Some(named) = self.named_managed_folder() {
+        if let Some(named) = self.managed_folder_from_variable() {
             return Some(named);
         }
         if let Some(home) = self.variable(HOME_VARIABLE) {
@@ -75,7 +76,7 @@ impl OperatorEnvironment {
         Some(program.parent()?.parent()?.join("share/rind/plugins"))
     }
 
-    fn named_managed_folder(&self) -> Option<PathBuf> {
+    fn managed_folder_from_variable(&self) -> Option<PathBuf> {
         self.variable(MANAGED_VARIABLE).map(PathBuf::from)
     }
 }

@@ -1,5 +1,5 @@
-//! MCP servers of a run: their programs, addresses and permissions, and the operator's approval of
-//! their offers.
+//! Creates the MCP servers of a run with their programs, addresses and permissions, and asks the
+//! operator to approve their tools.
 //!
 //! Settings of a project cannot name servers, because the section `[mcp]` is not allowed there.
 //! Files of other agents in a trusted project can (`project_servers`), but give the servers no
@@ -9,9 +9,9 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use super::confinement::{own_folders, peer_folders};
+use super::confinement::{folders_readable_by_any_program, own_folders};
 use super::environment::is_program;
-use super::project_servers::servers_of;
+use super::project_servers::list_project_servers;
 use super::setup::OperatorSetup;
 use super::usage::bail_usage;
 use rind_lib::config::Section;
@@ -21,9 +21,9 @@ use rind_lib::tool::peer::{PeerMemory, PeerProgram};
 use rind_lib::tool::process::base_environment;
 use rind_lib::tool::process::confine::check_apart;
 use rind_mcp::{
-    AskServer, HttpServer, McpConfig, McpServer, McpSource, PinnedServers, ServerPin,
-    ServerPrompts, ServerQuestion, ServerReach, ServerSettings, changes_since, check_server_name,
-    login_file, pins_file, probe_server,
+    AskServerApproval, HttpServer, McpConfig, McpServer, McpSource, PinnedServers,
+    ServerApprovalQuestion, ServerPin, ServerProgramOrUrl, ServerPrompts, ServerSettings,
+    check_server_name, find_offer_changes, login_file_path, pins_file, probe_server,
 };
 
 /// Word in the settings that denotes the workspace.
@@ -32,18 +32,19 @@ const WORKSPACE: &str = "workspace";
 /// Name of the file with the servers of the settings, as questions show it.
 const SETTINGS: &str = "config.toml";
 
-/// End of the warning about a server that is not used because the operator did not approve its
+/// Reason in the warning about a server that is not used because the operator did not approve its
 /// tools.
-pub const NO_YES: &str = "its tools were not approved";
+pub const NOT_APPROVED: &str = "its tools were not approved";
 
-/// A server of the run: from the settings, from a file of the project, or from the program that
-/// shows the session, such as an editor.
+/// Server of a run: from the settings, from a file of the project, or from the program that shows
+/// the session, such as an editor.
 ///
-/// All need approval, and are then pinned. A server of a program has no permissions: no folders, no
-/// network, and no variables but its own. A server of a project has only those that the operator's
-/// settings give it. A server of the settings takes precedence over others of the same name.
+/// Each server needs an approval, which is pinned. A server from a program has no permissions: no
+/// folders, no network, and only the variables that the program gives it. A server from a project
+/// has only the permissions that the operator's settings give it. A server from the settings takes
+/// precedence over other servers with the same name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NamedServer {
+pub struct RunServer {
     /// Name of the server.
     pub name: String,
     /// Settings of the server: its program or address.
@@ -62,19 +63,22 @@ pub struct NamedServer {
 ///
 /// # Errors
 /// A setting is wrong. The message has its location.
-pub fn settings(setup: &OperatorSetup) -> anyhow::Result<McpConfig> {
+pub fn read_mcp_settings(setup: &OperatorSetup) -> anyhow::Result<McpConfig> {
     let config: McpConfig = setup.config.section()?;
     for (name, settings) in &config.0 {
         let checked = check_server_name(name).and_then(|()| settings.check());
         if let Err(why) = checked {
-            bail_usage!("{}[mcp.{name}] {why}", place(setup, name));
+            bail_usage!(
+                "{}[mcp.{name}] {why}",
+                server_settings_location(setup, name)
+            );
         }
     }
     Ok(config)
 }
 
 /// Returns the location of a server's settings, followed by a colon.
-fn place(setup: &OperatorSetup, name: &str) -> String {
+fn server_settings_location(setup: &OperatorSetup, name: &str) -> String {
     let place = setup.config.places(&[McpConfig::NAME, name]).pop();
     place.map_or_else(String::new, |place| format!("{place}: "))
 }
@@ -83,7 +87,7 @@ fn place(setup: &OperatorSetup, name: &str) -> String {
 ///
 /// # Errors
 /// A setting is wrong, or cannot be used on this machine.
-pub fn server(
+pub fn build_server(
     setup: &OperatorSetup,
     name: &str,
     settings: &ServerSettings,
@@ -93,21 +97,23 @@ pub fn server(
     let reach = match &settings.command {
         None => {
             let secrets = setup.secrets()?;
-            let login = login_file(&setup.paths, name);
-            ServerReach::Http(HttpServer::new(name, settings, secrets, &login).map_err(wrong)?)
+            let login = login_file_path(&setup.paths, name);
+            ServerProgramOrUrl::Http(
+                HttpServer::new(name, settings, secrets, &login).map_err(wrong)?,
+            )
         }
         Some(command) => {
-            let program = program(setup, name, command, settings, commands);
-            ServerReach::Program(Box::new(program.map_err(|why| wrong(format!("{why:#}")))?))
+            let program = build_server_program(setup, name, command, settings, commands);
+            ServerProgramOrUrl::Program(Box::new(program.map_err(|why| wrong(format!("{why:#}")))?))
         }
     };
     let workspace = &setup.paths.workspace;
     let changes_workspace = match &reach {
-        ServerReach::Http(_) => false,
-        ServerReach::Program(program) => {
+        ServerProgramOrUrl::Http(_) => false,
+        ServerProgramOrUrl::Program(program) => {
             let is_free = !matches!(
                 program.commands.confining,
-                Confining::Confined(_) | Confining::Retried(_)
+                Confining::Confined(_) | Confining::RetriedConfinement(_)
             );
             let overlaps =
                 |folder: &PathBuf| folder.starts_with(workspace) || workspace.starts_with(folder);
@@ -123,7 +129,7 @@ pub fn server(
     })
 }
 
-fn program(
+fn build_server_program(
     setup: &OperatorSetup,
     name: &str,
     command: &str,
@@ -140,7 +146,10 @@ fn program(
         anyhow::bail!("`write` names {}, which does not exist", missing.display());
     }
     let command = match command.strip_prefix("~/") {
-        Some(rest) => environment.home_or_empty().join(rest).into_os_string(),
+        Some(rest) => environment
+            .home_folder_or_empty()
+            .join(rest)
+            .into_os_string(),
         None => OsString::from(command),
     };
     let path = Path::new(&command);
@@ -155,7 +164,7 @@ fn program(
             path.display()
         );
     }
-    let mut read = peer_folders(environment, &setup.paths)?;
+    let mut read = folders_readable_by_any_program(environment, &setup.paths)?;
     read.extend((!is_name).then(|| path.to_owned()));
     let first_folder = write.iter().chain(&declared).find(|path| path.is_dir());
     let cwd = first_folder.cloned().unwrap_or_else(|| PathBuf::from("/"));
@@ -172,7 +181,7 @@ fn program(
         env.retain(|(known, _)| known != variable.as_str());
         env.push((variable.into(), value.into()));
     }
-    let home = environment.home_or_empty();
+    let home = environment.home_folder_or_empty();
     let args = settings
         .args
         .iter()
@@ -199,7 +208,7 @@ fn program(
 /// Resolves a folder of the settings: an absolute path, a path below `~/`, the word `workspace`, or
 /// a path below `workspace/`.
 fn resolve_folder(setup: &OperatorSetup, text: &str) -> anyhow::Result<PathBuf> {
-    let home = setup.environment.home_or_empty();
+    let home = setup.environment.home_folder_or_empty();
     let below = |root: &Path, rest: &str| {
         let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
         let rest = Path::new(rest);
@@ -221,16 +230,16 @@ fn resolve_folder(setup: &OperatorSetup, text: &str) -> anyhow::Result<PathBuf> 
     Ok(path)
 }
 
-/// Servers that the operator approved, and which the run uses.
+/// Approved servers of a run, as sources of tools and prompts.
 #[derive(Default)]
-pub struct UsedServers {
+pub struct ApprovedServers {
     /// Sources of tools, with the names of their servers.
     pub sources: Vec<(String, McpSource)>,
     /// Prompts of the servers that offer some.
     pub prompts: Vec<ServerPrompts>,
 }
 
-impl UsedServers {
+impl ApprovedServers {
     /// Converts the servers into sources of tools.
     #[must_use]
     pub fn into_sources(self) -> Vec<Arc<dyn ToolSource>> {
@@ -246,35 +255,35 @@ impl UsedServers {
 ///
 /// # Errors
 /// A setting is wrong, or pins cannot be read or stored.
-pub async fn sources(
+pub async fn approved_servers(
     setup: &OperatorSetup,
     commands: &Commands,
-    named: Vec<NamedServer>,
-    ask: Option<&dyn AskServer>,
-) -> anyhow::Result<UsedServers> {
-    let config = settings(setup)?;
+    named: Vec<RunServer>,
+    ask: Option<&dyn AskServerApproval>,
+) -> anyhow::Result<ApprovedServers> {
+    let config = read_mcp_settings(setup)?;
     let enabled = config.0.iter();
     let enabled = enabled.filter(|(_, own)| own.enabled && !own.project);
-    let mut wanted: Vec<NamedServer> = enabled
-        .map(|(name, settings)| NamedServer {
+    let mut wanted: Vec<RunServer> = enabled
+        .map(|(name, settings)| RunServer {
             name: name.clone(),
             settings: settings.clone(),
-            ..NamedServer::default()
+            ..RunServer::default()
         })
         .collect();
     let n_of_settings = wanted.len();
-    wanted.extend(usable_servers(setup, &config, named));
+    wanted.extend(select_client_servers(setup, &config, named));
     for own in project_servers(setup, &config)? {
-        let is_taken = |other: &NamedServer| other.name == own.name;
+        let is_taken = |other: &RunServer| other.name == own.name;
         if own.settings.enabled && !wanted.iter().any(is_taken) {
             wanted.push(own);
         }
     }
     if wanted.is_empty() {
-        return Ok(UsedServers::default());
+        return Ok(ApprovedServers::default());
     }
     let mut pins = PinnedServers::read(&pins_file(&setup.paths))?;
-    let mut used = UsedServers::default();
+    let mut used = ApprovedServers::default();
     for (n, own) in wanted.iter().enumerate() {
         let name = &own.name;
         let server = match named_server(setup, own, commands) {
@@ -289,12 +298,12 @@ pub async fn sources(
         let pinned = match pins.find(&server.pin, &server.settings) {
             Some(pin) => Some(pin.offer.clone()),
             None => {
-                // Settings may have been imported or changed by another program, so ask before a
-                // program that they name is started.
-                let is_program = matches!(server.reach, ServerReach::Program(_));
+                // Ask before a program in the settings is started, because another program may have
+                // imported or changed the settings.
+                let is_program = matches!(server.reach, ServerProgramOrUrl::Program(_));
                 let is_of_settings = n < n_of_settings && is_program;
                 let place = own.place.or(is_of_settings.then_some(SETTINGS));
-                ask_about(setup, &server, place, &mut pins, ask).await?
+                ask_approval(setup, &server, place, &mut pins, ask).await?
             }
         };
         if let Some(pinned) = pinned {
@@ -319,18 +328,18 @@ pub async fn sources(
 pub fn project_servers(
     setup: &OperatorSetup,
     config: &McpConfig,
-) -> anyhow::Result<Vec<NamedServer>> {
+) -> anyhow::Result<Vec<RunServer>> {
     let Some(held) = &setup.project else {
         return Ok(Vec::new());
     };
     let secrets = setup.secrets()?;
     let mut servers = Vec::new();
-    for found in servers_of(&setup.paths, held) {
+    for found in list_project_servers(&setup.paths, held) {
         // A server of the same name in the operator's own settings takes precedence.
         if config.0.get(&found.name).is_some_and(|own| !own.project) {
             continue;
         }
-        let made = found.with_rights(config, &secrets);
+        let made = found.with_permissions(config, &secrets);
         let made = made.and_then(|own| {
             let checked = own.settings.check();
             checked.map(|()| own).map_err(|why| format!("it {why}"))
@@ -349,20 +358,20 @@ pub fn project_servers(
 /// Returns the name under which the approval of a project's server is pinned. It contains a hash of
 /// the workspace, because servers of two projects may have the same name.
 #[must_use]
-pub fn project_pin(setup: &OperatorSetup, name: &str) -> String {
+pub fn project_server_pin_name(setup: &OperatorSetup, name: &str) -> String {
     let workspace = setup.paths.workspace.as_os_str().as_encoded_bytes();
     let hash = blake3::hash(workspace).to_hex();
     format!("{name}@{}", hash.get(..16).unwrap_or_default())
 }
 
-/// Returns the usable servers of another program. Warns about those that are invalid, or whose name
-/// the settings or an earlier server already use.
-fn usable_servers(
+/// Selects the usable servers of the program that shows the session. Warns about a server that is
+/// invalid, or whose name the settings or an earlier server already use.
+fn select_client_servers(
     setup: &OperatorSetup,
     config: &McpConfig,
-    named: Vec<NamedServer>,
-) -> Vec<NamedServer> {
-    let mut usable: Vec<NamedServer> = Vec::new();
+    named: Vec<RunServer>,
+) -> Vec<RunServer> {
+    let mut usable: Vec<RunServer> = Vec::new();
     for own in named {
         let name = &own.name;
         let checked = check_server_name(name).and_then(|()| own.settings.check());
@@ -382,13 +391,13 @@ fn usable_servers(
     usable
 }
 
-/// Creates a server with the arguments and variables that `own` has in addition to its settings.
+/// Creates a server from the settings, arguments and variables in `own`.
 ///
 /// # Errors
 /// A setting cannot be used on this machine, or a server of a project cannot be confined here.
 pub fn named_server(
     setup: &OperatorSetup,
-    own: &NamedServer,
+    own: &RunServer,
     commands: &Commands,
 ) -> anyhow::Result<McpServer> {
     let settings = ServerSettings {
@@ -398,16 +407,16 @@ pub fn named_server(
             .unwrap_or_else(|| own.settings.args.clone()),
         ..own.settings.clone()
     };
-    let mut made = server(setup, &own.name, &settings, commands)?;
-    // Restore the unreplaced arguments: questions and pins show the names of variables, never their
+    let mut made = build_server(setup, &own.name, &settings, commands)?;
+    // Restore the arguments with the names of variables. Questions and pins never contain the
     // values.
     made.settings.args.clone_from(&own.settings.args);
     if let Some(place) = own.place {
-        made.pin = project_pin(setup, &own.name);
-        if let ServerReach::Program(program) = &made.reach
+        made.pin = project_server_pin_name(setup, &own.name);
+        if let ServerProgramOrUrl::Program(program) = &made.reach
             && !matches!(
                 program.commands.confining,
-                Confining::Confined(_) | Confining::Retried(_)
+                Confining::Confined(_) | Confining::RetriedConfinement(_)
             )
         {
             anyhow::bail!(
@@ -416,7 +425,7 @@ pub fn named_server(
             );
         }
     }
-    if let ServerReach::Program(program) = &mut made.reach {
+    if let ServerProgramOrUrl::Program(program) = &mut made.reach {
         for (name, value) in &own.env {
             program.env.retain(|(known, _)| known != name.as_str());
             program.env.push((name.into(), value.into()));
@@ -429,12 +438,12 @@ pub fn named_server(
 
 /// Asks the operator to approve a server whose settings are not pinned. Returns the offer of the
 /// server; `None` if the server is not used.
-async fn ask_about(
+async fn ask_approval(
     setup: &OperatorSetup,
     server: &McpServer,
     place: Option<&str>,
     pins: &mut PinnedServers,
-    ask: Option<&dyn AskServer>,
+    ask: Option<&dyn AskServerApproval>,
 ) -> anyhow::Result<Option<rind_mcp::ServerOffer>> {
     let (name, pin) = (&server.name, &server.pin);
     let warn = |why: &str| {
@@ -442,7 +451,7 @@ async fn ask_about(
         setup.environment.warn_once(&text);
     };
     let Some(ask) = ask else {
-        let why = match pins.earlier(pin) {
+        let why = match pins.pin_with_any_settings(pin) {
             None => "its tools are not approved",
             Some(_) => "its settings have changed since its tools were approved",
         };
@@ -462,27 +471,27 @@ async fn ask_about(
             return Ok(None);
         }
     };
-    let earlier = pins.earlier(pin).cloned();
-    let changes = earlier.map(|pin| changes_since(&pin.offer, &offer));
-    let question = ServerQuestion {
+    let earlier = pins.pin_with_any_settings(pin).cloned();
+    let changes = earlier.map(|pin| find_offer_changes(&pin.offer, &offer));
+    let question = ServerApprovalQuestion {
         server,
         offer: &offer,
         changes: changes.as_deref(),
     };
     if !ask.ask(question).await {
-        warn(NO_YES);
+        warn(NOT_APPROVED);
         return Ok(None);
     }
-    pins.put(pin, pin_of(server, offer.clone()))?;
+    pins.put(pin, create_server_pin(server, offer.clone()))?;
     Ok(Some(offer))
 }
 
-/// Creates the pin that records an approval made now.
+/// Creates the pin of an approval, with the current time.
 #[must_use]
-pub fn pin_of(server: &McpServer, offer: rind_mcp::ServerOffer) -> ServerPin {
+pub fn create_server_pin(server: &McpServer, offer: rind_mcp::ServerOffer) -> ServerPin {
     ServerPin {
         settings: server.settings.digest(),
-        given: rind_lib::clock::now_text(),
+        given: rind_lib::clock::current_time_text(),
         offer,
     }
 }
@@ -532,7 +541,7 @@ mod tests {
                 "config.toml:2: [mcp.docs] has neither",
             ),
         ] {
-            let why = settings(&setup(folder.path(), text))
+            let why = read_mcp_settings(&setup(folder.path(), text))
                 .unwrap_err()
                 .to_string();
             assert!(why.contains(expected), "{why}");

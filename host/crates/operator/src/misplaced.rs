@@ -1,6 +1,6 @@
-//! Finds settings without effect: for a hook that a plugin does not have, a timeout above the
-//! limit, a tool that does not exist. A guard with a misspelled hook point would not refuse
-//! anything, so each such setting is reported with its location.
+//! Finds settings without effect: settings for a hook that a plugin does not have, timeouts above
+//! the limit, rules for tools that do not exist. With a misspelled hook point, a guard would not
+//! refuse any call, so each such setting is reported with its location.
 
 use std::sync::Arc;
 
@@ -14,25 +14,28 @@ use rind_lib::script::Script;
 use rind_lib::skill::{self, Skills};
 use rind_lib::tool::policy::ToolPolicy;
 
-/// Returns a message with the location for each setting of a plugin that has no effect.
+/// Returns a message, with the location, about each setting of a plugin that has no effect.
 ///
 /// # Errors
 /// The settings of plugins are wrong.
-pub fn of_plugins(config: &Config, plugins: &PluginSet) -> anyhow::Result<Vec<String>> {
+pub fn ineffective_plugin_settings(
+    config: &Config,
+    plugins: &PluginSet,
+) -> anyhow::Result<Vec<String>> {
     let PluginsConfig(settings) = config.section()?;
     let mut found = Vec::new();
     for (name, settings) in &settings {
         let loaded = plugins.plugins.iter().find(|p| p.manifest.name == *name);
         if let Some(plugin) = loaded {
-            found.extend(too_long(config, plugin, settings));
-            found.extend(without_hook(config, plugin, settings));
+            found.extend(timeouts_above_hook_limit(config, plugin, settings));
+            found.extend(settings_for_missing_hooks(config, plugin, settings));
         }
     }
     Ok(found)
 }
 
-/// Settings, scripts and skills of a run, which may contain names of tools.
-pub struct ToolNames<'a> {
+/// Settings, scripts and skills of a run, in which names of tools are checked.
+pub struct ToolNameCheck<'a> {
     /// Settings of the run.
     pub config: &'a Config,
     /// Policy with the rules of the settings.
@@ -43,26 +46,30 @@ pub struct ToolNames<'a> {
     pub skills: &'a Skills,
 }
 
-impl ToolNames<'_> {
-    /// Returns a message with the location for each rule, script and skill that names none of these
-    /// tools.
+impl ToolNameCheck<'_> {
+    /// Returns a message, with the location, about each rule, script and skill that matches none of
+    /// these tools.
     #[must_use]
-    pub fn without(&self, tools: &[Arc<ToolSpec>]) -> Vec<String> {
+    pub fn find_settings_matching_no_tool(&self, tools: &[Arc<ToolSpec>]) -> Vec<String> {
         let tools: Vec<&ToolSpec> = tools.iter().map(|spec| &**spec).collect();
         let known: Vec<(Option<&str>, &str)> = tools
             .iter()
             .map(|spec| (spec.plugin.as_deref(), spec.name.as_str()))
             .collect();
-        let mut found = of_rules(self.config, self.policy, &tools);
-        found.extend(of_matchers(self.scripts, &known));
-        found.extend(of_skills(self.skills, &known));
+        let mut found = describe_rules_matching_no_tool(self.config, self.policy, &tools);
+        found.extend(script_matchers_without_tool(self.scripts, &known));
+        found.extend(misspelled_skill_tools(self.skills, &known));
         found
     }
 }
 
-/// Returns a message with the location for each rule that matches no call of these tools.
-fn of_rules(config: &Config, policy: &ToolPolicy, tools: &[&ToolSpec]) -> Vec<String> {
-    let places = config.element_places(&[ToolPolicy::NAME, "rules"]);
+/// Returns a message, with the location, about each rule that matches no call of these tools.
+fn describe_rules_matching_no_tool(
+    config: &Config,
+    policy: &ToolPolicy,
+    tools: &[&ToolSpec],
+) -> Vec<String> {
+    let places = config.list_element_locations(&[ToolPolicy::NAME, "rules"]);
     let faults = policy.faults(tools).into_iter();
     faults
         .map(|(index, why)| {
@@ -74,8 +81,8 @@ fn of_rules(config: &Config, policy: &ToolPolicy, tools: &[&ToolSpec]) -> Vec<St
         .collect()
 }
 
-/// Returns a message with the script's location for each matcher that matches no tool.
-fn of_matchers(scripts: &[Script], known: &[(Option<&str>, &str)]) -> Vec<String> {
+/// Returns a message, with the script's location, about each matcher that matches no tool.
+fn script_matchers_without_tool(scripts: &[Script], known: &[(Option<&str>, &str)]) -> Vec<String> {
     let told = scripts.iter().filter_map(|script| {
         let why = script.unmatched_matcher(known)?;
         Some(format!("{}: script `{}`: {why}", script.place, script.name))
@@ -83,18 +90,22 @@ fn of_matchers(scripts: &[Script], known: &[(Option<&str>, &str)]) -> Vec<String
     told.collect()
 }
 
-/// Returns a message with the position for each tool name in a skill that nearly equals the name of
-/// a known tool. Other unknown names are not reported: they may be tools of other programs.
-fn of_skills(skills: &Skills, known: &[(Option<&str>, &str)]) -> Vec<String> {
+/// Returns a message, with the position, about each probably misspelled tool name in a skill. Other
+/// unknown names are ignored, because they may be tools of other programs.
+fn misspelled_skill_tools(skills: &Skills, known: &[(Option<&str>, &str)]) -> Vec<String> {
     let told = skills.iter().flat_map(|skill| {
-        let faults = skill::misspelt_tools(skill, known).into_iter();
+        let faults = skill::find_misspelt_tools(skill, known).into_iter();
         faults.map(|fault| format!("{}:{fault}", skill.file.display()))
     });
     told.collect()
 }
 
-/// Returns a message for each timeout that is above the limit of its hook.
-fn too_long(config: &Config, plugin: &LoadedPlugin, settings: &PluginSettings) -> Vec<String> {
+/// Returns a message about each timeout that is above the limit of its hook.
+fn timeouts_above_hook_limit(
+    config: &Config,
+    plugin: &LoadedPlugin,
+    settings: &PluginSettings,
+) -> Vec<String> {
     let name = plugin.manifest.name.as_str();
     let hooks = inspect(plugin).hooks;
     let longest = |point: Option<&str>| {
@@ -128,8 +139,12 @@ fn too_long(config: &Config, plugin: &LoadedPlugin, settings: &PluginSettings) -
     found
 }
 
-/// Returns a message for each setting of a hook that the plugin does not have.
-fn without_hook(config: &Config, plugin: &LoadedPlugin, settings: &PluginSettings) -> Vec<String> {
+/// Returns a message about each setting for a hook that the plugin does not have.
+fn settings_for_missing_hooks(
+    config: &Config,
+    plugin: &LoadedPlugin,
+    settings: &PluginSettings,
+) -> Vec<String> {
     let manifest = &plugin.manifest;
     let has_none = |point: &&String| {
         let name = catalog::find(point).map_or(point.as_str(), |row| row.name);

@@ -1,22 +1,24 @@
 //! Selects the model of a run, in this order: the explicit choice for the run, the resumed session,
 //! the settings, the environment.
 
-use super::keys::{self, OperatorKeys};
+use super::keys::{self, OperatorKeyLookup};
 use super::settings::ModelSelection;
 use super::setup::OperatorSetup;
-use rind_lib::provider::{Choice, ProviderConfig, ProvidersConfig, Selected, scripted};
-use rind_lib::session::Resolved;
+use rind_lib::provider::{
+    ProviderChoice, ProviderConfig, ProvidersConfig, SelectedModel, scripted,
+};
+use rind_lib::session::ResolvedSession;
 
-/// Selects another model for an open session. Reads the secrets again, so that keys that were added
-/// since the start of the run are used.
+/// Selects another model for an open session. Reads the secrets again, which may have been added
+/// since the start of the run.
 ///
 /// # Errors
-/// See [`select`].
-pub fn select_in_session(
+/// See [`select_model`].
+pub fn select_model_in_session(
     setup: &OperatorSetup,
     model: &ModelSelection,
-) -> anyhow::Result<Selected> {
-    select(&setup.clone().with_secrets_unread(), model, None)
+) -> anyhow::Result<SelectedModel> {
+    select_model(&setup.clone().without_cached_secrets(), model, None)
 }
 
 /// Selects the model that `model`, the resumed session, the settings or the environment name, in
@@ -25,17 +27,17 @@ pub fn select_in_session(
 ///
 /// # Errors
 /// The named provider or model is unknown, or a key or a model is missing.
-pub fn select(
+pub fn select_model(
     setup: &OperatorSetup,
     model: &ModelSelection,
-    resumed: Option<&Resolved>,
-) -> anyhow::Result<Selected> {
+    resumed: Option<&ResolvedSession>,
+) -> anyhow::Result<SelectedModel> {
     let (environment, paths, config) = (&setup.environment, &setup.paths, &setup.config);
     let mut section: ProviderConfig = config.section()?;
     let is_chosen = model.provider.is_some() || model.script.is_some();
     let resumed = resumed.filter(|session| !is_chosen && session.provider != scripted::NAME);
     if let Some(session) = resumed {
-        // The address and key in the settings belong to the provider that the settings name.
+        // Ignore the address and key in the settings if they are for another provider.
         if section
             .name
             .as_ref()
@@ -62,14 +64,14 @@ pub fn select(
             .take()
             .map(|path| keys::resolve_path(environment, paths, &path));
     }
-    let choice = Choice {
+    let choice = ProviderChoice {
         provider: section,
         providers,
         models: config.section()?,
         is_exact: resumed.is_some() && model.model.is_none(),
         is_pinned: model.provider.is_some(),
     };
-    let mut selected = choice.select(&OperatorKeys::new(setup)?)?;
+    let mut selected = choice.select(&OperatorKeyLookup::new(setup)?)?;
     if resumed.is_some() && model.model.is_none() {
         selected.why = "the model of this session; --model selects another".to_owned();
     }

@@ -1,4 +1,4 @@
-//! A provider that refuses every request, for hosts without a model.
+//! Implements a provider for hosts without a model, which refuses every request.
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use rind_lib::provider::{Error, Images, Provider, Request, Response, StreamEvent};
 
-/// Provider without a model.
+/// Provider that refuses every request, for hosts without a model.
 pub(crate) struct NoModel;
 
 impl Provider for NoModel {

@@ -1,26 +1,26 @@
-//! Warns about settings of other agents in a project, which Rind does not use in place.
+//! Warns about settings of other agents in a project that Rind does not use.
 //!
-//! The warning is shown once for each project, and again when its list of files changes. The list
-//! has no files that Rind does use in place (context files, skills, presets of subagents, slash
-//! commands). Parts of slash commands that have no effect are reported too. The content of other
-//! files is not read. Start from [`report_unused`].
+//! The warning lists the files. It is shown once for each project, and again when the list changes.
+//! The list excludes files that Rind uses in place (context files, skills, presets of subagents,
+//! slash commands). Parts of slash commands that have no effect are reported too. Rind does not
+//! read the content of the other files. Start from [`warn_unused_agent_settings`].
 
 use std::path::Path;
 
 use super::project_commands::read_commands;
 use super::setup::OperatorSetup;
-use rind_lib::disk::private_folder;
+use rind_lib::disk::create_private_folder;
 use rind_lib::script::HooksConfig;
 
-/// Path in a project that is not used, the agent to import its content from, and the reason.
-type UnusedPlace = (&'static str, &'static str, &'static str);
+/// Path in a project that is not used, name of the agent for `rind import`, and the reason.
+type UnusedPath = (&'static str, &'static str, &'static str);
 
 const OF_SETTINGS: &str = "its rules would judge your calls, and the project can change them at any time; its hooks can be used in place, after a question";
 
 /// Reason for a file of settings whose hooks are called.
 const OF_OTHER_SETTINGS: &str = "all but its hooks: its rules would judge your calls, and the project can change them at any time";
 
-const PLACES: &[UnusedPlace] = &[
+const PLACES: &[UnusedPath] = &[
     (".claude/settings.json", "claude-code", OF_SETTINGS),
     (".claude/settings.local.json", "claude-code", OF_SETTINGS),
     (
@@ -34,31 +34,31 @@ const PLACES: &[UnusedPlace] = &[
 
 /// Warns that settings of other agents in the workspace are not used, unless the same list was
 /// shown before.
-pub fn report_unused(setup: &OperatorSetup) {
+pub fn warn_unused_agent_settings(setup: &OperatorSetup) {
     let workspace = &setup.paths.workspace;
     let hooks: HooksConfig = setup.config.section().unwrap_or_default();
     let is_used = |place: &str| {
         let whole = workspace.join(place);
-        // Relative names in the settings are relative to the folder of the settings.
+        // Resolve a relative name in the settings against the folder of the settings.
         let named = |own: &String| setup.paths.config.join(own) == whole;
         hooks.claude.iter().any(named)
     };
-    report_unused_parts(setup);
+    warn_unused_command_parts(setup);
     let has_called_hooks = |place: &str| {
         let path = workspace.join(place).display().to_string();
         let mut hooks = setup.project_hooks.iter();
         hooks.any(|script| script.place.starts_with(&format!("{path}: ")))
     };
-    let found: Vec<UnusedPlace> = PLACES
+    let found: Vec<UnusedPath> = PLACES
         .iter()
-        .filter(|(place, ..)| !is_used(place) && is_there(&workspace.join(place)))
+        .filter(|(place, ..)| !is_used(place) && path_exists(&workspace.join(place)))
         .map(|&(place, agent, why)| match has_called_hooks(place) {
             true => (place, agent, OF_OTHER_SETTINGS),
             false => (place, agent, why),
         })
         .collect();
     let places: Vec<&str> = found.iter().map(|(place, ..)| *place).collect();
-    if places.is_empty() || !is_new(&setup.paths.told_mark(&places)) {
+    if places.is_empty() || !create_marker_if_missing(&setup.paths.notice_marker_path(&places)) {
         return;
     }
     let mut agents: Vec<&str> = found.iter().map(|(_, agent, _)| *agent).collect();
@@ -69,13 +69,14 @@ pub fn report_unused(setup: &OperatorSetup) {
     let commands: Vec<String> = commands.collect();
     setup.environment.warn_once(&format!(
         "this project has settings of other agents, which are not used here: {}; {} shows which of them can be imported (shown once)",
-        with_reasons(&found),
+        format_paths_with_reasons(&found),
         commands.join(" or "),
     ));
 }
 
-/// Lists the paths with their reasons; consecutive paths with the same reason share it.
-fn with_reasons(found: &[UnusedPlace]) -> String {
+/// Formats the paths with their reasons. States the reason once for consecutive paths with the same
+/// reason.
+fn format_paths_with_reasons(found: &[UnusedPath]) -> String {
     let groups = found.chunk_by(|(_, _, one), (_, _, other)| one == other);
     let groups = groups.map(|group| {
         let places: Vec<&str> = group.iter().map(|(place, ..)| *place).collect();
@@ -86,13 +87,13 @@ fn with_reasons(found: &[UnusedPlace]) -> String {
 }
 
 /// Reports parts of the project's slash commands that have no effect.
-fn report_unused_parts(setup: &OperatorSetup) {
+fn warn_unused_command_parts(setup: &OperatorSetup) {
     let Some(held) = &setup.project else {
         return;
     };
     let unused = read_commands(&setup.paths.workspace, held).unused;
     let things: Vec<&str> = unused.iter().map(String::as_str).collect();
-    if !things.is_empty() && is_new(&setup.paths.told_mark(&things)) {
+    if !things.is_empty() && create_marker_if_missing(&setup.paths.notice_marker_path(&things)) {
         setup.environment.warn_once(&format!(
             "parts of the project's slash commands have no effect (shown once):\n{}",
             things.join("\n")
@@ -100,18 +101,18 @@ fn report_unused_parts(setup: &OperatorSetup) {
     }
 }
 
-fn is_there(path: &Path) -> bool {
+fn path_exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Whether a marker file is missing. Creates the file; if that fails, the notice is shown again
-/// next time.
-pub(super) fn is_new(mark: &Path) -> bool {
-    if is_there(mark) {
+/// Creates a marker file. Returns `false` if it already exists. If creating it fails, the notice is
+/// shown again next time.
+pub(super) fn create_marker_if_missing(mark: &Path) -> bool {
+    if path_exists(mark) {
         return false;
     }
     if let Some(folder) = mark.parent() {
-        let _ = private_folder(folder).and_then(|()| std::fs::write(mark, b""));
+        let _ = create_private_folder(folder).and_then(|()| std::fs::write(mark, b""));
     }
     true
 }

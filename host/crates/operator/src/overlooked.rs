@@ -1,11 +1,11 @@
-//! Faults in the operator's settings and variables that would otherwise go unnoticed: lists that
-//! another file replaces, and misspelled variables.
+//! Finds faults in the operator's settings that would otherwise go unnoticed: lists that another
+//! settings file replaces, and misspelled environment variables.
 //!
-//! They are reported at the start of a run and by `rind doctor`.
+//! The faults are reported at the start of a run and by `rind doctor`.
 
 use super::environment::OperatorEnvironment;
 use rind_lib::config::Config;
-use rind_lib::near::nearest;
+use rind_lib::near::nearest_name;
 
 /// Prefix of the names of variables that belong to Rind.
 const PREFIX: &str = "RIND_";
@@ -20,10 +20,11 @@ const VARIABLES: &[&str] = &[
     "RIND_PLAIN",
 ];
 
-/// Returns a message for each environment variable whose name nearly equals one that Rind reads.
-/// Other unknown names may belong to programs that start Rind.
+/// Returns a message about each environment variable whose name is similar to the name of a
+/// variable that Rind reads. Ignores other unknown names, which may belong to programs that start
+/// Rind.
 #[must_use]
-pub fn of_variables(environment: &OperatorEnvironment) -> Vec<String> {
+pub fn misspelled_variables(environment: &OperatorEnvironment) -> Vec<String> {
     let names = environment.variables.keys();
     let mut names: Vec<String> = names
         .map(|name| name.to_string_lossy().into_owned())
@@ -32,7 +33,7 @@ pub fn of_variables(environment: &OperatorEnvironment) -> Vec<String> {
         .collect();
     names.sort();
     let told = names.iter().filter_map(|name| {
-        let meant = nearest(name, VARIABLES.iter().copied())?;
+        let meant = nearest_name(name, VARIABLES.iter().copied())?;
         let name = name.escape_debug();
         Some(format!(
             "the environment variable `{name}` is unknown, so it has no effect; did you mean `{meant}`?"
@@ -41,9 +42,10 @@ pub fn of_variables(environment: &OperatorEnvironment) -> Vec<String> {
     told.collect()
 }
 
-/// Returns a message for each list in the settings that another file of the same folder replaces.
+/// Returns a message about each list in a settings file that another file in the same folder
+/// replaces.
 #[must_use]
-pub fn of_settings(config: &Config) -> Vec<String> {
+pub fn replaced_lists(config: &Config) -> Vec<String> {
     config.replaced_lists()
 }
 
@@ -66,7 +68,7 @@ mod tests {
             variables: names.map(|name| (name.into(), "x".into())).into(),
             ..OperatorEnvironment::default()
         };
-        let told = of_variables(&environment);
+        let told = misspelled_variables(&environment);
         let meant = ["RIND_HOME", "RIND_MANAGED", "RIND_LOG"];
         assert_eq!(told.len(), meant.len(), "{told:?}");
         for (told, meant) in told.iter().zip(meant) {

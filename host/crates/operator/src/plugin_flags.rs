@@ -17,12 +17,12 @@ use rind_lib::plugin::{Error, protected};
 ///
 /// # Errors
 /// A folder contains none.
-pub fn check_places(selection: &PluginSelection) -> Result<(), Usage> {
+pub fn check_plugin_paths(selection: &PluginSelection) -> Result<(), Usage> {
     for path in &selection.local {
         let why = match path.metadata() {
             Err(error) => error.to_string(),
             Ok(found) if !found.is_dir() => "it is not a folder".to_owned(),
-            Ok(_) if holds_plugins(path) => continue,
+            Ok(_) if folder_contains_plugin(path) => continue,
             Ok(_) => match Manifest::read(path, None) {
                 Err(Error::NoManifest { todo, .. }) => {
                     format!("there is no {FILE_NAME} in it or in its folders; {todo}")
@@ -35,7 +35,7 @@ pub fn check_places(selection: &PluginSelection) -> Result<(), Usage> {
     Ok(())
 }
 
-fn holds_plugins(path: &Path) -> bool {
+fn folder_contains_plugin(path: &Path) -> bool {
     let found = discover(&[Source::new(Trust::Local, path)], None);
     let mut folders = found.iter().map(|found| &found.folder);
     folders.any(|folder| folder.join(FILE_NAME).is_file())
@@ -45,35 +45,38 @@ fn holds_plugins(path: &Path) -> bool {
 ///
 /// # Errors
 /// A named plugin does not exist, or the flag cannot be applied to it.
-pub fn check(
+pub fn check_plugin_flags(
     selection: &PluginSelection,
     config: &Config,
     plugins: &PluginSet,
 ) -> anyhow::Result<()> {
-    check_local(selection, plugins)?;
+    require_local_plugin_runs(selection, plugins)?;
     for flag in &selection.grants {
-        check_grant(flag, plugins)?;
+        check_grant_flag(flag, plugins)?;
     }
-    // Accept the name of a missing plugin that has settings: without this flag, the settings would
-    // keep the run from starting.
+    // Accept the name of a missing plugin that has settings: the user needs this flag, because the
+    // settings of a missing plugin prevent the run from starting.
     let PluginsConfig(settings) = config.section()?;
     for name in &selection.without {
         if protected::is_protected(name) {
-            return Err(Usage(protected::protected_refusal("--without", name)).into());
+            return Err(Usage(protected::protected_refusal_message("--without", name)).into());
         }
         let mut absent = plugins.absent.iter();
-        let is_there =
-            names(plugins).any(|found| found == name) || absent.any(|absent| absent.name == *name);
+        let is_there = plugin_names(plugins).any(|found| found == name)
+            || absent.any(|absent| absent.name == *name);
         if !is_there && !settings.contains_key(name) {
-            return Err(unknown_plugin("--without", name, plugins).into());
+            return Err(unknown_plugin_error("--without", name, plugins).into());
         }
     }
     Ok(())
 }
 
 /// Checks that a plugin whose own folder `--plugin` names is neither disabled nor replaced by
-/// another one of the same name. Plugins in a folder of plugins may be.
-fn check_local(selection: &PluginSelection, plugins: &PluginSet) -> Result<(), Usage> {
+/// another plugin of the same name. Does not check plugins in a folder of plugins.
+fn require_local_plugin_runs(
+    selection: &PluginSelection,
+    plugins: &PluginSet,
+) -> Result<(), Usage> {
     let is_named = |left: &&LeftOut| {
         let folder = &left.found.folder;
         let mut paths = selection.local.iter();
@@ -83,8 +86,8 @@ fn check_local(selection: &PluginSelection, plugins: &PluginSet) -> Result<(), U
     for left in plugins.left_out.iter().filter(is_named) {
         let (name, folder) = (&left.name, left.found.folder.display());
         let todo = match &left.why {
-            // Two sources led to the same folder, which is no fault.
-            Why::Shadowed { by } if is_same(by, &left.found.folder) => continue,
+            // Accept a plugin that was found twice in the same folder.
+            Why::Shadowed { by } if is_same_folder(by, &left.found.folder) => continue,
             Why::Shadowed { .. } => format!(
                 "a more trusted plugin has the same name; rename this one in {FILE_NAME}, or remove the other"
             ),
@@ -101,20 +104,20 @@ fn check_local(selection: &PluginSelection, plugins: &PluginSet) -> Result<(), U
     Ok(())
 }
 
-fn is_same(one: &Path, other: &Path) -> bool {
+fn is_same_folder(one: &Path, other: &Path) -> bool {
     let of = |path: &Path| path.canonicalize().ok();
     of(one).is_some_and(|one| Some(one) == of(other))
 }
 
 /// Checks that a `--grant` flag applies to exactly one plugin, which requests the permissions.
-fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
+fn check_grant_flag(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
     let name = flag.plugin();
-    if names(plugins).filter(|found| *found == name).count() > 1 {
+    if plugin_names(plugins).filter(|found| *found == name).count() > 1 {
         bail_usage!(
             "there are several plugins called `{name}`, so --grant {name} is ambiguous; see `rind plugin list`"
         );
     }
-    let idle = |plugin: &DecidedPlugin| match flag.idle(&plugin.decision) {
+    let idle = |plugin: &DecidedPlugin| match flag.first_unused_pattern(&plugin.decision) {
         None => Ok(()),
         Some(idle) => bail_usage!(
             "--grant {name}: plugin {name} does not ask for `{idle}`, or a policy denies it; see `rind plugin inspect {name} \
@@ -125,10 +128,10 @@ fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
         return idle(plugin);
     }
     let Some(left) = plugins.left_out.iter().find(|left| left.name == name) else {
-        return Err(unknown_plugin("--grant", name, plugins));
+        return Err(unknown_plugin_error("--grant", name, plugins));
     };
     match &left.why {
-        // A plugin that waits for permissions keeps the run from starting anyway.
+        // A plugin that waits for permissions prevents the run from starting, with its own message.
         Why::Held(plugin) => idle(plugin),
         Why::Failed(_) => Ok(()),
         why => bail_usage!(
@@ -138,15 +141,14 @@ fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
 }
 
 /// Returns the names of all plugins, whether they run or not.
-pub fn names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
+pub fn plugin_names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
     let loaded = plugins.plugins.iter().map(|p| p.manifest.name.as_str());
     loaded.chain(plugins.left_out.iter().map(|left| left.name.as_str()))
 }
 
-/// Returns the error for a name that no plugin has. A plugin with an unreadable manifest is known
-/// only by the name of its folder and may be the one that is meant, so the message then reports its
-/// fault.
-fn unknown_plugin(flag: &str, name: &str, plugins: &PluginSet) -> Usage {
+/// Returns the error for a flag with an unknown plugin name. If a plugin has an unreadable
+/// manifest, the message reports that fault instead, because this plugin may have the name.
+fn unknown_plugin_error(flag: &str, name: &str, plugins: &PluginSet) -> Usage {
     let unreadable = plugins.left_out.iter().filter_map(|left| match &left.why {
         Why::Failed(
             error @ (Error::Manifest { .. } | Error::NoManifest { .. } | Error::Io { .. }),

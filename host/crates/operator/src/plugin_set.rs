@@ -1,10 +1,11 @@
-//! A set of plugins that was selected elsewhere, for example for all machines of a fleet. Its
-//! plugins run with exactly the permissions that the set grants; otherwise no session starts.
+//! Applies a plugin set that was published for several machines, for example all machines of a
+//! fleet. The plugins run with exactly the permissions that the set grants; otherwise no session
+//! starts.
 //!
-//! The module must not know where a set comes from and who signed it: its creator has checked both.
-//! The policy of this machine's operator has precedence: if it denies a permission of the set, the
+//! The module must not know the source and the signer of a set, which the caller has checked. The
+//! policy of this machine's operator takes precedence: if it denies a permission of the set, the
 //! set is refused. Rules of the set can only deny, because a rule that asks would loosen a default
-//! that denies. Start from [`GivenSet`].
+//! that denies. Start from [`ExternalPluginSet`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,9 +14,9 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use rind_lib::config::{Config, Layer, PluginsConfig, Section};
 use rind_lib::grant::Trust;
-use rind_lib::grant::held::HeldFolder;
-use rind_lib::plugin::discover::Found;
-use rind_lib::plugin::installed::Installed;
+use rind_lib::grant::held::InMemoryFolder;
+use rind_lib::plugin::discover::FoundPlugin;
+use rind_lib::plugin::installed::InstalledPlugin;
 use rind_lib::plugin::load::PluginSet;
 use rind_lib::tool::policy::{PolicyRule, ToolPolicy};
 
@@ -26,45 +27,45 @@ const PLACE: &str = "the settings of the set of plugins";
 const RULES: &str = "rules";
 const DECISION: &str = "decision";
 
-/// A set of plugins, with the settings of its plugins and its rules.
+/// Plugin set with plugins, their settings, and rules for tool calls.
 #[derive(Clone, Debug)]
-pub struct GivenSet {
+pub struct ExternalPluginSet {
     digest: String,
-    plugins: Vec<GivenPlugin>,
+    plugins: Vec<ExternalPlugin>,
     settings: Option<Layer>,
     rules: Vec<PolicyRule>,
 }
 
-/// A plugin of a set.
+/// Plugin in an external plugin set.
 #[derive(Clone, Debug)]
-pub struct GivenPlugin {
+pub struct ExternalPlugin {
     /// Name, which must equal the one in the manifest.
     pub name: String,
     /// Version, which must equal the one in the manifest.
     pub version: String,
     /// Folder of the plugin's files.
     pub folder: PathBuf,
-    /// Files of the plugin, which were compared with the set.
-    pub files: Arc<HeldFolder>,
+    /// Files of the plugin, whose hashes were compared with the set.
+    pub files: Arc<InMemoryFolder>,
     /// Permissions that the set grants to the plugin, in their text form.
     pub grants: Vec<String>,
 }
 
-impl GivenSet {
-    /// Creates a set from its digest, its plugins, and its settings as [`settings_text`] writes
-    /// them.
+impl ExternalPluginSet {
+    /// Creates a set from its digest, its plugins, and its settings as [`write_set_settings`]
+    /// writes them.
     ///
     /// # Errors
     /// Two plugins have the same name, or the settings contain anything but settings of these
     /// plugins and rules that deny.
-    pub fn new(digest: &str, plugins: Vec<GivenPlugin>, settings: &str) -> anyhow::Result<Self> {
+    pub fn new(digest: &str, plugins: Vec<ExternalPlugin>, settings: &str) -> anyhow::Result<Self> {
         let names: BTreeSet<&str> = plugins.iter().map(|own| own.name.as_str()).collect();
         ensure!(
             names.len() == plugins.len(),
             "the set has two plugins of one name"
         );
         let mut table: toml::Table = toml::from_str(settings).with_context(|| PLACE.to_owned())?;
-        let rules = take_rules(&mut table)?;
+        let rules = extract_denial_rules(&mut table)?;
         if let Some(toml::Value::Table(own)) = table.get(PluginsConfig::NAME) {
             let foreign = own.keys().find(|name| !names.contains(name.as_str()));
             if let Some(name) = foreign {
@@ -109,7 +110,7 @@ impl GivenSet {
     ///
     /// # Errors
     /// A setting is unknown or wrong.
-    pub(crate) fn settle(&self, config: Config) -> anyhow::Result<Config> {
+    pub(crate) fn apply_settings(&self, config: Config) -> anyhow::Result<Config> {
         let Some(layer) = &self.settings else {
             return Ok(config);
         };
@@ -118,20 +119,20 @@ impl GivenSet {
         Ok(config)
     }
 
-    /// Returns the folders of the plugins, as results of a search.
-    pub(crate) fn found(&self) -> Vec<Found> {
+    /// Returns the plugins of the set in the form in which a search for plugins returns them.
+    pub(crate) fn to_found_plugins(&self) -> Vec<FoundPlugin> {
         let plugins = self.plugins.iter();
-        let found = plugins.map(|own| Found {
+        let found = plugins.map(|own| FoundPlugin {
             trust: Trust::Package,
             folder: own.folder.clone(),
         });
         found.collect()
     }
 
-    /// Returns the plugins as installed ones, with the files in memory from which they are loaded.
-    pub(crate) fn installed(&self) -> Vec<Installed> {
+    /// Returns the plugins of the set as installed plugins, which are loaded from files in memory.
+    pub(crate) fn to_installed_plugins(&self) -> Vec<InstalledPlugin> {
         let plugins = self.plugins.iter();
-        let installed = plugins.map(|own| Installed {
+        let installed = plugins.map(|own| InstalledPlugin {
             name: own.name.clone(),
             folder: own.folder.clone(),
             trust: Trust::Package,
@@ -141,7 +142,7 @@ impl GivenSet {
         installed.collect()
     }
 
-    /// Returns the permissions that the set grants, by the name of the plugin.
+    /// Returns the permissions that the set grants, keyed by the name of the plugin.
     pub(crate) fn grants(&self) -> BTreeMap<String, Vec<String>> {
         let plugins = self.plugins.iter();
         plugins
@@ -193,7 +194,7 @@ impl GivenSet {
 }
 
 /// Removes the rules from the settings of a set, and returns them.
-fn take_rules(table: &mut toml::Table) -> anyhow::Result<Vec<PolicyRule>> {
+fn extract_denial_rules(table: &mut toml::Table) -> anyhow::Result<Vec<PolicyRule>> {
     let Some(tools) = table.remove(ToolPolicy::NAME) else {
         return Ok(Vec::new());
     };
@@ -206,7 +207,8 @@ fn take_rules(table: &mut toml::Table) -> anyhow::Result<Vec<PolicyRule>> {
         ToolPolicy::NAME
     );
     let rules = tools.get(RULES).and_then(toml::Value::as_array);
-    let is_other = |rule: &toml::Value| rule.get(DECISION).is_none_or(|is| !is_denial(is));
+    let is_other =
+        |rule: &toml::Value| rule.get(DECISION).is_none_or(|is| !is_denying_decision(is));
     ensure!(
         !rules.is_some_and(|rules| rules.iter().any(is_other)),
         "{PLACE} have a rule that does not deny; rules of a set can only deny"
@@ -216,16 +218,16 @@ fn take_rules(table: &mut toml::Table) -> anyhow::Result<Vec<PolicyRule>> {
     Ok(Config::new(vec![layer]).section::<ToolPolicy>()?.rules)
 }
 
-fn is_denial(decision: &toml::Value) -> bool {
+fn is_denying_decision(decision: &toml::Value) -> bool {
     decision.as_str() == Some("deny")
 }
 
-/// Returns the settings for a set of these plugins, as TOML: their sections, and the rules that
-/// deny. The second value is the number of rules that were left out because a set can only deny.
+/// Creates the settings of a plugin set as TOML: the sections of these plugins, and the rules that
+/// deny. The second value is the number of other rules, which are omitted.
 ///
 /// # Errors
 /// The settings or the rules are wrong.
-pub fn settings_text(config: &Config, plugins: &[&str]) -> anyhow::Result<(String, usize)> {
+pub fn write_set_settings(config: &Config, plugins: &[&str]) -> anyhow::Result<(String, usize)> {
     let mut table = toml::Table::new();
     let mut own = config.table(PluginsConfig::NAME);
     own.retain(|name, _| plugins.contains(&name));
@@ -238,7 +240,7 @@ pub fn settings_text(config: &Config, plugins: &[&str]) -> anyhow::Result<(Strin
     let n_all = all.len();
     let denials = all.into_iter();
     let denials: Vec<toml::Value> = denials
-        .filter(|rule| rule.get(DECISION).is_some_and(is_denial))
+        .filter(|rule| rule.get(DECISION).is_some_and(is_denying_decision))
         .collect();
     let n_other = n_all - denials.len();
     if !denials.is_empty() {
@@ -252,16 +254,16 @@ pub fn settings_text(config: &Config, plugins: &[&str]) -> anyhow::Result<(Strin
 mod tests {
     use super::*;
 
-    fn set(settings: &str) -> anyhow::Result<GivenSet> {
+    fn set(settings: &str) -> anyhow::Result<ExternalPluginSet> {
         let root = tempfile::tempdir().unwrap();
-        let plugin = GivenPlugin {
+        let plugin = ExternalPlugin {
             name: "guard".to_owned(),
             version: "0.1.0".to_owned(),
             folder: root.path().to_owned(),
-            files: Arc::new(HeldFolder::read(root.path()).unwrap()),
+            files: Arc::new(InMemoryFolder::read(root.path()).unwrap()),
             grants: Vec::new(),
         };
-        GivenSet::new("d", vec![plugin], settings)
+        ExternalPluginSet::new("d", vec![plugin], settings)
     }
 
     #[test]
@@ -269,7 +271,7 @@ mod tests {
         let text = "[plugins.guard]\npriority = 3\n[plugins.other]\npriority = 4\n[agent]\nmax_steps = 3\n[tools]\nrules = [\
                     { command = \"rm *\", decision = \"deny\" }, { command = \"ls\", decision = \"allow\" }]\n";
         let layer = Layer::of_file(Path::new("config.toml"), text.to_owned()).unwrap();
-        let (written, n_other) = settings_text(&Config::new(vec![layer]), &["guard"]).unwrap();
+        let (written, n_other) = write_set_settings(&Config::new(vec![layer]), &["guard"]).unwrap();
         assert_eq!(n_other, 1);
         assert!(
             written.contains("guard") && written.contains("rm *"),

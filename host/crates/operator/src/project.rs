@@ -1,8 +1,8 @@
 //! Decides whether a project's settings and plugins in `.rind` are used.
 //!
-//! The files are read once. The trust question shows the content that was read, its digest is
-//! remembered, and settings and plugins are taken from it. So a change while the person thinks
-//! about the answer has no effect.
+//! The files are read once into memory. The trust question shows this content, its digest is
+//! remembered, and settings and plugins are loaded from it. A change of the files while the
+//! question is open therefore has no effect.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::usage::{Usage, bail_usage};
 use super::{other_agents, project_servers};
 use rind_lib::config::{Config, Layer, PluginsConfig};
 use rind_lib::grant::Trust;
-use rind_lib::grant::held::HeldFolder;
+use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::grant::project::{ProjectError, ProjectTrust, Projects};
 use rind_lib::paths::{Paths, file_name};
 use rind_lib::plugin::discover::{Source, discover};
@@ -26,8 +26,8 @@ use rind_lib::plugin::manifest::Manifest;
 use rind_lib::plugin::prompts;
 use rind_lib::skill;
 
-/// Sections that the settings of a project may have. Only the user's settings may have the others,
-/// which determine for example the destination of keys and how commands run.
+/// Sections that the settings of a project may have. Only the user's settings may have other
+/// sections, which determine for example the destination of keys and how commands run.
 pub const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
 
 /// Folders of a project outside `.rind` with skills, presets of subagents and slash commands, which
@@ -39,15 +39,15 @@ const OTHER_FOLDERS: [&str; 4] = [
     COMMANDS,
 ];
 
-/// Returns the files of a project outside `.rind` that may name MCP servers, with their names.
-/// Other programs read them too.
-fn server_files(paths: &Paths) -> impl Iterator<Item = (&'static str, PathBuf)> + '_ {
+/// Returns the names and paths of the files outside `.rind` in which a project may define MCP
+/// servers. Other programs read these files too.
+fn mcp_server_files(paths: &Paths) -> impl Iterator<Item = (&'static str, PathBuf)> + '_ {
     let names = project_servers::FILES.iter();
     names.map(|(name, _)| (*name, paths.workspace.join(name)))
 }
 
-/// Contents of a project, as the trust question shows them. It shows templates from the project's
-/// files instead.
+/// Contents of a project that the trust question shows. Templates are not included: the question
+/// reads them from the project's files.
 #[derive(Debug, Default)]
 pub struct ProjectContents {
     /// Folders and files of the project that Rind would use.
@@ -71,14 +71,14 @@ pub struct ProjectQuestion<'a> {
     /// Earlier answer about this project, if there is one.
     pub trust: &'a ProjectTrust,
     /// Files of the project that are used if it is trusted.
-    pub files: &'a HeldFolder,
+    pub files: &'a InMemoryFolder,
     /// Plugins, skills, settings and other things that the project contains.
     pub contents: ProjectContents,
 }
 
-/// Validity of an approval of a project, or of its hooks.
+/// Duration for which an approval of a project or of its hooks is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProjectYes {
+pub enum ProjectApproval {
     /// The approval is valid for this run.
     Once,
     /// The approval is valid until the approved files change.
@@ -89,27 +89,32 @@ pub enum ProjectYes {
 pub trait AskProject: Send + Sync {
     /// Asks whether the project is trusted, and waits for the answer without a timeout. `None`
     /// means no.
-    fn ask<'a>(&'a self, question: &'a ProjectQuestion<'a>) -> BoxFuture<'a, Option<ProjectYes>>;
+    fn ask<'a>(
+        &'a self,
+        question: &'a ProjectQuestion<'a>,
+    ) -> BoxFuture<'a, Option<ProjectApproval>>;
 
     /// Asks whether the hooks of a project may be called, in the same way as [`ask`](Self::ask).
-    fn ask_hooks<'a>(&'a self, question: &'a HookQuestion<'a>)
-    -> BoxFuture<'a, Option<ProjectYes>>;
+    fn ask_hooks<'a>(
+        &'a self,
+        question: &'a HookQuestion<'a>,
+    ) -> BoxFuture<'a, Option<ProjectApproval>>;
 }
 
 /// Result of the decision whether a project is trusted.
-pub enum ProjectAnswer {
+pub enum ProjectTrustDecision {
     /// The project contains nothing that needs trust.
     Nothing,
     /// The project is trusted. Contains the files that were read.
-    Trusted(Arc<HeldFolder>),
+    Trusted(Arc<InMemoryFolder>),
     /// The project is not trusted, or cannot be read.
     NotTrusted,
 }
 
-impl ProjectAnswer {
+impl ProjectTrustDecision {
     /// Returns the files of a trusted project.
     #[must_use]
-    pub fn trusted_files(self) -> Option<Arc<HeldFolder>> {
+    pub fn trusted_project_files(self) -> Option<Arc<InMemoryFolder>> {
         match self {
             Self::Trusted(held) => Some(held),
             Self::Nothing | Self::NotTrusted => None,
@@ -117,21 +122,21 @@ impl ProjectAnswer {
     }
 }
 
-/// Decides whether the present content of a project is used. If there is no valid answer yet, asks
-/// with `ask`; without `ask`, warns that the project is not used, and how to change that. `by_flag`
-/// trusts the project without a question.
+/// Decides whether the current content of a project is used. If there is no valid answer yet, asks
+/// with `ask`. If `ask` is `None`, warns that the project is not used, and what the user can do.
+/// `by_flag` trusts the project without a question.
 ///
 /// # Errors
 /// The project cannot be read although `by_flag` is set, or the remembered answers cannot be read
 /// or written.
-pub async fn trusted(
+pub async fn decide_project_trust(
     environment: &OperatorEnvironment,
     paths: &Paths,
     by_flag: bool,
     ask: Option<&dyn AskProject>,
-) -> anyhow::Result<ProjectAnswer> {
+) -> anyhow::Result<ProjectTrustDecision> {
     if !has_project_content(paths) {
-        return Ok(ProjectAnswer::Nothing);
+        return Ok(ProjectTrustDecision::Nothing);
     }
     let held = match read_project(environment, paths) {
         Ok(held) => Arc::new(held),
@@ -141,32 +146,33 @@ pub async fn trusted(
         }
         Err(error) => {
             environment.warn(&format!("the project's .rind is not used: {error}"));
-            return Ok(ProjectAnswer::NotTrusted);
+            return Ok(ProjectTrustDecision::NotTrusted);
         }
     };
-    let has_servers = server_files(paths).any(|(_, path)| held.file(&path).is_some());
-    if !brings_folders(paths) && !has_servers {
-        return Ok(ProjectAnswer::Nothing);
+    let has_servers = mcp_server_files(paths).any(|(_, path)| held.file(&path).is_some());
+    if !has_rind_content(paths) && !has_servers {
+        return Ok(ProjectTrustDecision::Nothing);
     }
     if by_flag {
-        return Ok(ProjectAnswer::Trusted(held));
+        return Ok(ProjectTrustDecision::Trusted(held));
     }
     let mut projects = Projects::read(&paths.projects())?;
-    let trust = projects.of(&paths.workspace, held.digest());
+    let trust = projects.trust_in_workspace(&paths.workspace, held.digest());
     if trust == ProjectTrust::Trusted {
-        return Ok(ProjectAnswer::Trusted(held));
+        return Ok(ProjectTrustDecision::Trusted(held));
     }
     let Some(ask) = ask else {
         let why = match trust {
             ProjectTrust::Changed { .. } => "has changed since it was trusted",
             _ => "is not trusted",
         };
-        let places = project_places(paths, &held);
-        // If the project contains nothing but MCP servers of other agents, warn only once: many
-        // projects do.
-        let of_others = !brings_folders(paths);
-        if of_others && !other_agents::is_new(&paths.told_mark(&places)) {
-            return Ok(ProjectAnswer::NotTrusted);
+        let places = list_project_places(paths, &held);
+        // Warn only once about a project that contains only MCP servers of other agents, because
+        // many projects contain them.
+        let of_others = !has_rind_content(paths);
+        if of_others && !other_agents::create_marker_if_missing(&paths.notice_marker_path(&places))
+        {
+            return Ok(ProjectTrustDecision::NotTrusted);
         }
         let what = match of_others {
             true => places.join(" and "),
@@ -176,36 +182,40 @@ pub async fn trusted(
             "the project's {what} is not used: it {why}, and there is no terminal to ask at; review it and pass \
              --trust-project, or answer at a terminal"
         ));
-        return Ok(ProjectAnswer::NotTrusted);
+        return Ok(ProjectTrustDecision::NotTrusted);
     };
     let question = ProjectQuestion {
         paths,
         trust: &trust,
         files: &held,
         contents: ProjectContents {
-            places: project_places(paths, &held),
-            plugins: project_plugins(paths, &held),
-            skills: project_skills(paths, &held),
-            presets: project_presets(paths, &held),
-            servers: described_servers(paths, &held),
-            settings: project_settings(paths, &held),
+            places: list_project_places(paths, &held),
+            plugins: describe_project_plugins(paths, &held),
+            skills: describe_project_skills(paths, &held),
+            presets: describe_project_presets(paths, &held),
+            servers: describe_project_servers(paths, &held),
+            settings: project_settings_text(paths, &held),
         },
     };
     let Some(yes) = ask.ask(&question).await else {
-        return Ok(ProjectAnswer::NotTrusted);
+        return Ok(ProjectTrustDecision::NotTrusted);
     };
-    if yes == ProjectYes::UntilChanged {
+    if yes == ProjectApproval::UntilChanged {
         let digest = held.digest().to_owned();
         projects
-            .trust(&paths.workspace, digest, rind_lib::clock::now_text())
+            .trust(
+                &paths.workspace,
+                digest,
+                rind_lib::clock::current_time_text(),
+            )
             .context("store that the project is trusted")?;
     }
-    Ok(ProjectAnswer::Trusted(held))
+    Ok(ProjectTrustDecision::Trusted(held))
 }
 
 /// Returns the folder of the project's plugins, as a source of plugins.
 #[must_use]
-pub fn source(paths: &Paths) -> Source {
+pub fn plugin_source(paths: &Paths) -> Source {
     Source::new(Trust::Project, paths.project().join("plugins"))
 }
 
@@ -213,25 +223,28 @@ pub fn source(paths: &Paths) -> Source {
 ///
 /// # Errors
 /// The settings are not UTF-8 or wrong, or contain something that only the user may set.
-pub fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Layer>> {
-    // An empty folder is not among the files that were read, so check the disk as well.
-    if let Some(path) = file_names(paths).into_iter().find(|path| path.is_dir()) {
+pub fn settings_layers(paths: &Paths, held: &InMemoryFolder) -> anyhow::Result<Vec<Layer>> {
+    // Check the disk too, because the files in memory do not include an empty folder.
+    if let Some(path) = settings_file_paths(paths)
+        .into_iter()
+        .find(|path| path.is_dir())
+    {
         bail_usage!(
             "{} is a folder, but must be a settings file; move it away",
             path.display()
         );
     }
     let mut layers = Vec::new();
-    for (path, bytes) in setting_files(paths, held) {
+    for (path, bytes) in read_settings_files(paths, held) {
         let text = String::from_utf8(bytes.to_vec())
             .with_context(|| Usage(format!("read {}", path.display())))?;
         layers.push(Layer::of_file(&path, text)?);
     }
     let config = Config::new(layers.clone());
     config
-        .check_known(SECTIONS)
+        .check_known_sections(SECTIONS)
         .context("read the settings of the project; settings that a project cannot have belong in your own config.toml")?;
-    let own = project_plugins(paths, held);
+    let own = describe_project_plugins(paths, held);
     let is_foreign = |name: &&String| !own.iter().any(|(own, _)| own == *name);
     let PluginsConfig(settings) = config.section()?;
     if let Some(name) = settings.keys().find(is_foreign) {
@@ -249,11 +262,11 @@ pub fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Layer>> {
 fn read_project(
     environment: &OperatorEnvironment,
     paths: &Paths,
-) -> Result<HeldFolder, ProjectError> {
+) -> Result<InMemoryFolder, ProjectError> {
     let own = paths.project();
     let own = match own.symlink_metadata() {
-        Ok(_) => HeldFolder::read(&own)?,
-        Err(_) => HeldFolder::empty(own),
+        Ok(_) => InMemoryFolder::read(&own)?,
+        Err(_) => InMemoryFolder::empty(own),
     };
     let folders = OTHER_FOLDERS
         .iter()
@@ -274,41 +287,40 @@ fn read_project(
     };
     let folders = folders.filter(|folder| folder.symlink_metadata().is_ok());
     let folders = folders.filter(|folder| !is_repeated(folder));
-    let read =
-        folders.filter_map(
-            |folder| match HeldFolder::read_linked(&folder, &paths.workspace) {
-                Ok((held, refused)) => {
-                    let what = folder_kind(&folder);
-                    for why in refused {
-                        environment.warn(&format!(
-                            "a file of the project's {what} is not used: {why}"
-                        ));
-                    }
-                    Some(held)
-                }
-                Err(error) => {
-                    let shown = folder.display();
-                    let what = folder_kind(&folder);
+    let read = folders.filter_map(|folder| {
+        match InMemoryFolder::read_folder_following_symlinks(&folder, &paths.workspace) {
+            Ok((held, refused)) => {
+                let what = folder_content_kind(&folder);
+                for why in refused {
                     environment.warn(&format!(
-                        "the project's {what} in {shown} are not used: {error}"
+                        "a file of the project's {what} is not used: {why}"
                     ));
-                    None
                 }
-            },
-        );
-    let mut others: Vec<HeldFolder> = read.collect();
-    for (place, path) in server_files(paths) {
+                Some(held)
+            }
+            Err(error) => {
+                let shown = folder.display();
+                let what = folder_content_kind(&folder);
+                environment.warn(&format!(
+                    "the project's {what} in {shown} are not used: {error}"
+                ));
+                None
+            }
+        }
+    });
+    let mut others: Vec<InMemoryFolder> = read.collect();
+    for (place, path) in mcp_server_files(paths) {
         if path.symlink_metadata().is_err() {
             continue;
         }
-        let held = HeldFolder::read_linked_file(&path, &paths.workspace);
+        let held = InMemoryFolder::read_file_following_symlinks(&path, &paths.workspace);
         let read = held.map_err(|error| error.to_string()).and_then(|held| {
             let bytes = held.file(&path).unwrap_or_default();
-            let servers = project_servers::read_file(place, bytes)?;
+            let servers = project_servers::parse_server_file(place, bytes)?;
             Ok((held, servers.is_empty()))
         });
         match read {
-            // A file without servers is not used, and needs no trust.
+            // Ignore a file without servers: it is not used and needs no trust.
             Ok((_, true)) => {}
             Ok((held, false)) => others.push(held),
             Err(why) => environment.warn_once(&format!(
@@ -316,19 +328,19 @@ fn read_project(
             )),
         }
     }
-    Ok(own.with_others(others))
+    Ok(own.with_digested_folders(others))
 }
 
-/// Returns the name of each of the project's MCP servers, with its command or address.
-fn described_servers(paths: &Paths, held: &HeldFolder) -> Vec<(String, String)> {
-    let servers = project_servers::servers_of(paths, held).into_iter();
+/// Returns the name, and the command or address, of each of the project's MCP servers.
+fn describe_project_servers(paths: &Paths, held: &InMemoryFolder) -> Vec<(String, String)> {
+    let servers = project_servers::list_project_servers(paths, held).into_iter();
     servers
         .map(|server| (server.name.clone(), server.describe()))
         .collect()
 }
 
 /// Returns the kind of files in one of [`OTHER_FOLDERS`].
-fn folder_kind(folder: &Path) -> &'static str {
+fn folder_content_kind(folder: &Path) -> &'static str {
     if folder.ends_with(PRESETS) {
         "presets of subagents"
     } else if folder.ends_with(COMMANDS) {
@@ -339,9 +351,9 @@ fn folder_kind(folder: &Path) -> &'static str {
 }
 
 /// Returns the id and the description of each skill of the project.
-fn project_skills(paths: &Paths, held: &Arc<HeldFolder>) -> Vec<(String, String)> {
+fn describe_project_skills(paths: &Paths, held: &Arc<InMemoryFolder>) -> Vec<(String, String)> {
     let roots = skill::project_roots(&paths.workspace, held);
-    let skills = skill::discover(&roots, &[], &skill::AllAvailable);
+    let skills = skill::discover(&roots, &[], &skill::EverythingAvailable);
     let described = skills
         .iter()
         .map(|skill| (skill.id.clone(), skill.description.clone()));
@@ -349,9 +361,9 @@ fn project_skills(paths: &Paths, held: &Arc<HeldFolder>) -> Vec<(String, String)
 }
 
 /// Returns the id and the description of each preset of subagents of the project.
-fn project_presets(paths: &Paths, held: &Arc<HeldFolder>) -> Vec<(String, String)> {
+fn describe_project_presets(paths: &Paths, held: &Arc<InMemoryFolder>) -> Vec<(String, String)> {
     let roots = project_preset_roots(&paths.workspace, held);
-    let presets = skill::discover(&roots, &[], &skill::AllAvailable);
+    let presets = skill::discover(&roots, &[], &skill::EverythingAvailable);
     let described = presets
         .iter()
         .map(|preset| (preset.id.clone(), preset.description.clone()));
@@ -359,16 +371,16 @@ fn project_presets(paths: &Paths, held: &Arc<HeldFolder>) -> Vec<(String, String
 }
 
 fn has_project_content(paths: &Paths) -> bool {
-    let mut files = server_files(paths);
-    brings_folders(paths) || files.any(|(_, path)| path.symlink_metadata().is_ok())
+    let mut files = mcp_server_files(paths);
+    has_rind_content(paths) || files.any(|(_, path)| path.symlink_metadata().is_ok())
 }
 
-/// Whether the project contains something that needs trust, besides files that may name MCP
+/// Whether the project contains files that need trust, apart from files that may define MCP
 /// servers.
-fn brings_folders(paths: &Paths) -> bool {
-    // Count symlinks too: they may not be followed, and a warning reports them.
+fn has_rind_content(paths: &Paths) -> bool {
+    // Also accept symlinks: a symlink that is not followed must be reported with a warning.
     let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
-    // Count a file with the name of the folder too.
+    // Also accept a file with the name of the folder.
     (is_there(paths.project()) && !paths.project().is_dir())
         || is_there(paths.project().join("plugins"))
         || is_there(paths.project().join(prompts::FOLDER))
@@ -377,21 +389,21 @@ fn brings_folders(paths: &Paths) -> bool {
         || OTHER_FOLDERS
             .iter()
             .any(|folder| is_there(paths.workspace.join(folder)))
-        || file_names(paths).into_iter().any(is_there)
+        || settings_file_paths(paths).into_iter().any(is_there)
 }
 
-fn project_places(paths: &Paths, held: &HeldFolder) -> Vec<&'static str> {
+fn list_project_places(paths: &Paths, held: &InMemoryFolder) -> Vec<&'static str> {
     let folders = std::iter::once(".rind").chain(OTHER_FOLDERS);
     let is_there = |folder: &&str| paths.workspace.join(folder).symlink_metadata().is_ok();
-    let files = server_files(paths).filter(|(_, path)| held.file(path).is_some());
+    let files = mcp_server_files(paths).filter(|(_, path)| held.file(path).is_some());
     let files = files.map(|(name, _)| name);
     folders.filter(is_there).chain(files).collect()
 }
 
 /// Returns the name and the description, as the project states them, of each plugin that would be
 /// loaded.
-fn project_plugins(paths: &Paths, held: &HeldFolder) -> Vec<(String, String)> {
-    let found = discover(&[source(paths)], Some(held)).into_iter();
+fn describe_project_plugins(paths: &Paths, held: &InMemoryFolder) -> Vec<(String, String)> {
+    let found = discover(&[plugin_source(paths)], Some(held)).into_iter();
     let mut plugins: Vec<(String, String)> = found
         .map(|found| match Manifest::read(&found.folder, Some(held)) {
             Ok(manifest) => (manifest.name, manifest.description),
@@ -405,23 +417,23 @@ fn project_plugins(paths: &Paths, held: &HeldFolder) -> Vec<(String, String)> {
     plugins
 }
 
-/// Returns the paths of the settings files, the one with lower precedence first, as
-/// [`Layer::files`] does.
-fn file_names(paths: &Paths) -> [PathBuf; 2] {
+/// Returns the paths of the project's settings files, the file with lower precedence first, as in
+/// [`Layer::files`].
+fn settings_file_paths(paths: &Paths) -> [PathBuf; 2] {
     let file = paths.project_config();
     [file.with_extension("json"), file]
 }
 
 /// Returns the settings files that existed when the project was read, with their contents.
-fn setting_files<'a>(paths: &Paths, held: &'a HeldFolder) -> Vec<(PathBuf, &'a [u8])> {
-    let names = file_names(paths).into_iter();
+fn read_settings_files<'a>(paths: &Paths, held: &'a InMemoryFolder) -> Vec<(PathBuf, &'a [u8])> {
+    let names = settings_file_paths(paths).into_iter();
     names
         .filter_map(|path| held.file(&path).map(|bytes| (path, bytes)))
         .collect()
 }
 
-fn project_settings(paths: &Paths, held: &HeldFolder) -> String {
-    let texts = setting_files(paths, held).into_iter();
+fn project_settings_text(paths: &Paths, held: &InMemoryFolder) -> String {
+    let texts = read_settings_files(paths, held).into_iter();
     texts
         .map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned())
         .collect::<Vec<_>>()

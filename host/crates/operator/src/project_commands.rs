@@ -1,12 +1,12 @@
 //! Converts slash commands of Claude Code in a trusted project to templates.
 //!
-//! The files are read with the rest of the project, so that one approval covers them. Faults in
-//! them are reported once, with the file. Start from [`read_commands`].
+//! The files are read with the rest of the project, so that one approval covers them. Faults in the
+//! files are reported once. Start from [`read_commands`].
 
 use std::path::{Path, PathBuf};
 
-use rind_import::{CommandText, convert_command};
-use rind_lib::grant::held::HeldFolder;
+use rind_import::{ConvertedCommand, convert_command};
+use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::paths::file_stem;
 use rind_lib::plugin::prompts::{self, PromptFile};
 
@@ -16,7 +16,7 @@ pub const COMMANDS: &str = ".claude/commands";
 /// Maximum depth of subfolders of [`COMMANDS`].
 const MAX_DEPTH: usize = 4;
 
-/// Slash commands of a project.
+/// Slash commands of a project, converted to templates.
 #[derive(Debug, Default)]
 pub struct ProjectCommands {
     /// Templates. The file name of each is the name of its command, which begins with the
@@ -28,31 +28,31 @@ pub struct ProjectCommands {
 
 /// Reads the slash commands of a project.
 #[must_use]
-pub fn read_commands(workspace: &Path, held: &HeldFolder) -> ProjectCommands {
+pub fn read_commands(workspace: &Path, held: &InMemoryFolder) -> ProjectCommands {
     let mut found = ProjectCommands::default();
     let root = workspace.join(COMMANDS);
     if held.covers(&root) {
-        read_folder(&root, &root, "", held, MAX_DEPTH, &mut found);
+        read_command_folder(&root, &root, "", held, MAX_DEPTH, &mut found);
     }
     found
 }
 
-fn read_folder(
+fn read_command_folder(
     root: &Path,
     folder: &Path,
     before: &str,
-    held: &HeldFolder,
+    held: &InMemoryFolder,
     depth: usize,
     found: &mut ProjectCommands,
 ) {
     for file in prompts::read(folder, Some(held)).iter() {
         let name = format!("{before}{}", file_stem(&file.path)).to_ascii_lowercase();
         let name = name.replace(['_', ' ', '.'], "-");
-        let path = shown_path(root, &file.path, &name);
+        let path = command_template_path(root, &file.path, &name);
         let read = file.bytes.as_ref().map_err(Clone::clone);
         let bytes = read.map(|bytes| {
             let text = String::from_utf8_lossy(bytes);
-            let CommandText { text, losses } = convert_command(&name, &text, &file.path);
+            let ConvertedCommand { text, losses } = convert_command(&name, &text, &file.path);
             let losses = losses.into_iter();
             found.unused.extend(losses.map(|loss| {
                 let file = loss.path.display();
@@ -67,7 +67,7 @@ fn read_folder(
     };
     for below in held.folders_in(folder) {
         let name = below.file_name().unwrap_or_default().to_string_lossy();
-        read_folder(
+        read_command_folder(
             root,
             &below,
             &format!("{before}{name}-"),
@@ -78,9 +78,9 @@ fn read_folder(
     }
 }
 
-/// Returns the path of a template: the path of the file if it has the name of the command, and
-/// otherwise a path with that name.
-fn shown_path(root: &Path, path: &Path, name: &str) -> PathBuf {
+/// Returns the path of a template. It is the command's file if that file has the name of the
+/// command, and otherwise a path in `root` with that name.
+fn command_template_path(root: &Path, path: &Path, name: &str) -> PathBuf {
     match file_stem(path) == name {
         true => path.to_owned(),
         false => root.join(format!("{name}.md")),
@@ -108,7 +108,8 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        let (held, _) = HeldFolder::read_linked(&folder, &workspace).unwrap();
+        let (held, _) =
+            InMemoryFolder::read_folder_following_symlinks(&folder, &workspace).unwrap();
         let found = read_commands(&workspace, &held);
         let names: Vec<String> = found
             .templates
@@ -133,7 +134,7 @@ mod tests {
         assert!(found.unused[0].contains("fix.md: /fix: allowed-tools: "));
         assert!(found.unused[1].contains("Test.md: /front-end-test: !`…`: "));
         // Not without the folder among the files that were read.
-        let other = HeldFolder::empty(workspace.join(".rind"));
+        let other = InMemoryFolder::empty(workspace.join(".rind"));
         assert!(read_commands(&workspace, &other).templates.is_empty());
     }
 }

@@ -1,12 +1,13 @@
-//! Hooks of Claude Code in the settings of a project.
+//! Reads hooks of Claude Code in the settings of a project, and asks whether they may be called.
 //!
-//! They need an approval of their own besides the trust in the project, because they judge its tool
-//! calls and run programs. The approval covers the hooks, and the files of the project that they
-//! run, as the question showed them. After a change, the question is asked again at the next start,
-//! and the hooks are not called until then. They run like commands and can read no more than
-//! commands; only hooks of the operator's own settings may also read other files that they name.
+//! The hooks need an approval in addition to the trust in the project, because they judge tool
+//! calls and run programs. The approval covers the hooks, and the files of the project that the
+//! hooks run, as the question showed them. After a change, the question is asked again at the next
+//! start; until then, the hooks are not called. The hooks run like commands and can read only what
+//! commands can read. Hooks in the operator's own settings may also read other files that they
+//! name.
 //!
-//! Start from [`allowed_hooks`].
+//! Start from [`approved_project_hooks`].
 
 use std::path::{Path, PathBuf};
 
@@ -14,12 +15,14 @@ use anyhow::Context;
 use serde_json::json;
 
 use super::other_agents;
-use super::project::{AskProject, ProjectYes};
+use super::project::{AskProject, ProjectApproval};
 use super::setup::OperatorSetup;
-use rind_lib::grant::held::HeldFolder;
+use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::grant::project::{ProjectTrust, Projects};
 use rind_lib::paths::Paths;
-use rind_lib::script::{Base, ClaudeHooks, HooksConfig, PinnedFile, Script, read_project_claude};
+use rind_lib::script::{
+    ClaudeHooks, HooksConfig, PathBases, PinnedFile, Script, read_project_claude,
+};
 
 /// Files of a project that may contain hooks.
 pub(super) const FILES: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
@@ -45,19 +48,19 @@ pub struct HookQuestion<'a> {
     pub hooks: &'a ProjectHooks,
 }
 
-/// Returns the project's hooks, if a person has approved them in their present state. If there is
-/// no valid answer yet, asks with `ask`; without `ask`, warns once for each state that they are not
-/// called. Hooks in files that the operator's settings name are left out here, because they are
-/// called without this approval.
+/// Returns the project's hooks if a person has approved them in their current state. If there is no
+/// valid answer yet, asks with `ask`. If `ask` is `None`, warns once for each state that the hooks
+/// are not called. Omits hooks in files that the operator's settings name, because they are called
+/// without this approval.
 ///
 /// # Errors
 /// The settings of hooks are wrong, or the remembered answers cannot be read or written.
-pub async fn allowed_hooks(
+pub async fn approved_project_hooks(
     setup: &OperatorSetup,
     ask: Option<&dyn AskProject>,
 ) -> anyhow::Result<Vec<Script>> {
     let (environment, paths) = (&setup.environment, &setup.paths);
-    let named = named_files(setup)?;
+    let named = operator_named_hook_files(setup)?;
     let hooks = match read_hooks(&paths.workspace, &named) {
         Ok(Some(hooks)) => hooks,
         Ok(None) => return Ok(Vec::new()),
@@ -68,7 +71,7 @@ pub async fn allowed_hooks(
     };
     let mut answers = Projects::read(&paths.project_hooks())?;
     let digest = hooks.digest();
-    let trust = answers.of(&paths.workspace, &digest);
+    let trust = answers.trust_in_workspace(&paths.workspace, &digest);
     if trust != ProjectTrust::Trusted {
         let Some(ask) = ask else {
             let what = hooks.places.join(" and ");
@@ -76,7 +79,7 @@ pub async fn allowed_hooks(
                 ProjectTrust::Changed { .. } => "they have changed since they were allowed",
                 _ => "nobody has allowed them",
             };
-            if other_agents::is_new(&paths.told_mark(&[&digest])) {
+            if other_agents::create_marker_if_missing(&paths.notice_marker_path(&[&digest])) {
                 environment.warn_once(&format!(
                     "the project's hooks in {what} are not called: {why}; start `rind` at a terminal to be asked about them (shown once)"
                 ));
@@ -90,9 +93,13 @@ pub async fn allowed_hooks(
         };
         match ask.ask_hooks(&question).await {
             None => return Ok(Vec::new()),
-            Some(ProjectYes::Once) => {}
-            Some(ProjectYes::UntilChanged) => answers
-                .trust(&paths.workspace, digest, rind_lib::clock::now_text())
+            Some(ProjectApproval::Once) => {}
+            Some(ProjectApproval::UntilChanged) => answers
+                .trust(
+                    &paths.workspace,
+                    digest,
+                    rind_lib::clock::current_time_text(),
+                )
                 .context("store that the project's hooks are allowed")?,
         }
     }
@@ -103,10 +110,10 @@ pub async fn allowed_hooks(
 }
 
 /// Returns the files of Claude Code hooks that the operator's settings name.
-fn named_files(setup: &OperatorSetup) -> anyhow::Result<Vec<PathBuf>> {
+fn operator_named_hook_files(setup: &OperatorSetup) -> anyhow::Result<Vec<PathBuf>> {
     let HooksConfig { claude, .. } = setup.config.section()?;
-    let home = setup.environment.home_or_empty();
-    let base = Base {
+    let home = setup.environment.home_folder_or_empty();
+    let base = PathBases {
         home: &home,
         settings: &setup.paths.config,
     };
@@ -126,7 +133,7 @@ fn read_hooks(workspace: &Path, named: &[PathBuf]) -> Result<Option<ProjectHooks
         if path.symlink_metadata().is_err() || named.contains(&path) {
             continue;
         }
-        let held = HeldFolder::read_linked_file(&path, workspace);
+        let held = InMemoryFolder::read_file_following_symlinks(&path, workspace);
         let held = held.map_err(|error| error.to_string())?;
         let bytes = held.file(&path).unwrap_or_default();
         let text = std::str::from_utf8(bytes)
@@ -168,7 +175,7 @@ impl ProjectHooks {
     /// Returns the files of the project that an approval covers, sorted and relative to the
     /// workspace.
     #[must_use]
-    pub fn pinned_files(&self, workspace: &Path) -> Vec<String> {
+    pub fn files_covered_by_approval(&self, workspace: &Path) -> Vec<String> {
         let pins = self.scripts.iter().flat_map(|script| &script.pins);
         let mut files: Vec<String> = pins
             .map(PinnedFile::path)
@@ -211,7 +218,10 @@ mod tests {
         ]);
         let own = hooks(&folder).unwrap();
         let workspace = folder.path().canonicalize().unwrap();
-        assert_eq!(own.pinned_files(&workspace), [".claude/hooks/guard.sh"]);
+        assert_eq!(
+            own.files_covered_by_approval(&workspace),
+            [".claude/hooks/guard.sh"]
+        );
         assert!(own.scripts[0].files.is_empty() && own.scripts[0].folders.is_empty());
         let same = |folder: &tempfile::TempDir| hooks(folder).unwrap().digest() == own.digest();
         assert!(same(&folder));

@@ -1,18 +1,19 @@
-//! MCP servers in files of a project: `.mcp.json`, and the settings of Codex.
+//! Reads MCP servers in files of a project: `.mcp.json`, and the settings of Codex.
 //!
 //! The files are read and trusted together with the project, so a change needs a new approval. A
-//! file gives its servers no permissions: they have only the folders, network and variables that
-//! the operator's own settings give to a server of this name with `project = true`. References to
-//! variables in a file are replaced only for the names in `env` of those settings.
+//! file cannot give permissions to its servers. A server has only the folders, network and
+//! variables that the operator's own settings give to a server of the same name with `project =
+//! true`. References to variables in a file are replaced only for the names in `env` of those
+//! settings.
 //!
-//! Start from [`servers_of`].
+//! Start from [`list_project_servers`].
 
 use std::path::Path;
 
-use super::mcp::NamedServer;
+use super::mcp::RunServer;
 use super::secrets::OperatorSecrets;
-use rind_import::{ForeignServer, ImportedAgent, read_servers, server_name};
-use rind_lib::grant::held::HeldFolder;
+use rind_import::{ImportedAgent, OtherAgentsMcpServer, read_servers, server_name};
+use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::paths::Paths;
 use rind_mcp::{McpConfig, ServerSettings};
 
@@ -29,21 +30,24 @@ const MAX_BYTES: usize = 1 << 20;
 /// Maximum number of servers in a file.
 const MAX_SERVERS: usize = 50;
 
-/// A server that a file of a project names.
+/// MCP server that a file of a project defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectServer {
     /// Name of the server, converted to a valid one.
     pub name: String,
     /// File of the project that names the server, such as `.mcp.json`.
     pub place: &'static str,
-    foreign: ForeignServer,
+    foreign: OtherAgentsMcpServer,
 }
 
 /// Parses the servers in the content of the file `place`, one of [`FILES`].
 ///
 /// # Errors
 /// The file is too large or not in its format, or the name of a server is invalid.
-pub(super) fn read_file(place: &'static str, bytes: &[u8]) -> Result<Vec<ProjectServer>, String> {
+pub(super) fn parse_server_file(
+    place: &'static str,
+    bytes: &[u8],
+) -> Result<Vec<ProjectServer>, String> {
     if bytes.len() > MAX_BYTES {
         return Err(format!(
             "it has {} bytes, at most {MAX_BYTES} are read",
@@ -64,7 +68,9 @@ pub(super) fn read_file(place: &'static str, bytes: &[u8]) -> Result<Vec<Project
     for (theirs, foreign) in found {
         let name = server_name(&theirs)?;
         if servers.iter().any(|other| other.name == name) {
-            return Err(format!("two of its servers would be called `{name}`"));
+            return Err(format!(
+                "two of its servers would get the same name `{name}` in Rind; rename one of them"
+            ));
         }
         servers.push(ProjectServer {
             name,
@@ -75,14 +81,14 @@ pub(super) fn read_file(place: &'static str, bytes: &[u8]) -> Result<Vec<Project
     Ok(servers)
 }
 
-/// Returns the servers in the files of a project that were read. Skips invalid files, because
-/// reading the project reports them.
+/// Returns the servers in the files of a project. Skips invalid files, which were reported when the
+/// project was read.
 #[must_use]
-pub fn servers_of(paths: &Paths, held: &HeldFolder) -> Vec<ProjectServer> {
+pub fn list_project_servers(paths: &Paths, held: &InMemoryFolder) -> Vec<ProjectServer> {
     let mut all: Vec<ProjectServer> = Vec::new();
     for (place, _) in FILES {
         let bytes = held.file(&paths.workspace.join(place));
-        let found = bytes.and_then(|bytes| read_file(place, bytes).ok());
+        let found = bytes.and_then(|bytes| parse_server_file(place, bytes).ok());
         for server in found.unwrap_or_default() {
             if !all.iter().any(|other| other.name == server.name) {
                 all.push(server);
@@ -128,11 +134,11 @@ impl ProjectServer {
     /// # Errors
     /// The server is invalid, or needs a variable that the operator has not allowed or that is not
     /// set.
-    pub(super) fn with_rights(
+    pub(super) fn with_permissions(
         &self,
         config: &McpConfig,
         secrets: &OperatorSecrets,
-    ) -> Result<NamedServer, String> {
+    ) -> Result<RunServer, String> {
         let none = ServerSettings::default();
         let rights = config.0.get(&self.name).unwrap_or(&none);
         let foreign = &self.foreign;
@@ -149,23 +155,26 @@ impl ProjectServer {
         for (what, text) in [("command", &foreign.command), ("url", &foreign.url)] {
             if text.as_ref().is_some_and(|text| text.contains("${")) {
                 return Err(format!(
-                    "its `{what}` has a variable, which is not replaced there"
+                    "its `{what}` contains a variable, and variables are not replaced there"
                 ));
             }
         }
-        let args = foreign.args.iter().map(|word| expand(word, &value_of));
+        let args = foreign
+            .args
+            .iter()
+            .map(|word| replace_variables(word, &value_of));
         let env = foreign.env.iter().map(|(name, value)| {
-            check_variable(name)?;
-            Ok::<_, String>((name.clone(), expand(value, &value_of)?))
+            require_variable_name(name)?;
+            Ok::<_, String>((name.clone(), replace_variables(value, &value_of)?))
         });
         let headers = foreign.headers.iter();
         let headers = headers.map(|(name, value)| {
             Ok::<_, String>((
                 name.to_ascii_lowercase(),
-                header_template(value, &value_of)?,
+                header_value_to_secret_template(value, &value_of)?,
             ))
         });
-        Ok(NamedServer {
+        Ok(RunServer {
             name: self.name.clone(),
             settings: ServerSettings {
                 enabled: rights.enabled && !foreign.is_off,
@@ -173,7 +182,8 @@ impl ProjectServer {
                 args: foreign.args.clone(),
                 url: foreign.url.clone(),
                 headers: headers.collect::<Result<_, String>>()?,
-                // Creating the server adds the names of the variables in `env` here.
+                // Leave this empty: the function that creates the server adds the names of its
+                // variables.
                 env: Vec::new(),
                 project: false,
                 ..rights.clone()
@@ -185,8 +195,8 @@ impl ProjectServer {
     }
 }
 
-/// Refuses a name that no environment variable can have.
-fn check_variable(name: &str) -> Result<(), String> {
+/// Checks that a text can be the name of an environment variable.
+fn require_variable_name(name: &str) -> Result<(), String> {
     let is_fine = !name.is_empty() && !name.contains(['=', '\0']);
     match is_fine {
         true => Ok(()),
@@ -199,9 +209,9 @@ fn check_variable(name: &str) -> Result<(), String> {
 
 type ValueOf<'a> = dyn Fn(&str) -> Result<Option<String>, String> + 'a;
 
-/// Replaces `${NAME}` and `${NAME:-DEFAULT}` by values of variables. The default replaces a
-/// variable that is not set or not allowed.
-fn expand(text: &str, value_of: &ValueOf<'_>) -> Result<String, String> {
+/// Replaces `${NAME}` and `${NAME:-DEFAULT}` by the values of variables. Inserts the default if the
+/// variable is not set or not allowed.
+fn replace_variables(text: &str, value_of: &ValueOf<'_>) -> Result<String, String> {
     let mut whole = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -236,7 +246,7 @@ fn expand(text: &str, value_of: &ValueOf<'_>) -> Result<String, String> {
 
 /// Converts the value of a header into a template with the names of secrets, which the egress
 /// replaces by their values.
-fn header_template(value: &str, value_of: &ValueOf<'_>) -> Result<String, String> {
+fn header_value_to_secret_template(value: &str, value_of: &ValueOf<'_>) -> Result<String, String> {
     let mut template = String::new();
     let mut rest = value;
     loop {
@@ -244,9 +254,10 @@ fn header_template(value: &str, value_of: &ValueOf<'_>) -> Result<String, String
             Some((before, after)) => (before, Some(after)),
             None => (rest, None),
         };
-        // Braces in the file would name further secrets, which the operator has not allowed.
+        // Refuse other braces: in a template, they would refer to secrets that the operator has not
+        // allowed.
         if literal.contains(['{', '}']) {
-            return Err("a header of it has a brace that begins no variable".to_owned());
+            return Err("one of its headers has a `{` or `}` that is not part of a variable such as `${NAME}`".to_owned());
         }
         template.push_str(literal);
         let Some(reference) = reference else {
@@ -288,7 +299,7 @@ mod tests {
             ("${AWS_KEY}", Err("not allowed")),
             ("${}", Err("not allowed")),
         ] {
-            match (expand(text, &value_of), expected) {
+            match (replace_variables(text, &value_of), expected) {
                 (Ok(found), Ok(expected)) => assert_eq!(found, expected),
                 (Err(why), Err(expected)) => assert!(why.contains(expected), "{why}"),
                 (found, _) => panic!("{text}: {found:?}"),
@@ -303,7 +314,7 @@ mod tests {
             ("${{AWS_KEY}", None),
             ("plain", Some("plain")),
         ] {
-            let found = header_template(text, &value_of).ok();
+            let found = header_value_to_secret_template(text, &value_of).ok();
             assert_eq!(found.as_deref(), expected, "{text}");
         }
     }
@@ -319,17 +330,17 @@ mod tests {
             ),
             (".codex/config.toml", "x = "),
         ] {
-            assert!(read_file(place, text.as_bytes()).is_err(), "{text}");
+            assert!(parse_server_file(place, text.as_bytes()).is_err(), "{text}");
         }
         let long = vec![b' '; MAX_BYTES + 1];
-        assert!(read_file(".mcp.json", &long).is_err());
+        assert!(parse_server_file(".mcp.json", &long).is_err());
         let many: Vec<String> = (0..=MAX_SERVERS)
             .map(|n| format!("\"s{n}\": {{}}"))
             .collect();
         let many = format!("{{\"mcpServers\": {{{}}}}}", many.join(","));
-        assert!(read_file(".mcp.json", many.as_bytes()).is_err());
+        assert!(parse_server_file(".mcp.json", many.as_bytes()).is_err());
         assert_eq!(
-            read_file(".codex/config.toml", b"model = \"x\""),
+            parse_server_file(".codex/config.toml", b"model = \"x\""),
             Ok(Vec::new())
         );
     }

@@ -1,5 +1,5 @@
-//! Scripts of a run: reads them from the settings, checks that their programs exist, and warns if
-//! the agent could change their files.
+//! Scripts that run as hooks in a session: reads them from the settings, checks that their programs
+//! exist, and warns if the agent could change their files.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -11,28 +11,29 @@ use super::setup::OperatorSetup;
 use super::usage::bail_usage;
 use rind_lib::config::{Config, Section};
 use rind_lib::grant::policy::Policy;
-use rind_lib::script::{Base, HooksConfig, Script, read_claude};
+use rind_lib::script::{HooksConfig, PathBases, Script, read_claude};
 
-/// Returns the scripts that a session calls.
+/// Returns the scripts that a session runs as hooks.
 ///
 /// # Errors
-/// A setting is wrong, or the program of a script cannot be started. The message has the location.
+/// A setting is wrong, or the program of a script cannot be started. The message names the location
+/// of the setting.
 pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
     let (environment, paths, config) = (&setup.environment, &setup.paths, &setup.config);
     let HooksConfig { scripts, claude } = config.section()?;
-    let home = environment.home_or_empty();
-    let base = Base {
+    let home = environment.home_folder_or_empty();
+    let base = PathBases {
         home: &home,
         settings: &paths.config,
     };
-    let policy = grants::policy(paths)?;
+    let policy = grants::read_grant_policy(paths)?;
     // Count disabled scripts too, so that enabling or disabling a script does not rename others.
     let mut names: BTreeSet<String> = scripts.keys().cloned().collect();
     let mut found = Vec::new();
     for (name, settings) in scripts.iter().filter(|(_, settings)| settings.enabled) {
-        let place = setting_place(config, &["scripts", name]);
+        let place = setting_location(config, &["scripts", name]);
         let script = settings.script(name, base, place.clone());
-        let script = script.and_then(|script| match missing_program(environment, &script) {
+        let script = script.and_then(|script| match missing_program_error(environment, &script) {
             Some(why) => Err(why),
             None => Ok(script),
         });
@@ -44,51 +45,54 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
     for file in &claude {
         match read_claude(&base.path(file), &paths.workspace, base) {
             Ok(hooks) => {
-                // Warn about hooks that are not supported.
+                // Warn about hooks of Claude Code that Rind does not support.
                 hooks
                     .unsupported
                     .iter()
                     .for_each(|line| environment.warn_once(line));
-                found.extend(with_free_names(hooks.scripts, &mut names));
+                found.extend(make_script_names_unique(hooks.scripts, &mut names));
             }
             Err(why) => bail_usage!(
                 "{}: [hooks] claude: {why}",
-                setting_place(config, &["claude"])
+                setting_location(config, &["claude"])
             ),
         }
     }
-    found.extend(with_free_names(setup.project_hooks.clone(), &mut names));
-    found.retain(|script| is_enabled(environment, script, &policy));
+    found.extend(make_script_names_unique(
+        setup.project_hooks.clone(),
+        &mut names,
+    ));
+    found.retain(|script| is_script_allowed(environment, script, &policy));
     Ok(found)
 }
 
-/// Returns the location of a key in the section of hooks.
-fn setting_place(config: &Config, key: &[&str]) -> String {
+/// Returns the file and line in which a key below `[hooks]` is set.
+fn setting_location(config: &Config, key: &[&str]) -> String {
     let key = [&[HooksConfig::NAME], key].concat();
     config.places(&key).pop().unwrap_or_default()
 }
 
 /// Renames scripts so that no two have the same name.
-fn with_free_names(mut scripts: Vec<Script>, names: &mut BTreeSet<String>) -> Vec<Script> {
+fn make_script_names_unique(mut scripts: Vec<Script>, names: &mut BTreeSet<String>) -> Vec<Script> {
     for script in &mut scripts {
-        script.name = free_name(&script.name, names);
+        script.name = unique_script_name(&script.name, names);
         names.insert(script.name.clone());
     }
     scripts
 }
 
-/// Returns this name with its number replaced by the first free one, so that the hooks of several
-/// files are numbered consecutively.
-fn free_name(name: &str, taken: &BTreeSet<String>) -> String {
+/// Returns `name` with the number at its end replaced by the first number that is not taken, so
+/// that the hooks of several files are numbered consecutively.
+fn unique_script_name(name: &str, taken: &BTreeSet<String>) -> String {
     let own = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let mut numbered = (1_u32..).map(|n| format!("{own}{n}"));
     let free = numbered.find(|name| !taken.contains(name));
     free.unwrap_or_else(|| name.to_owned())
 }
 
-/// Whether no policy disables a script. Warns about a disabled one.
-fn is_enabled(environment: &OperatorEnvironment, script: &Script, policy: &Policy) -> bool {
-    let by = policy.disables_script(&script.name);
+/// Whether the policy allows a script to run. Warns if it does not.
+fn is_script_allowed(environment: &OperatorEnvironment, script: &Script, policy: &Policy) -> bool {
+    let by = policy.find_script_disabling_entry(&script.name);
     if let Some(by) = &by {
         environment.warn(&format!(
             "{}: script `{}` is not called: {by} disables it",
@@ -98,14 +102,12 @@ fn is_enabled(environment: &OperatorEnvironment, script: &Script, policy: &Polic
     by.is_none()
 }
 
-/// Warns about files of scripts that the agent could change, because it could then disable a check.
-///
-/// # Errors
-/// A setting is wrong.
-pub fn warn_writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<()> {
-    for open in writable(setup, scripts)? {
+/// Warns about script files that the agent could change: with such a change, the agent could
+/// disable a check.
+pub fn warn_writable_scripts(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<()> {
+    for open in find_writable_scripts(setup, scripts)? {
         setup.environment.warn(&format!(
-            "{}: the agent can change {}, because {} is in {}; keep files that guard the agent elsewhere",
+            "{}: the agent can change {}, because {} is in {}; move it to a folder that the agent cannot change",
             open.place,
             open.what,
             open.file.display(),
@@ -115,7 +117,7 @@ pub fn warn_writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Resul
     Ok(())
 }
 
-/// File of the operator's scripts that the agent could change.
+/// Script file, or list of hooks, that the agent could change.
 pub struct WritableScript {
     /// Location of the setting that names the file.
     place: String,
@@ -123,7 +125,7 @@ pub struct WritableScript {
     pub what: String,
     /// Path of the program, the script or the list of hooks.
     pub file: PathBuf,
-    /// Folder that the agent may write to, and which contains the file.
+    /// Folder that contains the file and that the agent may write to.
     pub folder: PathBuf,
 }
 
@@ -131,21 +133,28 @@ pub struct WritableScript {
 ///
 /// # Errors
 /// A setting is wrong.
-pub fn writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<Vec<WritableScript>> {
+pub fn find_writable_scripts(
+    setup: &OperatorSetup,
+    scripts: &[Script],
+) -> anyhow::Result<Vec<WritableScript>> {
     let (environment, paths, config) = (&setup.environment, &setup.paths, &setup.config);
-    let home = environment.home_or_empty();
+    let home = environment.home_folder_or_empty();
     let HooksConfig { claude, .. } = config.section()?;
-    let base = Base {
+    let base = PathBases {
         home: &home,
         settings: &paths.config,
     };
     let folders = agent_folders(setup)?;
-    let within = |file: &Path| folders.iter().find(|folder| is_within(file, folder));
+    let within = |file: &Path| {
+        folders
+            .iter()
+            .find(|folder| is_file_or_link_target_in_folder(file, folder))
+    };
     let mut found = Vec::new();
     for file in claude.iter().map(|file| base.path(file)) {
         if let Some(folder) = within(&file) {
             found.push(WritableScript {
-                place: setting_place(config, &["claude"]),
+                place: setting_location(config, &["claude"]),
                 what: "which hooks are called".to_owned(),
                 folder: folder.clone(),
                 file,
@@ -154,7 +163,7 @@ pub fn writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<Vec
     }
     for script in scripts {
         let mut files = script.named_files(&home, &paths.workspace);
-        // A change to a pinned file is detected before the script is called.
+        // Leave out pinned files: a change to one is detected before the script runs.
         files.retain(|file| script.pins.iter().all(|pin| pin.path() != file));
         files.extend(
             script
@@ -175,9 +184,9 @@ pub fn writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<Vec
     Ok(found)
 }
 
-/// Whether a file is in a folder, either by its path or by the target of a symlink on the path. A
-/// symlink in the folder counts, because the agent could replace it.
-fn is_within(file: &Path, folder: &Path) -> bool {
+/// Whether a file is in a folder, either by its path or by the target of a symlink on that path. A
+/// symlink inside the folder counts as well, because the agent could replace it.
+fn is_file_or_link_target_in_folder(file: &Path, folder: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     let own = file.parent().and_then(real).zip(file.file_name());
     let own = own.map(|(parent, name)| parent.join(name));
@@ -192,9 +201,9 @@ fn is_within(file: &Path, folder: &Path) -> bool {
         .any(|path| below(path))
 }
 
-/// Returns the reason why the program of a script cannot be started, as far as it can be seen
-/// beforehand.
-fn missing_program(environment: &OperatorEnvironment, script: &Script) -> Option<String> {
+/// Returns the reason why the program of a script cannot be started, or `None` if no reason can be
+/// found without starting it.
+fn missing_program_error(environment: &OperatorEnvironment, script: &Script) -> Option<String> {
     let program = Path::new(script.command.first()?);
     let shown = program.display();
     if program.is_absolute() {
@@ -238,14 +247,18 @@ mod tests {
             ("w", false),
             ("none/x", false),
         ] {
-            assert_eq!(is_within(&root.join(file), &workspace), expected, "{file}");
+            assert_eq!(
+                is_file_or_link_target_in_folder(&root.join(file), &workspace),
+                expected,
+                "{file}"
+            );
         }
     }
 
     #[test]
     fn a_name_that_is_taken_counts_on() {
         let taken = ["a-1", "a-2", "b-3"].map(str::to_owned).into();
-        assert_eq!(free_name("a-1", &taken), "a-3");
-        assert_eq!(free_name("b-7", &taken), "b-1");
+        assert_eq!(unique_script_name("a-1", &taken), "a-3");
+        assert_eq!(unique_script_name("b-7", &taken), "b-1");
     }
 }

@@ -1,8 +1,8 @@
-//! Secrets of the operator: from environment variables first, and then from `secrets.toml` in the
-//! folder of the configuration.
+//! Secrets of the operator: an environment variable has precedence over an entry of `secrets.toml`
+//! in the configuration folder.
 //!
-//! Secrets go only to outgoing requests, and to MCP servers and third-party components whose
-//! settings name them. Keys of models go only to their providers.
+//! Secrets are sent only in outgoing requests, to MCP servers, and to third-party components whose
+//! settings name them. API keys of models are sent only to the providers of these models.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -54,7 +54,8 @@ impl OperatorSecrets {
         })
     }
 
-    /// Returns the value of an environment variable, or the secret of this name in the file.
+    /// Returns the value of the environment variable `name`, or else the secret `name` from
+    /// `secrets.toml`.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<String> {
         self.environment
@@ -93,7 +94,7 @@ pub fn read_file(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     }
     let mut text = String::new();
     file.read_to_string(&mut text)?;
-    // Replace the parser's message, which would show the line and thus a secret.
+    // Replace the parser's message, which would quote the line and thus reveal a secret.
     toml::from_str(&text).map_err(|e: toml::de::Error| {
         let before = text.get(..e.span().map_or(0, |span| span.start));
         let line = before.unwrap_or_default().matches('\n').count() + 1;

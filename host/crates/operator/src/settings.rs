@@ -1,14 +1,14 @@
 //! Settings of a run, as a program determined them from its arguments and environment.
 //!
-//! They are plain data: nothing is read or checked here. The command line fills them from flags,
-//! and a server from its requests.
+//! The settings are plain data: this module reads and checks nothing. The command line fills them
+//! from flags, and a server from its requests.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::component::ComponentFile;
+use super::component::OperatorComponentFile;
 use super::environment::OperatorEnvironment;
-use super::plugin_set::GivenSet;
+use super::plugin_set::ExternalPluginSet;
 use rind_lib::grant::decide::GrantFlag;
 use rind_lib::paths::Paths;
 use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
@@ -29,25 +29,25 @@ pub struct ModelSelection {
 /// Selection of plugins for a run, and the permissions that the run grants to them.
 #[derive(Clone, Debug, Default)]
 pub struct PluginSelection {
-    /// Folders of plugins, or of several plugins, that are loaded in addition.
+    /// Folders that are loaded in addition. Each is the folder of one plugin, or contains several.
     pub local: Vec<PathBuf>,
     /// Third-party components, whose functions become tools.
-    pub components: Vec<ComponentFile>,
-    /// Whether only `local`, `components`, and the plugins that only the administrator can switch
-    /// off are loaded.
+    pub components: Vec<OperatorComponentFile>,
+    /// Whether the run loads only `local`, `components`, and the plugins that only the
+    /// administrator can switch off.
     pub is_local_only: bool,
     /// Names of plugins that are not loaded.
     pub without: Vec<String>,
-    /// Names of plugins that are not loaded even if they are installed, because they do not suit
-    /// the program of the run.
+    /// Names of plugins that are not loaded even if they are installed, because they do not work
+    /// with the program that starts the run.
     pub unsuited: Vec<String>,
-    /// Whether the project is trusted for this run without a question.
+    /// Whether the run trusts the project without asking the user.
     pub trust_project: bool,
     /// Permissions that are granted for this run.
     pub grants: Vec<GrantFlag>,
-    /// Set of plugins that is loaded instead of the plugins of the user and of the project. The
-    /// plugins of the installation stay.
-    pub set: Option<Arc<GivenSet>>,
+    /// Plugins that are loaded instead of those of the user and of the project. The plugins of the
+    /// installation are loaded as well.
+    pub set: Option<Arc<ExternalPluginSet>>,
 }
 
 /// The session of a run.
@@ -63,7 +63,7 @@ pub enum SessionChoice {
 }
 
 impl SessionChoice {
-    /// Returns the choice to continue the session `wanted`, or to create a new session without it.
+    /// Returns `Resume(wanted)`, or `New` if `wanted` is `None`.
     #[must_use]
     pub fn resume(wanted: Option<&str>) -> Self {
         wanted.map_or(Self::New, |wanted| Self::Resume(wanted.to_owned()))
@@ -83,7 +83,7 @@ pub struct RunSettings {
     pub plugins: PluginSelection,
     /// Session of the run.
     pub session: SessionChoice,
-    /// Flags of the run that modify the policy's decisions on tool calls.
+    /// Flags of the run that change how the policy decides on tool calls.
     pub mode: PolicyMode,
     /// Approval mode at the start of the run.
     pub approval: ApprovalMode,

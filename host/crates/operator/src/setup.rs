@@ -4,15 +4,15 @@
 use std::sync::{Arc, OnceLock};
 
 use super::chat::ChatConfig;
-use super::environment::{OnWarning, OperatorEnvironment, ShownWarnings};
-use super::project::{self, AskProject, ProjectAnswer};
-use super::project_hooks::allowed_hooks;
+use super::environment::{OnWarning, OperatorEnvironment, WarningsAlreadyShown};
+use super::project::{self, AskProject, ProjectTrustDecision};
+use super::project_hooks::approved_project_hooks;
 use super::secrets::OperatorSecrets;
 use super::settings::ModelSelection;
 use super::usage::{Usage, bail_usage};
 use rind_lib::agent::{AgentConfig, ArchivalConfig, SubagentsConfig, check_archival};
 use rind_lib::config::{Config, Layer, PluginsConfig, Section};
-use rind_lib::grant::held::HeldFolder;
+use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::host;
 use rind_lib::model::Models;
 use rind_lib::paths::{HOME_VARIABLE, Paths};
@@ -44,7 +44,7 @@ pub const SECTIONS: &[&str] = &[
 
 /// The operator's setup for one workspace.
 ///
-/// It is read once when a command starts. Everything that the operator decides about a run is
+/// It is created once, when a command starts. Everything that the operator decides about a run is
 /// derived from it.
 #[derive(Clone, Debug)]
 pub struct OperatorSetup {
@@ -55,7 +55,7 @@ pub struct OperatorSetup {
     /// Settings, merged from all files and flags.
     pub config: Config,
     /// Files of the project, if the project is trusted.
-    pub project: Option<Arc<HeldFolder>>,
+    pub project: Option<Arc<InMemoryFolder>>,
     /// Hooks of the project that a person has approved.
     pub project_hooks: Vec<Script>,
     /// Secrets, which are read when they are first needed.
@@ -76,11 +76,12 @@ impl OperatorSetup {
         }
     }
 
-    /// Decides whether the project and its hooks are used, and reads the settings. `ask` asks a
-    /// person; without it, only earlier approvals apply.
+    /// Decides whether the project and its hooks are used, and reads the settings. `ask` asks the
+    /// user; if it is `None`, only earlier approvals apply.
     ///
     /// # Errors
-    /// See [`project::trusted`], [`allowed_hooks`] and [`OperatorSetup::read`].
+    /// See [`project::decide_project_trust`], [`approved_project_hooks`] and
+    /// [`OperatorSetup::read`].
     pub async fn with_project(
         environment: Arc<OperatorEnvironment>,
         paths: Paths,
@@ -88,12 +89,13 @@ impl OperatorSetup {
         trust_project: bool,
         ask: Option<&dyn AskProject>,
     ) -> anyhow::Result<Self> {
-        let answer = project::trusted(&environment, &paths, trust_project, ask).await?;
-        // If the project was not trusted, do not ask about its hooks. Hooks that were approved
-        // before are still called, so that no guard is lost silently.
-        let ask = ask.filter(|_| !matches!(answer, ProjectAnswer::NotTrusted));
-        let mut setup = Self::read(environment, paths, model, answer.trusted_files())?;
-        setup.project_hooks = allowed_hooks(&setup, ask).await?;
+        let answer =
+            project::decide_project_trust(&environment, &paths, trust_project, ask).await?;
+        // If the user did not trust the project, do not ask about its hooks. Hooks that the user
+        // approved before still run, so that no guard disappears silently.
+        let ask = ask.filter(|_| !matches!(answer, ProjectTrustDecision::NotTrusted));
+        let mut setup = Self::read(environment, paths, model, answer.trusted_project_files())?;
+        setup.project_hooks = approved_project_hooks(&setup, ask).await?;
         Ok(setup)
     }
 
@@ -106,18 +108,18 @@ impl OperatorSetup {
         environment: Arc<OperatorEnvironment>,
         paths: Paths,
         model: &ModelSelection,
-        project: Option<Arc<HeldFolder>>,
+        project: Option<Arc<InMemoryFolder>>,
     ) -> anyhow::Result<Self> {
         let mut layers = Layer::files(&paths.user_config())?;
         if let Some(project) = &project {
-            layers.extend(project::layers(&paths, project)?);
+            layers.extend(project::settings_layers(&paths, project)?);
         }
         layers.extend(Layer::file(&paths.workspace_config())?);
         for flag in &model.set {
             layers.push(Layer::flag(flag)?);
         }
         let config = Config::new(layers);
-        config.check_known(SECTIONS)?;
+        config.check_known_sections(SECTIONS)?;
         if let Err(why) = check_archival(&config.section()?, &config.section()?) {
             let place = config.places(&["archival", "enabled"]).pop();
             let place = place.map_or_else(String::new, |place| format!("{place}: "));
@@ -147,19 +149,20 @@ impl OperatorSetup {
         })
     }
 
-    /// Returns the setup without its cached secrets, so that they are read again.
+    /// Returns the setup without cached secrets, so that the next use reads `secrets.toml` again.
     #[must_use]
-    pub fn with_secrets_unread(mut self) -> Self {
+    pub fn without_cached_secrets(mut self) -> Self {
         self.secrets = OnceLock::new();
         self
     }
 
-    /// Returns the setup with another function for warnings, to which all warnings are shown again.
+    /// Returns the setup with `on_warning` as the function that shows warnings. It also gets the
+    /// warnings that the previous function has already shown.
     #[must_use]
     pub fn with_warnings(mut self, on_warning: OnWarning) -> Self {
         self.environment = Arc::new(OperatorEnvironment {
             on_warning,
-            said: ShownWarnings::default(),
+            said: WarningsAlreadyShown::default(),
             ..OperatorEnvironment::clone(&self.environment)
         });
         self
@@ -178,12 +181,9 @@ impl OperatorSetup {
     }
 }
 
-/// Refuses a workspace in one of Rind's own folders, with a message that names remedies.
-///
-/// # Errors
-/// The workspace is in one of these folders.
+/// Refuses a workspace in one of Rind's own folders, with a message that says how to fix it.
 pub fn check_apart(paths: &Paths) -> anyhow::Result<()> {
-    host::check_apart(paths).map_err(|error| match error {
+    host::check_workspace_apart(paths).map_err(|error| match error {
         host::Error::Overlap { workspace, own } => Usage(format!(
             "the workspace {} is in Rind's own folder {}, so tools and plugins could access sessions and grants; choose \
              another one with --workspace, or move Rind's folders with {HOME_VARIABLE}",
@@ -214,7 +214,7 @@ mod tests {
         fs::write(&file, "KEY = \"value-1234\"\n").unwrap();
         fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
         assert_eq!(setup.secrets().unwrap().variable("KEY"), None);
-        let again = setup.with_secrets_unread();
+        let again = setup.without_cached_secrets();
         let value = again.secrets().unwrap().variable("KEY");
         assert_eq!(value.as_deref(), Some("value-1234"));
     }

@@ -1,13 +1,13 @@
-//! Folders in which the skills of a session and presets of subagents are searched, and the skills
-//! that were installed.
+//! Folders in which a session finds skills and presets of subagents, and the skills that were
+//! installed.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::setup::OperatorSetup;
-use rind_lib::grant::held::HeldFolder;
+use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::plugin::load::PluginSet;
-use rind_lib::skill::{self, Installed, Root, Source};
+use rind_lib::skill::{self, InstalledSkill, SkillRoot, Source};
 use rind_package::lock_file::LockEntry;
 use rind_package::skill::{LockedSkill, unverified_skills, verify_skills};
 
@@ -18,18 +18,18 @@ pub const PRESETS: &str = "agents";
 const CLAUDE: &str = ".claude";
 
 /// Returns the folders in which skills are searched: those of the user, of the trusted project, and
-/// of plugins that run. `held` has the files of the project and the plugins that are in memory.
+/// of running plugins. `held` contains the project's files, which were read into memory.
 #[must_use]
-pub fn roots(
+pub fn skill_roots(
     setup: &OperatorSetup,
     plugins: &PluginSet,
-    held: Option<&Arc<HeldFolder>>,
-) -> Vec<Root> {
+    held: Option<&Arc<InMemoryFolder>>,
+) -> Vec<SkillRoot> {
     let paths = &setup.paths;
     let home = setup.environment.user_home();
     let mut roots = skill::user_roots(&paths.config, home.as_deref());
     for root in roots.iter_mut().filter(|root| root.source == Source::User) {
-        root.installed = installed(setup, &root.path);
+        root.installed = installed_skills(setup, &root.path);
     }
     if let Some(held) = held {
         roots.extend(skill::project_roots(&paths.workspace, held));
@@ -37,58 +37,62 @@ pub fn roots(
     roots.extend(plugins.plugins.iter().map(|plugin| {
         let path = plugin.folder.join(skill::FOLDER);
         let source = Source::Plugin(plugin.manifest.name.clone());
-        Root {
+        SkillRoot {
             trust: plugin.trust,
             held: plugin.held.clone(),
-            ..Root::new(source, path)
+            ..SkillRoot::new(source, path)
         }
     }));
     roots
 }
 
 /// Returns the folders in which presets of subagents are searched, in the same way as skills: those
-/// of the user, of the trusted project, and of plugins that run.
+/// of the user, of the trusted project, and of running plugins.
 #[must_use]
 pub fn preset_roots(
     setup: &OperatorSetup,
     plugins: &PluginSet,
-    held: Option<&Arc<HeldFolder>>,
-) -> Vec<Root> {
+    held: Option<&Arc<InMemoryFolder>>,
+) -> Vec<SkillRoot> {
     let paths = &setup.paths;
-    let mut roots = vec![Root::nested(Source::User, paths.config.join(PRESETS))];
+    let mut roots = vec![SkillRoot::with_nested_folders(
+        Source::User,
+        paths.config.join(PRESETS),
+    )];
     let home = setup.environment.user_home();
-    roots
-        .extend(home.map(|home| Root::nested(Source::ClaudeUser, home.join(CLAUDE).join(PRESETS))));
+    roots.extend(home.map(|home| {
+        SkillRoot::with_nested_folders(Source::ClaudeUser, home.join(CLAUDE).join(PRESETS))
+    }));
     if let Some(held) = held {
         roots.extend(project_preset_roots(&paths.workspace, held));
     }
     roots.extend(plugins.plugins.iter().map(|plugin| {
         let path = plugin.folder.join(PRESETS);
-        Root {
+        SkillRoot {
             trust: plugin.trust,
             held: plugin.held.clone(),
-            ..Root::nested(Source::Plugin(plugin.manifest.name.clone()), path)
+            ..SkillRoot::with_nested_folders(Source::Plugin(plugin.manifest.name.clone()), path)
         }
     }));
     roots
 }
 
-/// Returns the folders with presets of subagents in a trusted project.
+/// Returns the folders in a trusted project that contain presets of subagents.
 #[must_use]
-pub fn project_preset_roots(workspace: &Path, held: &Arc<HeldFolder>) -> Vec<Root> {
+pub fn project_preset_roots(workspace: &Path, held: &Arc<InMemoryFolder>) -> Vec<SkillRoot> {
     let folders = [(Source::Project, ".rind"), (Source::ClaudeProject, CLAUDE)];
-    let roots = folders.into_iter().map(|(source, folder)| Root {
+    let roots = folders.into_iter().map(|(source, folder)| SkillRoot {
         held: Some(held.clone()),
-        ..Root::nested(source, workspace.join(folder).join(PRESETS))
+        ..SkillRoot::with_nested_folders(source, workspace.join(folder).join(PRESETS))
     });
     roots.filter(|root| held.covers(&root.path)).collect()
 }
 
 /// Returns the skills that were installed into the user's folder. If the lock file cannot be read,
-/// every skill in the folder counts as installed and then changed, because the user's own ones
-/// cannot be told apart.
+/// every skill in the folder counts as installed and modified, because the skills that the user
+/// wrote cannot be distinguished from installed ones.
 #[must_use]
-pub fn installed(setup: &OperatorSetup, skills: &Path) -> Vec<Installed> {
+pub fn installed_skills(setup: &OperatorSetup, skills: &Path) -> Vec<InstalledSkill> {
     // Leave out the settings of the project: a project must not decide which signing keys are
     // trusted.
     let written = setup.config.without(&setup.paths.project_config());

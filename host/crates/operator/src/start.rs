@@ -1,4 +1,4 @@
-//! Starts a run: from its settings to a host, in the order that the operator's rules require.
+//! Starts a run: creates a host from the settings of the run, in the order that security requires.
 //!
 //! Trust in the project is decided before its settings are read, settings are read before a model
 //! is selected, and guards are checked before a session can be opened. A program that shows the run
@@ -11,34 +11,34 @@ use futures_util::future::BoxFuture;
 use tokio::task::JoinHandle;
 
 use super::confinement::{self, CommandConfinement};
-use super::host::{HostParts, OperatorHost};
+use super::host::{OperatorHost, OperatorHostParts};
 use super::load::PluginLoad;
 use super::machine::OperatorMachine;
-use super::mcp::UsedServers;
+use super::mcp::ApprovedServers;
 use super::no_model::NoModel;
 use super::project::AskProject;
 use super::settings::{PluginSelection, RunSettings, SessionChoice};
 use super::setup::{OperatorSetup, check_apart};
 use super::usage::bail_usage;
 use super::{grants, mcp, model, other_agents, overlooked, plugin_flags, skills};
-use rind_lib::disk::keep_temporary_apart;
+use rind_lib::disk::keep_temp_files_outside;
 use rind_lib::grant::ask::{Ask, GrantOptions};
 use rind_lib::grant::decide::GrantFlag;
 use rind_lib::host::Session;
-use rind_lib::plugin::load::{OnCompile, PluginSet};
+use rind_lib::plugin::load::{CompileCallback, PluginSet};
 use rind_lib::plugin::startable::StartableSet;
-use rind_lib::provider::Selected;
-use rind_lib::session::{Resolved, SessionStore};
+use rind_lib::provider::SelectedModel;
+use rind_lib::session::{ResolvedSession, SessionStore};
 use rind_lib::skill::{Skills, discover};
 use rind_lib::tool::approval::Approver;
 use rind_lib::tool::builtin::Commands;
 use rind_lib::tool::policy::{ApprovalMode, ModeSwitch, PolicyMode};
-use rind_mcp::{AskServer, ServerPrompts};
+use rind_mcp::{AskServerApproval, ServerPrompts};
 
-/// Front end of a run while it starts: asks the user, and shows which plugins and skills were left
-/// out.
+/// Interface to the user while a run starts: asks questions, and shows which plugins and skills
+/// were left out.
 ///
-/// The defaults ask nothing and show nothing, which suits a server.
+/// The default methods ask nothing and show nothing, which suits a server.
 pub trait RunFrontend: Send + Sync {
     /// Returns the implementation that asks whether a project is trusted.
     fn ask_project(&self) -> Option<&dyn AskProject> {
@@ -51,12 +51,12 @@ pub trait RunFrontend: Send + Sync {
     }
 
     /// Returns the implementation that asks for approval of MCP servers and their tools.
-    fn ask_server(&self) -> Option<&dyn AskServer> {
+    fn ask_server(&self) -> Option<&dyn AskServerApproval> {
         None
     }
 
     /// Returns the MCP servers that the program adds to those of the settings for this run.
-    fn named_servers(&self) -> Vec<mcp::NamedServer> {
+    fn named_servers(&self) -> Vec<mcp::RunServer> {
         Vec::new()
     }
 
@@ -65,12 +65,12 @@ pub trait RunFrontend: Send + Sync {
     fn choose_model<'a>(
         &'a self,
         _setup: &'a OperatorSetup,
-    ) -> BoxFuture<'a, anyhow::Result<Option<Selected>>> {
+    ) -> BoxFuture<'a, anyhow::Result<Option<SelectedModel>>> {
         Box::pin(async { Ok(None) })
     }
 
     /// Returns a function that is called before a component is compiled.
-    fn on_compile(&self) -> Option<OnCompile> {
+    fn on_compile(&self) -> Option<CompileCallback> {
         None
     }
 
@@ -80,38 +80,38 @@ pub trait RunFrontend: Send + Sync {
     /// Shows which skills were left out, and why.
     fn show_skills(&self, _skills: &Skills) {}
 
-    /// Returns names that skills cannot have, because commands of the program have them.
+    /// Returns the names that no skill may have, because the program has commands of these names.
     fn reserved_names(&self) -> Vec<&'static str> {
         Vec::new()
     }
 }
 
-/// State from which the host of a run is created.
-pub struct PreparedRun {
+/// Settings and parts from which the host of a run is created.
+pub struct RunBeforeHost {
     /// The operator's setup.
     pub setup: OperatorSetup,
-    /// Loaded plugins, among which every guard runs.
+    /// Loaded plugins. Every plugin that is a guard is running.
     pub plugins: StartableSet,
     /// Skills that sessions can use.
     pub skills: Arc<Skills>,
     /// Presets of subagents that sessions can use.
     pub presets: Arc<Skills>,
-    /// Flags of the run that modify the policy's decisions.
+    /// Flags of the run that change how the policy decides on tool calls.
     pub mode: PolicyMode,
     /// Approval mode, which may be switched during the run.
     pub switch: ModeSwitch,
     /// Store of the sessions; without it, they are files on this machine.
     pub store: Option<SessionStore>,
     selection: PluginSelection,
-    provider: Selected,
+    provider: SelectedModel,
     /// Session of the run. A session to continue is given by its complete id.
     session: SessionChoice,
     confinement: CommandConfinement,
-    servers: UsedServers,
+    servers: ApprovedServers,
 }
 
-/// Host of a run, with the state that belongs to it.
-pub struct ReadyRun {
+/// Host of a run, with the plugins, the setup and the session that belong to it.
+pub struct RunWithHost {
     /// Host on which sessions are opened.
     pub host: OperatorHost,
     /// Loaded plugins, and those that were left out.
@@ -128,7 +128,7 @@ pub struct ReadyRun {
     session: SessionChoice,
 }
 
-impl PreparedRun {
+impl RunBeforeHost {
     /// Reads the settings, selects the model, loads the plugins, and finds the confinement of
     /// commands and the approved MCP servers.
     ///
@@ -144,39 +144,39 @@ impl PreparedRun {
             mut mode,
             approval,
         } = settings;
-        // `--yes` selects the initial mode instead of overriding it, so the user can switch to
-        // another mode later.
+        // `--yes` sets the initial mode and does not override later ones, so the user can switch to
+        // another mode during the run.
         let switch = ModeSwitch::new(match std::mem::take(&mut mode.yes) {
             true => ApprovalMode::Full,
             false => approval,
         });
-        let misspelt = overlooked::of_variables(&environment);
+        let misspelt = overlooked::misspelled_variables(&environment);
         misspelt.iter().for_each(|text| environment.warn_once(text));
         check_apart(&paths)?;
-        keep_temporary_apart(&paths.workspace, &paths.temporary())
+        keep_temp_files_outside(&paths.workspace, &paths.temporary())
             .context("set up a folder for temporary files that no tool can change")?;
         let (by_flag, ask) = (selection.trust_project, frontend.ask_project());
-        plugin_flags::check_places(&selection)?;
+        plugin_flags::check_plugin_paths(&selection)?;
         let mut setup =
             OperatorSetup::with_project(environment, paths, &model, by_flag, ask).await?;
         if let Some(set) = &selection.set {
-            setup.config = set.settle(setup.config)?;
+            setup.config = set.apply_settings(setup.config)?;
         }
-        let replaced = overlooked::of_settings(&setup.config);
+        let replaced = overlooked::replaced_lists(&setup.config);
         replaced
             .iter()
             .for_each(|text| setup.environment.warn_once(text));
-        other_agents::report_unused(&setup);
+        other_agents::warn_unused_agent_settings(&setup);
         let resume = match &session {
             SessionChoice::Resume(wanted) => Some(resolve_session(&setup, wanted)?),
             SessionChoice::New | SessionChoice::Named(_) => None,
         };
-        let mut provider = model::select(&setup, &model, resume.as_ref())?;
+        let mut provider = model::select_model(&setup, &model, resume.as_ref())?;
         if provider.is_stand_in
             && let Some(chosen) = frontend.choose_model(&setup).await?
         {
             // `choose_model` may have stored a key in secrets.toml, so read that file again.
-            setup = setup.with_secrets_unread();
+            setup = setup.without_cached_secrets();
             provider = chosen;
         }
         let resume = resume.map(|session| session.id);
@@ -185,22 +185,22 @@ impl PreparedRun {
             None => session,
         };
         let ask = frontend.ask_plugin();
-        let grants = grants::options(&setup.paths, &selection.grants, resume, ask)?;
+        let grants = grants::grant_options(&setup.paths, &selection.grants, resume, ask)?;
         let load = PluginLoad::new(&setup, &selection, grants)?.on_compile(frontend.on_compile());
-        // Run this in a task of its own, because loading plugins keeps the present thread busy.
+        // Run this in a separate task, because loading plugins blocks the current thread.
         let confinement: JoinHandle<_> = tokio::spawn({
             let setup = setup.clone();
-            async move { confinement::find(&setup).await }
+            async move { confinement::find_confinement(&setup).await }
         });
         let plugins = load.load().await.context("load plugins")?;
-        load.check(&plugins)?;
+        load.check_selected_plugins(&plugins)?;
         if let Some(set) = &selection.set {
             set.check(&plugins)?;
         }
         frontend.show_plugins(&plugins);
         let plugins = StartableSet::check(Arc::new(plugins))?;
-        let roots = skills::roots(&setup, &plugins, load.held_folder());
-        let preset_roots = skills::preset_roots(&setup, &plugins, load.held_folder());
+        let roots = skills::skill_roots(&setup, &plugins, load.in_memory_files());
+        let preset_roots = skills::preset_roots(&setup, &plugins, load.in_memory_files());
         // Free the files of the project, which may be large.
         drop(load);
         let machine = OperatorMachine::new(&setup.environment);
@@ -208,9 +208,9 @@ impl PreparedRun {
         frontend.show_skills(&skills);
         let presets = discover(&preset_roots, &[], &machine);
         let confinement = confinement.await.context("find a sandbox")??;
-        let commands = confinement.quiet_commands();
+        let commands = confinement.commands_without_warning();
         let (named, ask) = (frontend.named_servers(), frontend.ask_server());
-        let servers = mcp::sources(&setup, &commands, named, ask).await?;
+        let servers = mcp::approved_servers(&setup, &commands, named, ask).await?;
         Ok(Self {
             setup,
             plugins,
@@ -239,12 +239,12 @@ impl PreparedRun {
         self.mode.has_terminal
     }
 
-    /// Prepares to load later versions of a plugin during the run. They get at most the grants of
-    /// the present version, and no question is asked in the middle of a turn.
+    /// Prepares to load later versions of a plugin during the run. A later version gets at most the
+    /// permissions of the running one, and no question is asked in the middle of a turn.
     ///
     /// # Errors
     /// The plugin does not run, or a setting is wrong.
-    pub fn later(&self, plugin: &str) -> anyhow::Result<PluginLoad> {
+    pub fn prepare_plugin_reload(&self, plugin: &str) -> anyhow::Result<PluginLoad> {
         let mut loaded = self.plugins.plugins.iter();
         let Some(loaded) = loaded.find(|loaded| loaded.manifest.name == plugin) else {
             bail_usage!("plugin `{plugin}` does not run, so there is nothing to watch");
@@ -254,19 +254,19 @@ impl PreparedRun {
         let flag = (!granted.is_empty()).then(|| format!("{plugin}={}", granted.join(",")));
         let flag = flag.map(|flag| flag.parse::<GrantFlag>()).transpose();
         let grants = GrantOptions {
-            policy: grants::policy(&self.setup.paths)?,
+            policy: grants::read_grant_policy(&self.setup.paths)?,
             flags: flag.map_err(anyhow::Error::msg)?.into_iter().collect(),
             ..GrantOptions::default()
         };
         PluginLoad::new(&self.setup, &self.selection, grants)
     }
 
-    /// Uses a provider that refuses requests if no model is set up, for a host whose callers are
-    /// other agents. A plugin that requests a completion then gets an error.
+    /// If no model is set up, uses a provider that refuses every request. This suits a host whose
+    /// callers are other agents: a plugin that requests a completion gets an error.
     #[must_use]
     pub fn without_model(mut self) -> Self {
         if self.provider.is_stand_in {
-            self.provider = Selected {
+            self.provider = SelectedModel {
                 provider: Arc::new(NoModel),
                 model: "none".to_owned(),
                 why: std::mem::take(&mut self.provider.why),
@@ -276,12 +276,12 @@ impl PreparedRun {
         self
     }
 
-    /// Lets clients of the program fetch the prompts and resources of these MCP servers.
+    /// Lets clients of the program fetch the prompts and resources of the MCP servers in `names`.
     #[must_use]
-    pub fn passing_on(mut self, names: &[String]) -> Self {
+    pub fn expose_mcp_servers(mut self, names: &[String]) -> Self {
         for (name, source) in &mut self.servers.sources {
             if names.contains(name) {
-                source.pass_on();
+                source.add_server_content_tools();
             }
         }
         self
@@ -289,16 +289,13 @@ impl PreparedRun {
 
     /// Removes all MCP servers, for a host that runs no tools.
     #[must_use]
-    pub fn without_servers(mut self) -> Self {
-        self.servers = UsedServers::default();
+    pub fn without_mcp_servers(mut self) -> Self {
+        self.servers = ApprovedServers::default();
         self
     }
 
-    /// Creates the host. It asks `approver` about tool calls.
-    ///
-    /// # Errors
-    /// No model is set up, a setting is wrong, or the parts do not fit together.
-    pub async fn host(self, approver: Arc<dyn Approver>) -> anyhow::Result<ReadyRun> {
+    /// Creates the host, which asks `approver` whether a tool call may run.
+    pub async fn host(self, approver: Arc<dyn Approver>) -> anyhow::Result<RunWithHost> {
         if self.provider.is_stand_in {
             bail_usage!(
                 "no model is set up: {}; set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, or name a provider in \
@@ -311,12 +308,12 @@ impl PreparedRun {
         setup.project = None;
         let chosen = format!(
             "model: {} ({})",
-            provider_and_model(&self.provider),
+            provider_and_model_text(&self.provider),
             self.provider.why
         );
         let commands = self.confinement.commands();
         let plugins = self.plugins.shared().clone();
-        let parts = HostParts {
+        let parts = OperatorHostParts {
             provider: self.provider,
             plugins: self.plugins,
             skills: self.skills,
@@ -329,7 +326,7 @@ impl PreparedRun {
             store: self.store,
             set: self.selection.set,
         };
-        Ok(ReadyRun {
+        Ok(RunWithHost {
             host: OperatorHost::new(&setup, parts).await?,
             plugins,
             setup,
@@ -341,7 +338,7 @@ impl PreparedRun {
     }
 }
 
-impl ReadyRun {
+impl RunWithHost {
     /// Opens the session of the run.
     ///
     /// # Errors
@@ -352,7 +349,7 @@ impl ReadyRun {
 }
 
 /// Returns the names of the provider and the model, or a single name if both are equal.
-fn provider_and_model(selected: &Selected) -> String {
+fn provider_and_model_text(selected: &SelectedModel) -> String {
     let provider = selected.provider.name();
     if provider == selected.model {
         provider.to_owned()
@@ -361,12 +358,12 @@ fn provider_and_model(selected: &Selected) -> String {
     }
 }
 
-/// Resolves the session to continue; `last` is the last one of this workspace. Warns if the session
-/// worked in another folder so far.
-fn resolve_session(setup: &OperatorSetup, wanted: &str) -> anyhow::Result<Resolved> {
+/// Resolves the id of the session to continue; `last` names the last session of this workspace.
+/// Warns if the session worked in another folder before.
+fn resolve_session(setup: &OperatorSetup, wanted: &str) -> anyhow::Result<ResolvedSession> {
     let paths = &setup.paths;
     let store = SessionStore::new(paths.sessions());
-    let session = store.about(&store.resolve_in(wanted, &paths.workspace)?)?;
+    let session = store.workspace_and_model(&store.resolve_in(wanted, &paths.workspace)?)?;
     let before = &session.workspace;
     if !before.as_os_str().is_empty() && *before != paths.workspace {
         setup.environment.warn(&format!(
@@ -417,7 +414,7 @@ mod tests {
     #[tokio::test]
     async fn a_program_without_a_command_line_opens_a_session_by_the_operators_rules() {
         let folder = tempfile::tempdir().unwrap();
-        let run = PreparedRun::new(settings(&folder), &Embedder)
+        let run = RunBeforeHost::new(settings(&folder), &Embedder)
             .await
             .unwrap();
         let nobody = Arc::new(DenyAll("nobody is asked".to_owned()));
@@ -432,7 +429,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = settings(&folder);
         settings.model.provider = None;
-        let run = PreparedRun::new(settings, &Embedder).await.unwrap();
+        let run = RunBeforeHost::new(settings, &Embedder).await.unwrap();
         let nobody = Arc::new(DenyAll("nobody is asked".to_owned()));
         let refused = run.host(nobody).await.err().unwrap();
         assert!(refused.is::<super::super::usage::Usage>());
@@ -452,7 +449,7 @@ mod tests {
         let settings = settings(&folder);
         let policy = "[plugins.guard]\nrequire = true\n";
         fs::write(settings.paths.user_policy(), policy).unwrap();
-        let refused = PreparedRun::new(settings, &Embedder).await.err().unwrap();
+        let refused = RunBeforeHost::new(settings, &Embedder).await.err().unwrap();
         let refused = refused.downcast::<Error>().unwrap();
         assert!(matches!(refused, Error::Required { plugin, .. } if plugin == "guard"));
     }

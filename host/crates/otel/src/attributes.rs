@@ -1,8 +1,8 @@
-//! Attributes of spans: names, numbers and outcomes only.
+//! Attributes of spans: only names, numbers and outcomes.
 //!
 //! Invariant: no attribute contains text that a user, a model or a tool wrote. The name of a tool
-//! comes from a model, so it is checked first (`tool_operation`). The module must not know how
-//! spans nest.
+//! comes from a model, so it is checked first (`safe_tool_name`). This module does not depend
+//! on how spans nest.
 
 use opentelemetry::trace::Span;
 use opentelemetry::{Array, KeyValue, StringValue, Value};
@@ -16,7 +16,7 @@ use rind_lib::point::payload::StopReason;
 use rind_lib::point::trace::{AccessRecord, TraceRecord};
 
 /// Returns the name and the attributes of the span that an event starts.
-pub(super) fn begun_attributes(stamped: &Stamped, provider: &str) -> (String, Vec<KeyValue>) {
+pub(super) fn start_attributes(stamped: &Stamped, provider: &str) -> (String, Vec<KeyValue>) {
     let aside = |name: &str, messages: &u32, tokens: &u64| {
         let messages = KeyValue::new(n::MESSAGES, i64::from(*messages));
         let tokens = KeyValue::new(n::TOKENS, signed_number(*tokens));
@@ -34,35 +34,35 @@ pub(super) fn begun_attributes(stamped: &Stamped, provider: &str) -> (String, Ve
                 KeyValue::new(n::GEN_AI_PROVIDER_NAME, provider.clone()),
                 KeyValue::new(n::GEN_AI_REQUEST_MODEL, model.clone()),
             ];
-            attributes.extend(name_attribute(n::PLUGIN, by));
+            attributes.extend(optional_name_attribute(n::PLUGIN, by));
             (format!("{} {model}", n::CHAT), attributes)
         }
         Event::ToolCall {
             call, plugin, by, ..
         } => {
-            let name = tool_operation(&call.name);
+            let name = safe_tool_name(&call.name);
             let mut attributes = vec![
                 KeyValue::new(n::GEN_AI_OPERATION_NAME, n::EXECUTE_TOOL),
                 KeyValue::new(n::GEN_AI_TOOL_NAME, name.to_owned()),
                 KeyValue::new(n::GEN_AI_TOOL_CALL_ID, call.id.clone()),
                 KeyValue::new(n::GEN_AI_TOOL_TYPE, n::FUNCTION),
             ];
-            attributes.extend(name_attribute(n::PLUGIN, plugin));
-            attributes.extend(name_attribute(n::BY, by));
+            attributes.extend(optional_name_attribute(n::PLUGIN, plugin));
+            attributes.extend(optional_name_attribute(n::BY, by));
             (format!("{} {name}", n::EXECUTE_TOOL), attributes)
         }
         Event::CompactStart { messages, tokens } => aside(n::COMPACT, messages, tokens),
         Event::ArchiveStart {
             messages, tokens, ..
         } => aside(n::ARCHIVE, messages, tokens),
-        Event::SubagentStart { subagent, .. } => agent_attributes(provider, Some(subagent)),
-        _ if stamped.is_main() => agent_attributes(provider, None),
-        _ => agent_attributes(provider, Some(&stamped.agent)),
+        Event::SubagentStart { subagent, .. } => agent_span_attributes(provider, Some(subagent)),
+        _ if stamped.is_main() => agent_span_attributes(provider, None),
+        _ => agent_span_attributes(provider, Some(&stamped.agent)),
     }
 }
 
-/// Returns the name and the attributes for a turn of the main agent, or for the subagent `id`.
-fn agent_attributes(provider: &str, id: Option<&str>) -> (String, Vec<KeyValue>) {
+/// Returns the name and the attributes of the span of a main agent's turn, or of the subagent `id`.
+fn agent_span_attributes(provider: &str, id: Option<&str>) -> (String, Vec<KeyValue>) {
     let name = if id.is_some() { n::SUBAGENT } else { n::MAIN };
     let mut attributes = vec![
         KeyValue::new(n::GEN_AI_OPERATION_NAME, n::INVOKE_AGENT),
@@ -84,9 +84,12 @@ pub(super) fn end_attributes(open: &mut OpenSpan, event: &Event) {
             ..
         } => {
             open.span
-                .set_attributes(name_attribute(n::GEN_AI_RESPONSE_MODEL, model));
+                .set_attributes(optional_name_attribute(n::GEN_AI_RESPONSE_MODEL, model));
             if let Some(finish) = finish {
-                open.set_attribute(n::GEN_AI_RESPONSE_FINISH_REASONS, finish_reasons(*finish));
+                open.set_attribute(
+                    n::GEN_AI_RESPONSE_FINISH_REASONS,
+                    finish_reasons_attribute(*finish),
+                );
                 open.span.set_attributes(usage_attributes(*usage));
             }
             if error.is_some() {
@@ -97,7 +100,7 @@ pub(super) fn end_attributes(open: &mut OpenSpan, event: &Event) {
             result, refused_by, ..
         } => {
             open.span
-                .set_attributes(name_attribute(n::REFUSED_BY, refused_by));
+                .set_attributes(optional_name_attribute(n::REFUSED_BY, refused_by));
             match (result.is_error, refused_by) {
                 (true, Some(_)) => open.mark_failed(n::DENIED),
                 (true, None) => open.mark_failed(n::TOOL_ERROR),
@@ -111,7 +114,7 @@ pub(super) fn end_attributes(open: &mut OpenSpan, event: &Event) {
         Event::SubagentEnd { is_error: true, .. } => open.mark_failed(n::FAILED),
         Event::TurnEnd { summary, .. } => {
             open.span.set_attributes(usage_attributes(summary.usage));
-            open.set_attribute(n::STOP, serialized_word(&summary.stop));
+            open.set_attribute(n::STOP, serialized_variant_name(&summary.stop));
             open.set_attribute(n::STEPS, i64::from(summary.steps));
             open.set_attribute(n::TOOL_CALLS, i64::from(summary.tool_calls));
             if summary.stop == StopReason::Failed {
@@ -122,7 +125,7 @@ pub(super) fn end_attributes(open: &mut OpenSpan, event: &Event) {
     }
 }
 
-fn finish_reasons(finish: Finish) -> Value {
+fn finish_reasons_attribute(finish: Finish) -> Value {
     let reason = match finish {
         Finish::Done => "stop",
         Finish::ToolCalls => "tool_calls",
@@ -133,9 +136,9 @@ fn finish_reasons(finish: Finish) -> Value {
     Value::Array(Array::String(vec![StringValue::from(reason)]))
 }
 
-/// Returns the name of a tool if it is valid, and a placeholder otherwise: a model can request a
-/// tool by any text.
-fn tool_operation(name: &str) -> &str {
+/// Returns the name of a tool if the name is valid, and a placeholder otherwise, because a model
+/// can put any text into the name of a tool call.
+fn safe_tool_name(name: &str) -> &str {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
     if (1..=64).contains(&name.len()) && name.bytes().all(is_name) {
         name
@@ -148,7 +151,7 @@ pub(super) fn hook_attributes(record: &TraceRecord) -> Vec<KeyValue> {
     let mut attributes = vec![
         KeyValue::new(n::POINT, record.point.to_string()),
         KeyValue::new(n::PLUGIN, record.plugin.to_string()),
-        KeyValue::new(n::OUTCOME, serialized_word(&record.outcome)),
+        KeyValue::new(n::OUTCOME, serialized_variant_name(&record.outcome)),
         KeyValue::new(n::MICROS, record.micros),
     ];
     if !record.changed.is_empty() {
@@ -159,13 +162,13 @@ pub(super) fn hook_attributes(record: &TraceRecord) -> Vec<KeyValue> {
     attributes
 }
 
-/// Returns the attributes of a plugin's access, without its target, which may be a path or an
-/// address from the user.
+/// Returns the attributes of a plugin's access to a file or a network address. The target is
+/// omitted, because it may come from the user.
 pub(super) fn access_attributes(record: &AccessRecord) -> Vec<KeyValue> {
     vec![
         KeyValue::new(n::PLUGIN, record.plugin.to_string()),
-        KeyValue::new(n::REACHED, serialized_word(&record.reached)),
-        KeyValue::new(n::OUTCOME, serialized_word(&record.outcome)),
+        KeyValue::new(n::REACHED, serialized_variant_name(&record.reached)),
+        KeyValue::new(n::OUTCOME, serialized_variant_name(&record.outcome)),
     ]
 }
 
@@ -186,7 +189,7 @@ fn usage_attributes(usage: Usage) -> [KeyValue; 4] {
     ]
 }
 
-fn name_attribute(key: &'static str, name: &Option<String>) -> Option<KeyValue> {
+fn optional_name_attribute(key: &'static str, name: &Option<String>) -> Option<KeyValue> {
     Some(KeyValue::new(key, name.clone()?))
 }
 
@@ -195,7 +198,7 @@ pub(super) fn signed_number(n: u64) -> i64 {
 }
 
 /// Returns the serialized name of an enum variant.
-pub(super) fn serialized_word(case: &impl Serialize) -> String {
+pub(super) fn serialized_variant_name(case: &impl Serialize) -> String {
     let value = serde_json::to_value(case).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -1,9 +1,9 @@
 //! Exports turns as OpenTelemetry traces, with the names of the GenAI semantic conventions.
 //!
 //! A listener passes the events of a session to [`Telemetry`]. A turn is a span `invoke_agent`,
-//! each of its requests a span `chat`, and each tool call a span `execute_tool`. A subagent is
-//! another `invoke_agent` below the call that started it. Hooks that changed something or failed
-//! are events of the span to which they belong.
+//! each request of the turn to a model a span `chat`, and each tool call a span `execute_tool`. A
+//! subagent is another span `invoke_agent`, whose parent is the tool call that started it. Hooks
+//! that changed something or failed are events of the span to which they belong.
 //!
 //! Invariants: no content leaves the process, so spans have names, numbers and outcomes, but no
 //! prompts, arguments, results, refusals or paths. Telemetry never delays a turn: events arrive
@@ -41,7 +41,7 @@ use tree::SpanTree;
 /// Service name if the environment sets none.
 const SERVICE: &str = "rind";
 
-/// Error that keeps the telemetry from starting.
+/// Error that prevents telemetry from starting.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -55,10 +55,10 @@ pub enum Error {
 /// Error that some spans did not reach the collector.
 #[derive(Debug, thiserror::Error)]
 #[error("{n_spans} OpenTelemetry spans were not sent: {why}")]
-pub struct Lost {
+pub struct LostSpansError {
     /// Number of lost spans.
     pub n_spans: u64,
-    /// First error of an export, or the reason why spans were dropped.
+    /// First error of an export, or the reason for which spans were dropped.
     pub why: String,
 }
 
@@ -81,13 +81,13 @@ impl Telemetry {
             .with_http()
             .with_protocol(Protocol::HttpBinary)
             .build()
-            .map_err(|error| Error::Settings(without_quotes(&error.to_string())))?;
-        Ok(Self::over(exporter))
+            .map_err(|error| Error::Settings(remove_quoted_part(&error.to_string())))?;
+        Ok(Self::with_exporter(exporter))
     }
 
     /// Starts the export with the given exporter. Must be called in a Tokio runtime.
-    pub fn over(mut exporter: impl SpanExporter + 'static) -> Self {
-        let resource = resource();
+    pub fn with_exporter(mut exporter: impl SpanExporter + 'static) -> Self {
+        let resource = telemetry_resource();
         exporter.set_resource(&resource);
         let (outbox, spans) = SpanOutbox::new();
         let provider = SdkTracerProvider::builder()
@@ -106,24 +106,24 @@ impl Telemetry {
     }
 
     /// Starts, extends or ends spans for an event. Never blocks.
-    pub fn take(&mut self, event: &Stamped) {
-        self.tree.take_event(event);
+    pub fn record_event(&mut self, event: &Stamped) {
+        self.tree.handle_event(event);
     }
 
     /// Ends all spans, and waits until they are sent, for at most `limit`.
     ///
     /// # Errors
     /// Some spans did not reach the collector, now or earlier.
-    pub async fn finish(mut self, limit: Duration) -> Result<(), Lost> {
-        self.tree.close_tree();
+    pub async fn finish(mut self, limit: Duration) -> Result<(), LostSpansError> {
+        self.tree.end_all_spans();
         self.outbox.close_outbox();
         let has_ended = tokio::time::timeout(limit, &mut self.sending).await.is_ok();
         self.sending.abort();
-        let Some((n_spans, why)) = self.outbox.lost() else {
+        let Some((n_spans, why)) = self.outbox.lost_spans() else {
             return Ok(());
         };
         let why = match why {
-            Some(why) => without_quotes(&why),
+            Some(why) => remove_quoted_part(&why),
             None if has_ended => {
                 "they were produced faster than the collector accepted them".to_owned()
             }
@@ -132,12 +132,12 @@ impl Telemetry {
                 limit.as_secs_f32()
             ),
         };
-        Err(Lost { n_spans, why })
+        Err(LostSpansError { n_spans, why })
     }
 }
 
 /// Returns the resource that describes this process, from the environment and defaults.
-fn resource() -> Resource {
+fn telemetry_resource() -> Resource {
     let found = Resource::builder().build();
     let get = |key: &'static str| found.get(&Key::from_static_str(key));
     let mut builder = Resource::builder();
@@ -153,7 +153,7 @@ fn resource() -> Resource {
 }
 
 /// Removes the quoted part of an error text: it may be the URL of an endpoint with a password.
-fn without_quotes(text: &str) -> String {
+fn remove_quoted_part(text: &str) -> String {
     let quoted = text
         .split_once('\'')
         .and_then(|(before, rest)| Some((before, rest.rsplit_once('\'')?.1)));
@@ -165,7 +165,7 @@ fn without_quotes(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::without_quotes;
+    use super::remove_quoted_part;
 
     #[test]
     fn what_is_quoted_is_not_repeated() {
@@ -178,7 +178,7 @@ mod tests {
             ("it's one", "it's one"),
         ];
         for (text, expected) in table {
-            assert_eq!(without_quotes(text), expected);
+            assert_eq!(remove_quoted_part(text), expected);
         }
     }
 }

@@ -52,7 +52,7 @@ pub(super) const TOOL_START: &str = "rind.tool.start";
 
 /// Name of the plugin that owns a hook or a tool, or that sends a request.
 pub(super) const PLUGIN: &str = "rind.plugin";
-/// Plugin that makes a tool call; absent if the model makes it.
+/// Plugin that makes a tool call; absent if the model makes the call.
 pub(super) const BY: &str = "rind.by";
 pub(super) const POINT: &str = "rind.point";
 pub(super) const OUTCOME: &str = "rind.outcome";

@@ -1,9 +1,9 @@
-//! Metrics that are exported at an interval, such as how busy a worker is.
+//! Metrics that are exported at an interval, such as the load of a worker.
 //!
 //! The OpenTelemetry library reads its settings from the environment: `OTEL_EXPORTER_OTLP_ENDPOINT`
-//! or `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`, and `OTEL_METRIC_EXPORT_INTERVAL`. If an export fails,
-//! its values are lost. Counters are totals, so the next export makes up for them. Start from
-//! [`SentNumbers`].
+//! or `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`, and `OTEL_METRIC_EXPORT_INTERVAL`. The values of a
+//! failed export are lost. Counters are cumulative, so the next export includes the lost counts.
+//! Start from [`MetricsExporter`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use opentelemetry_sdk::metrics::{SdkMeterProvider, Temporality};
 use rind_lib::provider::install_tls;
 use tokio::runtime::Handle;
 
-use crate::{Error, SERVICE, resource, without_quotes};
+use crate::{Error, SERVICE, remove_quoted_part, telemetry_resource};
 
 /// A metric: name, unit, description and kind.
 #[derive(Clone, Copy, Debug)]
-pub struct NamedNumber {
+pub struct MetricDefinition {
     /// Name, such as `rind.worker.turns`.
     pub name: &'static str,
     /// Unit, such as `{turn}` or `ms`.
@@ -35,18 +35,18 @@ pub struct NamedNumber {
 
 /// Exports metrics to a collector until the value is dropped.
 #[derive(Debug)]
-pub struct SentNumbers {
+pub struct MetricsExporter {
     provider: SdkMeterProvider,
 }
 
-impl SentNumbers {
+impl MetricsExporter {
     /// Starts to export metrics, each with these attributes. `read` returns the present value of a
     /// metric by its name. Must be called in a Tokio runtime.
     ///
     /// # Errors
     /// A setting in the environment is invalid.
     pub fn start(
-        numbers: &[NamedNumber],
+        numbers: &[MetricDefinition],
         attributes: &[(&'static str, String)],
         read: Arc<dyn Fn(&'static str) -> u64 + Send + Sync>,
     ) -> Result<Self, Error> {
@@ -55,14 +55,14 @@ impl SentNumbers {
             .with_http()
             .with_protocol(Protocol::HttpBinary)
             .build()
-            .map_err(|error| Error::Settings(without_quotes(&error.to_string())))?;
-        let exporter = OnRuntime {
+            .map_err(|error| Error::Settings(remove_quoted_part(&error.to_string())))?;
+        let exporter = RuntimeExporter {
             exporter,
             runtime: Handle::current(),
         };
         let provider = SdkMeterProvider::builder()
             .with_periodic_exporter(exporter)
-            .with_resource(resource())
+            .with_resource(telemetry_resource())
             .build();
         let scope = InstrumentationScope::builder(SERVICE)
             .with_version(env!("CARGO_PKG_VERSION"))
@@ -74,7 +74,7 @@ impl SentNumbers {
             .collect();
         for number in numbers {
             let (read, attributes, name) = (read.clone(), attributes.clone(), number.name);
-            // The provider owns the instrument, so it need not be kept.
+            // The provider owns the instrument, so the returned handle is not stored.
             if number.is_sum {
                 meter
                     .u64_observable_counter(name)
@@ -100,19 +100,19 @@ impl SentNumbers {
     /// The last values did not reach the collector.
     pub fn finish(self, limit: Duration) -> Result<(), String> {
         let ended = self.provider.shutdown_with_timeout(limit);
-        ended.map_err(|error| without_quotes(&error.to_string()))
+        ended.map_err(|error| remove_quoted_part(&error.to_string()))
     }
 }
 
-/// Exports on the Tokio runtime of the program, which the HTTP client needs and the library's own
-/// thread lacks.
+/// Exports on the Tokio runtime of the program: the HTTP client needs a Tokio runtime, and the
+/// thread that the library would use has none.
 #[derive(Debug)]
-struct OnRuntime {
+struct RuntimeExporter {
     exporter: MetricExporter,
     runtime: Handle,
 }
 
-impl PushMetricExporter for OnRuntime {
+impl PushMetricExporter for RuntimeExporter {
     async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
         self.runtime.block_on(self.exporter.export(metrics))
     }

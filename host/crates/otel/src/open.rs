@@ -1,4 +1,4 @@
-//! An open span, with the state that is needed until it ends.
+//! A span that has started and not yet ended, with the state that is needed until its end.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -42,8 +42,8 @@ impl OpenSpan {
         self.span.add_event_with_timestamp(name, at, attributes);
     }
 
-    /// Marks the span as failed. Only the first failure is recorded, because it causes the later
-    /// ones.
+    /// Marks the span as failed. Only the first failure is recorded, because it usually causes the
+    /// later ones.
     pub(super) fn mark_failed(&mut self, kind: impl Into<Cow<'static, str>>) {
         if std::mem::replace(&mut self.has_failed, true) {
             return;
@@ -62,9 +62,9 @@ impl OpenSpan {
         self.span.end_with_timestamp(at);
     }
 
-    /// Ends a span for which no end event arrived. It counts as cancelled, except if it is the span
-    /// of a turn or of a subagent.
-    pub(super) fn cut_span(mut self, at: SystemTime) {
+    /// Ends a span for which no end event arrived. The span is marked as cancelled, except if it
+    /// belongs to a turn or a subagent.
+    pub(super) fn end_unfinished_span(mut self, at: SystemTime) {
         if self.hooks.is_none() {
             self.mark_failed(n::CANCELLED);
         }

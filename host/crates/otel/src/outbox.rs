@@ -2,7 +2,7 @@
 //! exports batches from it.
 //!
 //! Invariant: a span that is not exported counts as lost, whether the queue was full, the export
-//! failed or the time ran out. The module must not know the content of the spans. Start from
+//! failed or the time ran out. This module does not depend on the content of the spans. Start from
 //! [`SpanOutbox`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ const MAX_WAITING: usize = 2048;
 /// Maximum number of spans per request, the specification's default.
 const MAX_BATCH: usize = 512;
 
-/// Maximum time for which a span waits for others to form a batch.
+/// Maximum time that a span waits in the queue for other spans of the same batch.
 const DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
@@ -57,8 +57,9 @@ impl SpanOutbox {
         lock(&self.0.sender).take();
     }
 
-    /// Returns the number of lost spans, and the first error of an export, if spans were lost.
-    pub(super) fn lost(&self) -> Option<(u64, Option<String>)> {
+    /// Returns the number of lost spans and the first error of an export; `None` if no span was
+    /// lost.
+    pub(super) fn lost_spans(&self) -> Option<(u64, Option<String>)> {
         let n_ended = self.0.n_ended.load(Ordering::Acquire);
         let n_lost = n_ended.saturating_sub(self.0.n_sent.load(Ordering::Acquire));
         (n_lost > 0).then(|| (n_lost, lock(&self.0.why).clone()))

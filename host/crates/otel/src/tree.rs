@@ -1,9 +1,8 @@
 //! Builds spans from events: one span for each part of a turn.
 //!
-//! Tracks which spans are open, and how they nest. The parts themselves come from the events
-//! ([`TurnPart`]), and the attributes from `attributes`. A part without an end event ends together
-//! with the agent that contains it. The module must not know how spans are sent. Start from
-//! [`SpanTree`].
+//! Tracks which spans are open, and how they nest. Events name the parts ([`TurnPart`]);
+//! `attributes` provides the attributes. A part without an end event ends together with the agent
+//! that contains it. This module does not depend on how spans are sent. Start from [`SpanTree`].
 
 use std::collections::HashMap;
 use std::time::SystemTime;
@@ -13,8 +12,8 @@ use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::SdkTracer;
 
 use super::attributes::{
-    access_attributes, begun_attributes, end_attributes, hook_attributes, serialized_word,
-    signed_number,
+    access_attributes, end_attributes, hook_attributes, serialized_variant_name, signed_number,
+    start_attributes,
 };
 use super::names as n;
 use super::open::OpenSpan;
@@ -26,8 +25,8 @@ pub(super) struct SpanTree {
     tracer: SdkTracer,
     provider: String,
     open: HashMap<TurnPart, OpenSpan>,
-    /// Context of the main agent's last turn that ended. It is the parent of the turn's archival,
-    /// and of requests that start after the turn.
+    /// Context of the last turn of the main agent that has ended. It is the parent of the spans of
+    /// the turn's archival, and of requests that start after the turn.
     ended: Context,
     last: SystemTime,
 }
@@ -44,28 +43,28 @@ impl SpanTree {
     }
 
     /// Ends all open spans.
-    pub(super) fn close_tree(&mut self) {
-        self.cut_spans(|_| true);
+    pub(super) fn end_all_spans(&mut self) {
+        self.end_unfinished_spans(|_| true);
     }
 
     /// Ends the open spans of all parts for which `is_over` returns true.
-    fn cut_spans(&mut self, is_over: impl Fn(&TurnPart) -> bool) {
+    fn end_unfinished_spans(&mut self, is_over: impl Fn(&TurnPart) -> bool) {
         for (_, open) in self.open.extract_if(|part, _| is_over(part)) {
-            open.cut_span(self.last);
+            open.end_unfinished_span(self.last);
         }
     }
 
-    pub(super) fn take_event(&mut self, stamped: &Stamped) {
+    pub(super) fn handle_event(&mut self, stamped: &Stamped) {
         self.last = SystemTime::from(stamped.at);
         if let Event::SessionOpened { provider, .. } = &stamped.event {
             self.provider.clone_from(provider);
         }
-        if let Some(part) = TurnPart::begun_part(stamped) {
-            self.begin_part(part, stamped);
-        } else if let Some(part) = TurnPart::ended_part(stamped) {
-            self.end_part(&part, stamped);
+        if let Some(part) = TurnPart::part_begun_by_event(stamped) {
+            self.begin_turn_part_span(part, stamped);
+        } else if let Some(part) = TurnPart::part_ended_by_event(stamped) {
+            self.end_turn_part_span(&part, stamped);
         } else if let Some(part) = self.part_above(stamped) {
-            self.add_within(part, stamped);
+            self.add_event_to_part(part, stamped);
         }
     }
 
@@ -73,7 +72,7 @@ impl SpanTree {
         TurnPart::part_above(stamped, |part| self.open.contains_key(part))
     }
 
-    fn begin_part(&mut self, part: TurnPart, stamped: &Stamped) {
+    fn begin_turn_part_span(&mut self, part: TurnPart, stamped: &Stamped) {
         let above = self
             .part_above(stamped)
             .and_then(|above| self.open.get(&above));
@@ -96,14 +95,14 @@ impl SpanTree {
             },
         };
         if let TurnPart::Agent(agent) = &part {
-            self.cut_spans(|part| part.agent() == agent);
+            self.end_unfinished_spans(|part| part.agent() == agent);
         }
         let open = self.start_span(stamped, &context, is_turn);
         self.open.insert(part, open);
     }
 
     fn start_span(&self, stamped: &Stamped, parent: &Context, is_turn: bool) -> OpenSpan {
-        let (name, mut attributes) = begun_attributes(stamped, &self.provider);
+        let (name, mut attributes) = start_attributes(stamped, &self.provider);
         if let Some(session) = &stamped.session {
             attributes.push(KeyValue::new(n::GEN_AI_CONVERSATION_ID, session.clone()));
         }
@@ -125,7 +124,7 @@ impl SpanTree {
         OpenSpan::new(span, context, is_turn)
     }
 
-    fn end_part(&mut self, part: &TurnPart, stamped: &Stamped) {
+    fn end_turn_part_span(&mut self, part: &TurnPart, stamped: &Stamped) {
         let Some(mut open) = self.open.remove(part) else {
             return;
         };
@@ -133,18 +132,19 @@ impl SpanTree {
         if let Event::TurnEnd { .. } = stamped.event {
             self.ended = open.context.clone();
             // Subagents that are still open end with the turn.
-            self.close_tree();
+            self.end_all_spans();
         } else if open.hooks.is_some() {
-            self.cut_spans(|below| below.agent() == part.agent());
+            self.end_unfinished_spans(|below| below.agent() == part.agent());
         }
         open.end_span(self.last);
     }
 
-    fn add_within(&mut self, above: TurnPart, stamped: &Stamped) {
+    fn add_event_to_part(&mut self, above: TurnPart, stamped: &Stamped) {
         let agent = &stamped.agent;
         let turn = match TurnPart::Agent(agent.clone()) {
             turn if self.open.contains_key(&turn) => turn,
-            // The turn has already ended: the event belongs to an archival that runs after it.
+            // The turn has already ended, so the event belongs to an archival that continues after
+            // the turn.
             _ => TurnPart::Aside(agent.clone()),
         };
         let part = match &stamped.event {
@@ -158,7 +158,7 @@ impl SpanTree {
                     _ => turn,
                 }
             }
-            Event::Hook { record } if record.was_called() => {
+            Event::Hook { record } if record.was_hook_called() => {
                 let hooks = self
                     .open
                     .get_mut(&turn)
@@ -177,7 +177,7 @@ impl SpanTree {
         };
         match &stamped.event {
             Event::Assessed { decision, .. } => {
-                open.set_attribute(n::DECISION, serialized_word(decision))
+                open.set_attribute(n::DECISION, serialized_variant_name(decision))
             }
             Event::TurnEnd { .. } => end_attributes(open, &stamped.event),
             Event::Error { place, .. } => open.mark_failed(place.clone()),

@@ -2,7 +2,7 @@
 //!
 //! An archive is refused if other tar programs could read it differently, so that the files that a
 //! person reviewed are the ones that are installed. Refused are truncated archives, trailing data,
-//! duplicate names, sparse files, and global settings that rename or resize entries.
+//! duplicate names, sparse files, and global pax headers that rename or resize entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -12,9 +12,7 @@ use anyhow::{Context, bail, ensure};
 use flate2::read::MultiGzDecoder;
 use tar::{Archive, EntryType, PaxExtensions};
 
-use super::contents::{
-    Files, MAX_BYTES, MAX_FILES, PluginContents, names_of_any_depth, split_path,
-};
+use super::contents::{Files, MAX_BYTES, MAX_FILES, PluginContents, split_deep_path, split_path};
 use rind_lib::plugin::manifest::FILE_NAME;
 
 /// Magic bytes at the beginning of a gzip file.
@@ -39,16 +37,17 @@ const SPARSE: &[u8] = b"GNU.sparse.";
 #[derive(Debug, Default)]
 pub(super) struct ArchiveEntries {
     pub(super) files: Files,
-    /// Entries that are not regular files, each with the text that follows its path in messages.
-    /// Their content is not in `files`.
+    /// Entries that are not regular files, by path; the value is a predicate for messages, such as
+    /// "is a symlink". Their content is not in `files`.
     pub(super) odd: BTreeMap<Vec<String>, &'static str>,
-    /// Directories that were skipped because of [`Hides`].
+    /// Directories that were skipped because of [`SkipRule`].
     pub(super) hidden: BTreeSet<Vec<String>>,
 }
 
 /// Function that decides whether an entry is skipped. It gets the names of the directories on the
-/// entry's path, and returns how many of them name the skipped directory.
-pub(super) type Hides = fn(&[String]) -> Option<usize>;
+/// entry's path, and returns how many of these names form the path of the skipped directory, or
+/// `None` if the entry is not skipped.
+pub(super) type SkipRule = fn(&[String]) -> Option<usize>;
 
 /// Whether the content of a file begins like a tar or gzip file.
 pub(super) fn is_archive(bytes: &[u8]) -> bool {
@@ -82,7 +81,7 @@ pub(super) fn read_files(bytes: &[u8], origin: &Path) -> anyhow::Result<Files> {
 }
 
 /// Whether the files of an archive include the manifest of a plugin, in any directory.
-pub(super) fn has_manifest(files: &Files) -> bool {
+pub(super) fn has_plugin_manifest(files: &Files) -> bool {
     files
         .keys()
         .any(|names| names.last().is_some_and(|name| name == FILE_NAME))
@@ -90,14 +89,17 @@ pub(super) fn has_manifest(files: &Files) -> bool {
 
 /// Selects the plugin from an archive that contains either its directory or the content of that
 /// directory. `origin` is used only in messages.
-pub(super) fn pick_plugin(files: Files, origin: &Path) -> anyhow::Result<PluginContents> {
-    PluginContents::pick_files(plugin_in(files, origin)?, origin)
+pub(super) fn pick_plugin_from_archive(
+    files: Files,
+    origin: &Path,
+) -> anyhow::Result<PluginContents> {
+    PluginContents::pick_plugin_files(select_plugin_files(files, origin)?, origin)
 }
 
-/// Reads all entries of an archive, except those in directories that `hides` skips. Refuses
-/// archives that are too large or truncated, that have a path outside the archive's root, or that
-/// other programs would read differently.
-pub(super) fn read_entries(bytes: &[u8], hides: Hides) -> anyhow::Result<ArchiveEntries> {
+/// Reads all entries of an archive, except those in directories that the rule `hides` skips.
+/// Refuses archives that are too large or truncated, that have a path outside the archive's root,
+/// or that other programs would read differently.
+pub(super) fn read_entries(bytes: &[u8], hides: SkipRule) -> anyhow::Result<ArchiveEntries> {
     match is_tar(bytes) {
         true => unpack_entries(bytes, hides),
         // A gzip file may have several members, and gzip tools read all of them.
@@ -105,13 +107,13 @@ pub(super) fn read_entries(bytes: &[u8], hides: Hides) -> anyhow::Result<Archive
     }
 }
 
-/// Reader that records whether its input has ended.
-struct WatchedReader<R> {
+/// Reader that records whether the underlying input has ended.
+struct EndDetectingReader<R> {
     inner: io::Take<R>,
     is_ended: bool,
 }
 
-impl<R: Read> Read for WatchedReader<R> {
+impl<R: Read> Read for EndDetectingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n_read = self.inner.read(buffer)?;
         self.is_ended |= n_read == 0 && !buffer.is_empty();
@@ -119,11 +121,11 @@ impl<R: Read> Read for WatchedReader<R> {
     }
 }
 
-impl<R: Read> WatchedReader<R> {
+impl<R: Read> EndDetectingReader<R> {
     /// Checks that the archive ends with its end-of-archive blocks and that no data follows. A
     /// truncated archive might lack files that restrict the plugin, and other programs do not show
     /// trailing data.
-    fn check_end(mut self) -> anyhow::Result<()> {
+    fn check_archive_end(mut self) -> anyhow::Result<()> {
         let is_torn = self.is_ended && self.inner.limit() > 0;
         ensure!(
             !is_torn,
@@ -151,8 +153,8 @@ impl<R: Read> WatchedReader<R> {
     }
 }
 
-fn unpack_entries<R: Read>(reader: R, hides: Hides) -> anyhow::Result<ArchiveEntries> {
-    let mut archive = Archive::new(WatchedReader {
+fn unpack_entries<R: Read>(reader: R, hides: SkipRule) -> anyhow::Result<ArchiveEntries> {
+    let mut archive = Archive::new(EndDetectingReader {
         inner: reader.take(MAX_DECOMPRESSED_BYTES),
         is_ended: false,
     });
@@ -162,7 +164,7 @@ fn unpack_entries<R: Read>(reader: R, hides: Hides) -> anyhow::Result<ArchiveEnt
     for entry in archive.entries()? {
         let mut entry = entry.context("it is truncated, or not an archive")?;
         if entry.header().entry_type() == EntryType::XGlobalHeader {
-            check_global(&mut entry)?;
+            check_global_pax_header(&mut entry)?;
             continue;
         }
         let path = entry.path_bytes().into_owned();
@@ -174,7 +176,7 @@ fn unpack_entries<R: Read>(reader: R, hides: Hides) -> anyhow::Result<ArchiveEnt
         if is_folder && path.trim_matches(['.', '/']).is_empty() && !path.contains("..") {
             continue;
         }
-        let mut all_names = names_of_any_depth(&path)?;
+        let mut all_names = split_deep_path(&path)?;
         let n_folders = all_names.len() - usize::from(!is_folder);
         let hidden = all_names.get(..n_folders).and_then(hides);
         if let Some(n_names) = hidden {
@@ -186,7 +188,7 @@ fn unpack_entries<R: Read>(reader: R, hides: Hides) -> anyhow::Result<ArchiveEnt
         ensure!(number <= MAX_FILES, "it has more than {MAX_FILES} entries");
         let names = split_path(&path)?;
         for extension in entry.pax_extensions()?.into_iter().flatten() {
-            let key = extension.context("it has settings that cannot be read")?;
+            let key = extension.context("it has a pax header that cannot be parsed")?;
             ensure!(
                 !key.key_bytes().starts_with(SPARSE),
                 "`{shown}` is a sparse file (GNU.sparse), which is not supported; pack it without --sparse"
@@ -224,20 +226,20 @@ fn unpack_entries<R: Read>(reader: R, hides: Hides) -> anyhow::Result<ArchiveEnt
         let earlier = read.files.insert(names, content);
         ensure!(earlier.is_none(), "it has `{shown}` twice");
     }
-    archive.into_inner().check_end()?;
+    archive.into_inner().check_archive_end()?;
     Ok(read)
 }
 
 /// Refuses a global pax header that changes paths, links or sizes of later entries: other programs
 /// apply it, but this reader does not.
-fn check_global(entry: &mut impl Read) -> anyhow::Result<()> {
+fn check_global_pax_header(entry: &mut impl Read) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
     entry
         .take(MAX_SETTINGS_BYTES)
         .read_to_end(&mut bytes)
         .context("it is truncated")?;
     for extension in PaxExtensions::new(&bytes) {
-        let extension = extension.context("it has settings that cannot be read")?;
+        let extension = extension.context("it has a global pax header that cannot be parsed")?;
         let key = extension.key_bytes();
         let is_followed =
             [&b"path"[..], b"linkpath", b"size"].contains(&key) || key.starts_with(SPARSE);
@@ -253,7 +255,7 @@ fn check_global(entry: &mut impl Read) -> anyhow::Result<()> {
 /// Selects the files of the plugin: all of them, or those in the only directory with a manifest.
 /// Files outside that directory, for example a license or the metadata that macOS adds, do not
 /// belong to the plugin.
-fn plugin_in(mut files: Files, origin: &Path) -> anyhow::Result<Files> {
+fn select_plugin_files(mut files: Files, origin: &Path) -> anyhow::Result<Files> {
     files.retain(|names, _| {
         let name = names.last().map(String::as_str).unwrap_or_default();
         !name.starts_with("._") && name != ".DS_Store"

@@ -21,15 +21,15 @@ const MAX_LISTED: usize = 3;
 
 /// Packed plugin that was found in a package.
 #[derive(Debug)]
-pub(crate) struct CarriedPlugin {
+pub(crate) struct PackagedPlugin {
     /// Path of the packed plugin in the package.
     pub(crate) path: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) signature: Option<String>,
 }
 
-/// Reads a package file: a compressed tar archive, as npm and cargo use it, or a zip archive, as
-/// wheels are. `origin` is only used in messages.
+/// Reads a package file: a compressed tar archive (npm, cargo) or a zip archive (wheels). `origin`
+/// is only used in messages.
 pub(crate) fn read_package(bytes: &[u8], origin: &Path) -> anyhow::Result<Files> {
     if bytes.starts_with(zip::MAGIC) {
         let files = zip::read_zip(bytes);
@@ -44,20 +44,23 @@ pub(crate) fn read_package(bytes: &[u8], origin: &Path) -> anyhow::Result<Files>
 }
 
 /// Finds the packed plugin in the files of a package.
-pub(crate) fn find_plugin(mut files: Files, origin: &Path) -> anyhow::Result<CarriedPlugin> {
+pub(crate) fn find_plugin_in_package(
+    mut files: Files,
+    origin: &Path,
+) -> anyhow::Result<PackagedPlugin> {
     let shown = origin.display();
     let is_wasm = |names: &&Vec<String>| names.last().is_some_and(|name| name.ends_with(WASM));
     let modules: Vec<Vec<String>> = files.keys().filter(is_wasm).cloned().collect();
     let is_packed = |names: &&Vec<String>| {
         let bytes = files.get(*names);
-        bytes.is_some_and(|bytes| pack::carries_manifest(bytes))
+        bytes.is_some_and(|bytes| pack::has_packed_manifest(bytes))
     };
     let packed: Vec<&Vec<String>> = modules.iter().filter(is_packed).collect();
     let names = match packed.as_slice() {
         [one] => (*one).clone(),
         [] => bail!(
             "{shown} contains no plugin: it must contain exactly one `.wasm` file that `rind plugin pack` made, and {}",
-            describe_rest(&modules, files.len())
+            describe_wasm_files(&modules, files.len())
         ),
         several => bail!(
             "{shown} contains {} packed plugins, {}; it must contain exactly one",
@@ -66,10 +69,10 @@ pub(crate) fn find_plugin(mut files: Files, origin: &Path) -> anyhow::Result<Car
         ),
     };
     let path = names.join("/");
-    let signature = signature_of(&files, &names)
+    let signature = signature_beside_packed_plugin(&files, &names)
         .with_context(|| format!("the signature of `{}` in {shown}", path.escape_debug()))?;
     let bytes = files.remove(&names).unwrap_or_default();
-    Ok(CarriedPlugin {
+    Ok(PackagedPlugin {
         path,
         bytes,
         signature,
@@ -77,7 +80,7 @@ pub(crate) fn find_plugin(mut files: Files, origin: &Path) -> anyhow::Result<Car
 }
 
 /// Describes, for an error message, the `.wasm` files of a package that has no packed plugin.
-fn describe_rest(modules: &[Vec<String>], n_files: usize) -> String {
+fn describe_wasm_files(modules: &[Vec<String>], n_files: usize) -> String {
     match modules {
         [] => format!("none of its {n_files} files is a `.wasm`"),
         all => format!(
@@ -102,7 +105,10 @@ fn list_paths<'a>(all: impl ExactSizeIterator<Item = &'a Vec<String>>) -> String
 
 /// Returns the signature in the `.minisig` file beside a packed plugin; `None` if there is no such
 /// file.
-fn signature_of(files: &Files, plugin: &[String]) -> anyhow::Result<Option<String>> {
+fn signature_beside_packed_plugin(
+    files: &Files,
+    plugin: &[String],
+) -> anyhow::Result<Option<String>> {
     let mut names = plugin.to_vec();
     if let Some(name) = names.last_mut() {
         name.push_str(MINISIG);

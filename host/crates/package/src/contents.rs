@@ -12,14 +12,15 @@ use std::path::{Component, Path};
 use anyhow::{Context, bail, ensure};
 use rustix::fs::OFlags;
 
-use rind_lib::grant::held::{self, HeldFolder};
-use rind_lib::plugin::contract::sources::find_staleness;
+use rind_lib::grant::held::{self, InMemoryFolder};
+use rind_lib::plugin::contract::sources::stale_build_message;
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 
 /// Path in the plugin's directory, and the content of the file.
 type NamedBytes<'a> = (String, &'a [u8]);
 
-/// Maximum size of a source in bytes, also after decompression. Several Python components fit.
+/// Maximum size of a source in bytes, also after decompression. Several components written in
+/// Python fit.
 pub(super) const MAX_BYTES: u64 = 256 << 20;
 
 /// Maximum number of files in a source.
@@ -47,11 +48,11 @@ pub struct PluginContents {
 impl PluginContents {
     /// Reads a plugin's directory. Files that do not belong to the plugin, for example its sources,
     /// are not read.
-    pub fn of_folder(folder: &Path) -> anyhow::Result<Self> {
+    pub fn read_folder(folder: &Path) -> anyhow::Result<Self> {
         let mut files = Files::new();
         let mut read = |path: &str| -> anyhow::Result<()> {
             let names = split_path(path)?;
-            let bytes = read_plain(&folder.join(path), MAX_BYTES)?;
+            let bytes = read_regular_file(&folder.join(path), MAX_BYTES)?;
             files.insert(names, bytes);
             Ok(())
         };
@@ -60,7 +61,7 @@ impl PluginContents {
             read(README)?;
         }
         // Reading the manifest does not check that the component exists. A missing component is
-        // reported by the check below and by the loader.
+        // reported by the check that follows and by the loader.
         let manifest = Manifest::read(folder, None)?;
         if let Some(path) = manifest.component.as_deref() {
             let is_there = folder.join(path).symlink_metadata().is_ok();
@@ -72,7 +73,7 @@ impl PluginContents {
             );
             read(path)?;
             let bytes = files.get(&split_path(path)?);
-            let stale = bytes.and_then(|bytes| find_staleness(folder, bytes));
+            let stale = bytes.and_then(|bytes| stale_build_message(folder, bytes));
             if let Some(why) = stale {
                 bail!("{}: {why}", folder.join(path).display());
             }
@@ -84,18 +85,18 @@ impl PluginContents {
             }
             let is_folder = path.symlink_metadata()?.is_dir();
             ensure!(is_folder, "{} is not a folder", path.display());
-            let held = HeldFolder::read(&path)?;
+            let held = InMemoryFolder::read(&path)?;
             let inner = held.into_files().into_iter();
             files.extend(inner.map(|(names, bytes)| {
                 let above = std::iter::once(name.to_owned());
                 (above.chain(names).collect::<Vec<_>>(), bytes)
             }));
         }
-        Self::pick_files(files, folder)
+        Self::pick_plugin_files(files, folder)
     }
 
     /// Selects those of `files` that belong to the plugin. `origin` is only used in messages.
-    pub(super) fn pick_files(mut files: Files, origin: &Path) -> anyhow::Result<Self> {
+    pub(super) fn pick_plugin_files(mut files: Files, origin: &Path) -> anyhow::Result<Self> {
         let path = origin.join(FILE_NAME);
         let Some(text) = files.get(&vec![FILE_NAME.to_owned()]) else {
             bail!("{} has no {FILE_NAME}", origin.display());
@@ -113,7 +114,7 @@ impl PluginContents {
             );
         }
         if let Some(bytes) = component.as_ref().and_then(|names| files.get_mut(names)) {
-            super::pack::take_manifest_out(bytes);
+            super::pack::remove_manifest(bytes);
         }
         files.retain(|names, _| {
             let first = names.first().map(String::as_str).unwrap_or_default();
@@ -132,12 +133,14 @@ impl PluginContents {
     }
 
     /// Returns the plugin's name and version, to be shown to users.
-    pub fn title(&self) -> String {
+    pub fn name_and_version(&self) -> String {
         format!("{} {}", self.manifest.name, self.manifest.version)
     }
 
     /// Returns the component, if there is one, and the other files, sorted by path.
-    pub(super) fn parts(&self) -> anyhow::Result<(Option<&[u8]>, Vec<NamedBytes<'_>>)> {
+    pub(super) fn split_component_from_files(
+        &self,
+    ) -> anyhow::Result<(Option<&[u8]>, Vec<NamedBytes<'_>>)> {
         let component = self
             .manifest
             .component
@@ -193,7 +196,7 @@ pub(super) fn write_files(files: &Files, folder: &Path) -> anyhow::Result<()> {
 /// Splits a relative path in a source into names. Refuses absolute paths, `..`, and paths that are
 /// too deep.
 pub(super) fn split_path(path: &str) -> anyhow::Result<Vec<String>> {
-    let names = names_of_any_depth(path)?;
+    let names = split_deep_path(path)?;
     ensure!(
         names.len() <= MAX_DEPTH,
         "the path `{}` is refused: it is deeper than {MAX_DEPTH} folders",
@@ -204,7 +207,7 @@ pub(super) fn split_path(path: &str) -> anyhow::Result<Vec<String>> {
 
 /// Splits a path like [`split_path`], but without a limit on the depth, for archive entries that
 /// may be skipped.
-pub(super) fn names_of_any_depth(path: &str) -> anyhow::Result<Vec<String>> {
+pub(super) fn split_deep_path(path: &str) -> anyhow::Result<Vec<String>> {
     let refuse = || format!("the path `{}` is refused", path.escape_debug());
     let mut names = Vec::new();
     for component in Path::new(path).components() {
@@ -224,9 +227,9 @@ pub(super) fn names_of_any_depth(path: &str) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Reads a regular file of at most `limit` bytes. A symlink is refused: on another machine it would
-/// lead to another file.
-fn read_plain(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
+/// Reads a regular file of at most `limit` bytes. Refuses a symlink, because its target may be
+/// another file on another machine.
+fn read_regular_file(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
     let shown = path.display();
     let is_link = path
         .symlink_metadata()
@@ -236,7 +239,7 @@ fn read_plain(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
         "{shown} is a link; plugins may contain only regular files"
     );
     let file = open_file(path, OFlags::NOFOLLOW).with_context(|| format!("cannot read {shown}"))?;
-    read_open(file, path, limit)
+    read_open_file(file, path, limit)
 }
 
 /// Opens a file for reading. With `O_NONBLOCK`, opening a named pipe returns immediately instead of
@@ -250,7 +253,7 @@ pub(super) fn open_file(path: &Path, flags: OFlags) -> std::io::Result<File> {
 }
 
 /// Reads an open regular file of at most `limit` bytes.
-pub(super) fn read_open(file: File, path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
+pub(super) fn read_open_file(file: File, path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
     let shown = path.display();
     let is_file = file.metadata().is_ok_and(|found| found.is_file());
     ensure!(is_file, "{shown} is not a regular file");

@@ -9,14 +9,14 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::lock_file::{LockEntry, LockFile, LockedEntries};
-use super::place::exchange_lock;
+use super::lock_file::{LockEntry, LockFile, LockedPlugin};
+use super::place::package_exchange_lock_path;
 use super::signature::InstallConfig;
 use rind_lib::grant::Trust;
-use rind_lib::grant::held::HeldFolder;
-use rind_lib::plugin::installed::Installed;
+use rind_lib::grant::held::InMemoryFolder;
+use rind_lib::plugin::installed::InstalledPlugin;
 
-/// Installed plugin or skill, after verification.
+/// Plugin or skill from the lock file, with the outcome of its verification.
 pub(super) struct VerifiedInstall<T> {
     pub(super) name: String,
     pub(super) folder: PathBuf,
@@ -24,21 +24,22 @@ pub(super) struct VerifiedInstall<T> {
     pub(super) locked: T,
     pub(super) trust: Trust,
     /// Files as they were installed, or the reason why they are missing or cannot be trusted.
-    pub(super) files: Result<Arc<HeldFolder>, String>,
+    pub(super) files: Result<Arc<InMemoryFolder>, String>,
     pub(super) is_gone: bool,
 }
 
-/// Verifies the packages of all entries in the lock file at `lock_path`, whose directories are in
-/// `all`. Reads each directory once; loading later uses the bytes that were read here.
-pub(super) fn verify_all<T: LockEntry>(
+/// Verifies the packages of all entries in the lock file at `lock_path`; `all` is the directory
+/// that contains the directories of the packages. Reads each directory once, and loading later uses
+/// the same bytes.
+pub(super) fn verify_installed_packages<T: LockEntry>(
     all: &Path,
     lock_path: &Path,
     config: &InstallConfig,
 ) -> anyhow::Result<Vec<VerifiedInstall<T>>> {
-    // An installation changes the directory and then the lock file; the exchange lock makes both
-    // changes visible together. The file of the exchange lock is missing only if nothing was ever
-    // installed.
-    let exchange = File::open(exchange_lock(all)).ok();
+    // An installation changes first the directory and then the lock file. The exchange lock keeps
+    // readers out between the two changes. The file of the exchange lock is missing only if nothing
+    // was ever installed.
+    let exchange = File::open(package_exchange_lock_path(all)).ok();
     if let Some(exchange) = &exchange {
         let _ = exchange.lock_shared();
     }
@@ -46,8 +47,8 @@ pub(super) fn verify_all<T: LockEntry>(
     let verified = lock.entries.iter().map(|(name, entry)| {
         let folder = all.join(name);
         let is_gone = folder.symlink_metadata().is_err();
-        let (files, locked) = match HeldFolder::read(&folder) {
-            Ok(held) => match lock.locked_with(name, held.digest()) {
+        let (files, locked) = match InMemoryFolder::read(&folder) {
+            Ok(held) => match lock.lock_entry_with_digest(name, held.digest()) {
                 Some(locked) => (Ok(Arc::new(held)), locked),
                 None => (
                     Err("its files are not those that were installed".to_owned()),
@@ -79,8 +80,8 @@ pub fn verify_plugins(
     plugins: &Path,
     lock_path: &Path,
     config: &InstallConfig,
-) -> anyhow::Result<Vec<Installed>> {
-    let all = verify_all::<LockedEntries>(plugins, lock_path, config)?.into_iter();
+) -> anyhow::Result<Vec<InstalledPlugin>> {
+    let all = verify_installed_packages::<LockedPlugin>(plugins, lock_path, config)?.into_iter();
     let installed = all.map(|one| {
         let VerifiedInstall {
             name,
@@ -95,7 +96,7 @@ pub fn verify_plugins(
                 "plugin {name} is trusted as `user` and no longer as `package`: the key {key} that signed it is no longer in [install] keys"
             )
         });
-        Installed {
+        InstalledPlugin {
             name,
             folder,
             trust,

@@ -2,8 +2,8 @@
 //! skills from such files, archives, directories and registries.
 //!
 //! A source is read once, into memory. It is checked, digested and written from memory, so a later
-//! change of the source has no effect. This crate does not use the terminal: it returns refusals as
-//! texts, and the caller asks the user.
+//! change of the source has no effect. This crate does not use the terminal: it returns errors, and
+//! the caller talks to the user.
 //!
 //! Start from [`source::fetch_plugin`].
 

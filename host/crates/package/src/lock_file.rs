@@ -1,5 +1,5 @@
 //! Reads and writes `plugins.lock.toml` and `skills.lock.toml`. They list the installed plugins and
-//! skills with their sources and digests, and the keys that names are pinned to.
+//! skills with their sources and digests, and the public key that each name is pinned to.
 //!
 //! While a package is replaced, the file lists both the new and the previous entry, so that the
 //! entry for the files on disk is known after a crash at any point.
@@ -28,12 +28,12 @@ use serde::{Deserialize, Serialize};
 
 use super::ecosystem::LockedPackage;
 use super::source::PluginSource;
-use rind_lib::disk::{read_if_present, replace_private_synced};
+use rind_lib::disk::{read_if_present, replace_private_file_synced};
 
 const FORMAT: u32 = 1;
 
-/// Entry for one kind of package, plugin or skill. Each kind has its own lock file next to the
-/// directory of its packages.
+/// Entry in the lock file of plugins or of skills. Each of the two kinds has a lock file next to
+/// the directory that contains the packages.
 pub trait LockEntry: Clone + Serialize + DeserializeOwned {
     const FILE_NAME: &'static str;
     /// Name of the TOML table with the entries.
@@ -49,8 +49,8 @@ pub trait LockEntry: Clone + Serialize + DeserializeOwned {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct LockFile<T> {
-    /// Minisign public keys by the name that is pinned to them; they stay after a package is
-    /// removed.
+    /// Minisign public key of each package name. A key stays pinned to the name after the package
+    /// is removed.
     pub keys: BTreeMap<String, String>,
     /// Installed packages by name.
     pub entries: BTreeMap<String, T>,
@@ -66,7 +66,7 @@ const MAX_BYTES: u64 = 16 << 20;
 const BEFORE: &str = "before";
 
 #[derive(Serialize, Deserialize)]
-struct WrittenLock<T> {
+struct LockFileContent<T> {
     format: u32,
     #[serde(default)]
     keys: BTreeMap<String, String>,
@@ -82,10 +82,9 @@ struct LockFormat {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LockedEntries {
+pub struct LockedPlugin {
     pub version: semver::Version,
-    /// Path or reference that the plugin was installed from: an absolute path, or a reference to a
-    /// registry or a package.
+    /// Source of the plugin: an absolute path, or a reference to a registry or a package.
     pub source: PluginSource,
     /// Digest of the artifact's manifest in the registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,7 +98,7 @@ pub struct LockedEntries {
     pub package: Option<LockedPackage>,
 }
 
-impl LockEntry for LockedEntries {
+impl LockEntry for LockedPlugin {
     const FILE_NAME: &'static str = "plugins.lock.toml";
     const TABLE: &'static str = "plugins";
     const HEAD: &'static str = "# Written by `rind plugin install`, `update` and `remove`.";
@@ -142,7 +141,7 @@ impl<T: LockEntry> LockFile<T> {
             "{shown} was written by a newer rind: it has format {format}, and this rind supports {FORMAT}; update rind"
         );
         ensure!(format == FORMAT, "{shown} has the unknown format {format}");
-        let mut file: WrittenLock<T> = toml::from_str(&text).with_context(about)?;
+        let mut file: LockFileContent<T> = toml::from_str(&text).with_context(about)?;
         let before = file.tables.remove(BEFORE).unwrap_or_default();
         let entries = file.tables.remove(table).unwrap_or_default();
         if let Some(other) = file.tables.keys().next() {
@@ -157,7 +156,7 @@ impl<T: LockEntry> LockFile<T> {
     }
 
     /// Returns the entry of `name`, current or previous, whose files have this digest.
-    pub fn locked_with(&self, name: &str, digest: &str) -> Option<&T> {
+    pub fn lock_entry_with_digest(&self, name: &str, digest: &str) -> Option<&T> {
         let entries = [self.entries.get(name), self.before.get(name)];
         let mut entries = entries.into_iter().flatten();
         entries.find(|entry| entry.digest() == digest)
@@ -165,7 +164,7 @@ impl<T: LockEntry> LockFile<T> {
 
     /// Completes an interrupted replacement: keeps the previous entry if the files on disk have the
     /// digest of that entry. `digest` computes the digest of the installed files of a name.
-    pub fn settle_entries(&mut self, digest: impl Fn(&str) -> Option<String>) {
+    pub fn complete_interrupted_replacements(&mut self, digest: impl Fn(&str) -> Option<String>) {
         for (name, before) in std::mem::take(&mut self.before) {
             let is_before = digest(&name).is_some_and(|digest| digest == before.digest());
             if is_before && let Some(entry) = self.entries.get_mut(&name) {
@@ -176,8 +175,8 @@ impl<T: LockEntry> LockFile<T> {
 
     /// Records an entry, then calls `put` to move the package's files into their final location,
     /// and restores the previous state if `put` fails. While `put` runs, the file lists both
-    /// entries, so that the right one is found after a crash. The name `pinned` is pinned to the
-    /// key of `new`.
+    /// entries, so that the entry for the files on disk is found after a crash. The name `pinned`
+    /// is pinned to the key of `new`.
     pub fn replace_entry<R>(
         &mut self,
         path: &Path,
@@ -198,9 +197,9 @@ impl<T: LockEntry> LockFile<T> {
             Err(error) => {
                 return Err(match self.write_file(path) {
                     Ok(()) => error,
-                    Err(why) => {
-                        error.context(format!("{name} is still in the lock file ({why:#})"))
-                    }
+                    Err(why) => error.context(format!(
+                        "the new entry of {name} could not be removed from the lock file ({why:#})"
+                    )),
                 });
             }
         };
@@ -214,7 +213,7 @@ impl<T: LockEntry> LockFile<T> {
 
     /// Writes the lock file atomically.
     pub fn write_file(&self, path: &Path) -> anyhow::Result<()> {
-        let file = WrittenLock {
+        let file = LockFileContent {
             format: FORMAT,
             keys: self.keys.clone(),
             tables: [(T::TABLE, &self.entries), (BEFORE, &self.before)]
@@ -224,7 +223,7 @@ impl<T: LockEntry> LockFile<T> {
                 .collect(),
         };
         let text = format!("{}\n\n{}", T::HEAD, toml::to_string(&file)?);
-        replace_private_synced(path, text.as_bytes())
+        replace_private_file_synced(path, text.as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))
     }
 }
@@ -233,8 +232,8 @@ impl<T: LockEntry> LockFile<T> {
 mod tests {
     use super::*;
 
-    fn locked(digest: &str) -> LockedEntries {
-        LockedEntries {
+    fn locked(digest: &str) -> LockedPlugin {
+        LockedPlugin {
             version: semver::Version::new(1, 0, 0),
             source: PluginSource::new(Path::new("/x")).unwrap(),
             manifest: None,
@@ -248,26 +247,26 @@ mod tests {
     fn while_one_is_replaced_the_file_knows_both_and_each_with_its_own_key() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plugins.lock.toml");
-        let mut lock = LockFile::<LockedEntries>::default();
+        let mut lock = LockFile::<LockedPlugin>::default();
         let put = || Ok(());
         lock.replace_entry(&path, ("a", "a"), locked("one"), put)
             .unwrap();
         let put = || {
-            let stopped = LockFile::<LockedEntries>::read_file(&path)?;
+            let stopped = LockFile::<LockedPlugin>::read_file(&path)?;
             for digest in ["one", "two"] {
-                let held = stopped.locked_with("a", digest);
+                let held = stopped.lock_entry_with_digest("a", digest);
                 assert_eq!(held.and_then(LockEntry::key), Some(digest));
                 let mut settled = stopped.clone();
-                settled.settle_entries(|_| Some(digest.to_owned()));
+                settled.complete_interrupted_replacements(|_| Some(digest.to_owned()));
                 assert_eq!(settled.entries["a"].digest, digest);
             }
-            assert_eq!(stopped.locked_with("a", "three"), None);
+            assert_eq!(stopped.lock_entry_with_digest("a", "three"), None);
             Ok(())
         };
         lock.replace_entry(&path, ("a", "a"), locked("two"), put)
             .unwrap();
         assert_eq!(LockFile::read_file(&path).unwrap(), lock);
-        assert_eq!(lock.locked_with("a", "one"), None);
+        assert_eq!(lock.lock_entry_with_digest("a", "one"), None);
         assert_eq!(lock.keys["a"], "two");
 
         let fails = || -> anyhow::Result<()> { anyhow::bail!("it cannot be put") };

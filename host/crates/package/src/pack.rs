@@ -25,10 +25,10 @@ pub(super) const MAGIC: &[u8] = b"\0asm";
 /// Empty component, in binary form.
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// Packs a plugin into one file. The same plugin gives the same bytes.
+/// Packs a plugin into one file. Equal plugins produce equal bytes.
 pub fn pack_plugin(contents: &PluginContents) -> anyhow::Result<Vec<u8>> {
-    let (component, others) = contents.parts()?;
-    let (mut bytes, carried) = split_packed(component.unwrap_or(EMPTY))?;
+    let (component, others) = contents.split_component_from_files()?;
+    let (mut bytes, carried) = split_packed_plugin(component.unwrap_or(EMPTY))?;
     ensure!(
         carried.is_empty(),
         "the component is already a packed plugin; name the original component"
@@ -44,24 +44,25 @@ pub fn pack_plugin(contents: &PluginContents) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Whether `bytes` can be a packed plugin, that is, a WebAssembly binary, possibly truncated.
-pub fn is_packed(bytes: &[u8]) -> bool {
+pub fn is_wasm_binary(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
 /// Whether `bytes` are a packed plugin that contains its manifest. Returns false for components
 /// from other tools and for truncated ones.
-pub(super) fn carries_manifest(bytes: &[u8]) -> bool {
-    split_packed(bytes).is_ok_and(|(_, files)| files.contains_key(&vec![FILE_NAME.to_owned()]))
+pub(super) fn has_packed_manifest(bytes: &[u8]) -> bool {
+    split_packed_plugin(bytes)
+        .is_ok_and(|(_, files)| files.contains_key(&vec![FILE_NAME.to_owned()]))
 }
 
 /// Unpacks a plugin. `origin` is only used in messages.
 pub(super) fn unpack_plugin(bytes: &[u8], origin: &Path) -> anyhow::Result<PluginContents> {
     let shown = origin.display();
-    if let Some(message) = foreign::foreign_module(bytes) {
+    if let Some(message) = foreign::describe_core_module(bytes) {
         bail!("{shown} {message}");
     }
     let (component, mut files) =
-        split_packed(bytes).with_context(|| format!("{shown} is not a packed plugin"))?;
+        split_packed_plugin(bytes).with_context(|| format!("{shown} is not a packed plugin"))?;
     let Some(manifest) = files.get(&vec![FILE_NAME.to_owned()]) else {
         bail!(
             "{shown} has no {FILE_NAME} in it, so it is a component without a manifest; pack it with `rind plugin pack FOLDER`, or install the folder that has both"
@@ -82,14 +83,14 @@ pub(super) fn unpack_plugin(bytes: &[u8], origin: &Path) -> anyhow::Result<Plugi
             "{shown} has a component that its {FILE_NAME} does not name"
         ),
     }
-    PluginContents::pick_files(files, origin)
+    PluginContents::pick_plugin_files(files, origin)
 }
 
 /// Removes the manifest from a component that `rind plugin build` produced. The manifest file next
 /// to the component is the effective one, and without the copy a plugin has the same digest whether
 /// it was packed or not. Other components stay unchanged.
-pub(super) fn take_manifest_out(component: &mut Vec<u8>) {
-    if let Ok((bare, carried)) = split_packed(component)
+pub(super) fn remove_manifest(component: &mut Vec<u8>) {
+    if let Ok((bare, carried)) = split_packed_plugin(component)
         && carried.len() == 1
         && carried.contains_key(&vec![FILE_NAME.to_owned()])
     {
@@ -97,8 +98,9 @@ pub(super) fn take_manifest_out(component: &mut Vec<u8>) {
     }
 }
 
-/// Splits the outermost sections of a WebAssembly binary into the component and the packed files.
-fn split_packed(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
+/// Splits a WebAssembly binary into the component and the files that were packed as custom sections
+/// of its outermost level.
+fn split_packed_plugin(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
     ensure!(bytes.starts_with(MAGIC), "it is not WebAssembly");
     let mut files = Files::new();
     let mut component = bytes
@@ -113,7 +115,7 @@ fn split_packed(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
         let body = reader
             .read_bytes(usize::try_from(n_bytes)?)
             .context("it is truncated")?;
-        let carried = (id == 0).then(|| carried_section(body)).flatten();
+        let carried = (id == 0).then(|| parse_file_section(body)).flatten();
         let Some((path, data)) = carried else {
             let end = reader.current_position();
             let whole = bytes.get(EMPTY.len()..).and_then(|all| all.get(start..end));
@@ -132,7 +134,7 @@ fn split_packed(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
 
 /// Returns the path and content of the file in a custom section; `None` if the section does not
 /// contain a packed file.
-fn carried_section(body: &[u8]) -> Option<(&str, &[u8])> {
+fn parse_file_section(body: &[u8]) -> Option<(&str, &[u8])> {
     let mut reader = BinaryReader::new(body, 0);
     let path = reader.read_string().ok()?.strip_prefix(PREFIX)?;
     let data = reader.read_bytes(reader.bytes_remaining()).ok()?;

@@ -1,8 +1,8 @@
 //! Checks minisign signatures of the sources of plugins and skills.
 //!
 //! If the settings contain keys, unsigned packages are refused. A name is pinned to the key that
-//! first signed a package of that name, even after the package is removed: the owner of another
-//! configured key cannot take over the name.
+//! first signed a package of that name, and stays pinned after the package is removed, so that the
+//! owner of another configured key cannot take over the name.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use rind_lib::config::Section;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct InstallConfig {
-    /// Minisign public keys, by the name of their owner. If there is at least one, unsigned
+    /// Minisign public keys, by the name of their owner. If there is at least one key, unsigned
     /// packages are refused.
     pub(crate) keys: BTreeMap<String, String>,
 }
@@ -46,9 +46,9 @@ pub struct SignatureSubject<'a> {
     pub signature: &'a dyn Fn() -> anyhow::Result<(Option<String>, String)>,
 }
 
-/// Checks a signature if keys are configured or the name is `pinned` to a key. Returns the key that
-/// signed; `None` if nothing had to be checked.
-pub fn check(
+/// Checks a signature if keys are configured or if the name is pinned to the key `pinned`. Returns
+/// the key that made the signature; `None` if no check was required.
+pub fn check_signature(
     config: &InstallConfig,
     pinned: Option<&str>,
     subject: &SignatureSubject<'_>,

@@ -13,10 +13,11 @@ use rustix::fs::OFlags;
 use semver::Version;
 use serde::{Deserialize, Serialize};
 
-use super::contents::{Files, MAX_BYTES, PluginContents, open_file, read_open};
+use super::contents::{Files, MAX_BYTES, PluginContents, open_file, read_open_file};
 use super::ecosystem::{self, ClientEnvironment, FetchedPackage, LockedPackage, PackageReference};
 use super::registry::{
-    ArtifactReference, FindCredentials, MAX_SIGNATURE_BYTES, PluginRegistry, SCHEME, tag_version,
+    ArtifactReference, FindCredentials, MAX_SIGNATURE_BYTES, PluginRegistry, SCHEME,
+    parse_version_tag,
 };
 use super::{archive, carried, pack, zip};
 use rind_lib::plugin::manifest::FILE_NAME;
@@ -47,8 +48,8 @@ impl PluginSource {
         Ok(Self::Path(path))
     }
 
-    /// Whether `self` and `other` name versions of the same plugin.
-    pub fn is_same(&self, other: &Self) -> bool {
+    /// Whether `self` and `other` name the same plugin, possibly in different versions.
+    pub fn is_same_plugin(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Registry(one), Self::Registry(other)) => one.is_same_repository(other),
             (Self::Package(one), Self::Package(other)) => one.is_same_package(other),
@@ -56,20 +57,15 @@ impl PluginSource {
         }
     }
 
-    /// Returns a text that is equal for two sources exactly if they [are the same](Self::is_same).
-    ///
-    /// For example:
-    ///
-    /// ```text
-    /// /srv/plugins/hello                      ->  path /srv/plugins/hello
-    /// oci://registry.example/hello:0.1.0      ->  registry oci://registry.example/hello
-    /// npm:hello@0.1.0                         ->  package npm:hello
-    /// ```
-    pub fn identity(&self) -> String {
+    /// Returns a text that two sources share if and only if they [are the
+    /// same](Self::is_same_plugin).
+    pub fn plugin_identity(&self) -> String {
         match self {
             Self::Path(path) => format!("path {}", path.display()),
-            Self::Registry(reference) => format!("registry {}", reference.repository()),
-            Self::Package(reference) => format!("package {}", reference.package()),
+            Self::Registry(reference) => format!("registry {}", reference.repository_text()),
+            Self::Package(reference) => {
+                format!("package {}", reference.reference_without_version())
+            }
         }
     }
 }
@@ -120,8 +116,8 @@ pub struct FetchedPlugin {
     pub package: Option<LockedPackage>,
     /// Warning that the version was yanked or is deprecated.
     pub notice: Option<String>,
-    /// Signature that came with the source, if there is one, and its location. `None` if the
-    /// signature of a file is in a separate file next to it.
+    /// Signature that the registry or the package contained, if any, and its location. `None` for a
+    /// file on this machine, whose signature is in a separate file next to it.
     signature: Option<(Option<String>, String)>,
 }
 
@@ -139,8 +135,8 @@ impl FetchedPlugin {
     }
 
     /// Finds and unpacks the plugin in the files of a package.
-    fn of_package(files: Files, source: PluginSource, origin: &Path) -> anyhow::Result<Self> {
-        let carried = carried::find_plugin(files, origin)?;
+    fn from_package(files: Files, source: PluginSource, origin: &Path) -> anyhow::Result<Self> {
+        let carried = carried::find_plugin_in_package(files, origin)?;
         let contents = pack::unpack_plugin(&carried.bytes, &origin.join(&carried.path))?;
         let path = format!("{}.minisig", carried.path);
         let at = format!("`{}` in {}", path.escape_debug(), origin.display());
@@ -168,7 +164,7 @@ impl FetchedPlugin {
     pub fn signature(&self) -> anyhow::Result<(Option<String>, String)> {
         match (&self.signature, &self.source) {
             (Some(found), _) => Ok(found.clone()),
-            (None, PluginSource::Path(path)) => signature_beside(path),
+            (None, PluginSource::Path(path)) => read_signature_file(path),
             (None, source) => Ok((None, source.to_string())),
         }
     }
@@ -181,7 +177,7 @@ pub(super) fn how_to_sign(path: &Path) -> String {
 
 /// Reads the signature of a file from `FILE.minisig`. Returns the signature, if there is one, and
 /// its location.
-pub(super) fn signature_beside(path: &Path) -> anyhow::Result<(Option<String>, String)> {
+pub(super) fn read_signature_file(path: &Path) -> anyhow::Result<(Option<String>, String)> {
     let mut at = OsString::from(path.as_os_str());
     at.push(".minisig");
     let path = PathBuf::from(at);
@@ -189,7 +185,7 @@ pub(super) fn signature_beside(path: &Path) -> anyhow::Result<(Option<String>, S
     let Ok(file) = open_file(&path, OFlags::empty()) else {
         return Ok((None, at));
     };
-    let text = read_open(file, &path, MAX_SIGNATURE_BYTES)?;
+    let text = read_open_file(file, &path, MAX_SIGNATURE_BYTES)?;
     let text = String::from_utf8(text);
     let text = text.with_context(|| format!("{at} is not a signature"))?;
     Ok((Some(text), at))
@@ -202,12 +198,12 @@ pub async fn fetch_plugin(
     access: &SourceAccess,
 ) -> anyhow::Result<FetchedPlugin> {
     match source {
-        PluginSource::Path(path) => read_packed(path),
+        PluginSource::Path(path) => read_local_plugin(path),
         PluginSource::Registry(reference) => {
-            pull_reference(reference, installed, &access.credentials).await
+            fetch_registry_plugin(reference, installed, &access.credentials).await
         }
         PluginSource::Package(reference) => {
-            let fetched = fetch_reference(reference, installed, &access.clients).await;
+            let fetched = fetch_package_plugin(reference, installed, &access.clients).await;
             fetched.with_context(|| format!("cannot install {reference}"))
         }
     }
@@ -215,7 +211,7 @@ pub async fn fetch_plugin(
 
 /// Downloads the plugin in a package of npm, PyPI or crates. The package and the plugin must have
 /// the same version, because updates are found by the version of the package.
-async fn fetch_reference(
+async fn fetch_package_plugin(
     reference: &PackageReference,
     installed: Option<&Version>,
     clients: &ClientEnvironment,
@@ -231,11 +227,11 @@ async fn fetch_reference(
     let origin = PathBuf::from(&locked.file);
     let files = carried::read_package(&bytes, &origin)?;
     let source = PluginSource::Package(reference);
-    let plugin = FetchedPlugin::of_package(files, source, &origin)?;
+    let plugin = FetchedPlugin::from_package(files, source, &origin)?;
     let own = &plugin.contents.manifest.version;
     if version.as_ref() != Some(own) {
         bail!(
-            "it contains version {own} of {}, and the two versions must be the same",
+            "it contains version {own} of {}, but the package and the plugin must have the same version",
             plugin.contents.manifest.name
         );
     }
@@ -246,17 +242,18 @@ async fn fetch_reference(
     })
 }
 
-/// Downloads the plugin that a reference to an OCI registry names. A reference without a tag, or an
-/// update of a version, selects the newest version; a digest always selects the same artifact.
-async fn pull_reference(
+/// Downloads the plugin that a reference to an OCI registry names. The newest version is selected
+/// if the reference has no tag, or for an update if its tag is a version. A digest always selects
+/// the same artifact.
+async fn fetch_registry_plugin(
     reference: &ArtifactReference,
     installed: Option<&Version>,
     credentials: &FindCredentials,
 ) -> anyhow::Result<FetchedPlugin> {
     let mut registry = PluginRegistry::new(reference, credentials.clone())?;
-    // A tag that is not a version, for example `stable`, is used as it is, even if it was moved
-    // since.
-    let is_version = |tag: &String| installed.is_some() && tag_version(tag).is_some();
+    // Keep a tag that is not a version, for example `stable`, although the registry may have moved
+    // it to another artifact since.
+    let is_version = |tag: &String| installed.is_some() && parse_version_tag(tag).is_some();
     let is_open = reference.digest.is_none() && reference.tag.as_ref().is_none_or(is_version);
     let newest = if is_open {
         registry.newest_tag(installed).await?
@@ -275,11 +272,11 @@ async fn pull_reference(
     let pulled = pulled.with_context(about)?;
     let contents = pack::unpack_plugin(&pulled.bytes, Path::new(&reference.to_string()))?;
     let own = &contents.manifest.version;
-    if let Some(version) = reference.tag.as_deref().and_then(tag_version)
+    if let Some(version) = reference.tag.as_deref().and_then(parse_version_tag)
         && version != *own
     {
         bail!(
-            "{reference} has version {own} of {}, not that of its tag",
+            "{reference} contains version {own} of {}, but its tag names another version",
             contents.manifest.name
         );
     }
@@ -294,7 +291,7 @@ async fn pull_reference(
 
 /// Reads a plugin from a directory or file on this machine. The first bytes of a file determine its
 /// kind.
-pub fn read_packed(path: &Path) -> anyhow::Result<FetchedPlugin> {
+pub fn read_local_plugin(path: &Path) -> anyhow::Result<FetchedPlugin> {
     let shown = path.display();
     let found = path.metadata().with_context(|| {
         let text = path.to_string_lossy();
@@ -311,27 +308,30 @@ pub fn read_packed(path: &Path) -> anyhow::Result<FetchedPlugin> {
     })?;
     let source = PluginSource::new(path)?;
     if found.is_dir() {
-        return Ok(FetchedPlugin::new(PluginContents::of_folder(path)?, source));
+        return Ok(FetchedPlugin::new(
+            PluginContents::read_folder(path)?,
+            source,
+        ));
     }
     if !found.is_file() {
         bail!("{shown} is neither a file nor a folder");
     }
     let file = open_file(path, OFlags::empty()).with_context(|| format!("cannot read {shown}"))?;
-    let bytes = read_open(file, path, MAX_BYTES)?;
+    let bytes = read_open_file(file, path, MAX_BYTES)?;
     let contents = if bytes.starts_with(pack::MAGIC) {
         pack::unpack_plugin(&bytes, path)?
     } else if bytes.starts_with(archive::MAGIC) || bytes.starts_with(zip::MAGIC) {
         let files = carried::read_package(&bytes, path)?;
-        // An archive of a plugin's directory contains the manifest as a file; a package contains it
-        // in the packed plugin.
+        // The archive of a plugin's directory contains the manifest as a file. If there is none,
+        // the archive is a package, whose packed plugin contains the manifest.
         if bytes.starts_with(zip::MAGIC) {
-            return FetchedPlugin::of_package(files, source, path);
+            return FetchedPlugin::from_package(files, source, path);
         }
-        if !archive::has_manifest(&files) {
-            let plugin = FetchedPlugin::of_package(files, source, path);
+        if !archive::has_plugin_manifest(&files) {
+            let plugin = FetchedPlugin::from_package(files, source, path);
             return plugin.with_context(|| format!("{shown} has no {FILE_NAME}"));
         }
-        archive::pick_plugin(files, path)?
+        archive::pick_plugin_from_archive(files, path)?
     } else {
         bail!(
             "{shown} is not a plugin: a source is a folder with plugin.toml, a .wasm that `rind plugin pack` made, a .tar.gz of \

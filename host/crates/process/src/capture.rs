@@ -1,17 +1,17 @@
-//! Captures the output of a process up to a size limit: of long output the head and the tail. Also
-//! splits output into lines as it arrives.
+//! Captures the output of a process up to a size limit, and keeps the head and the tail of longer
+//! output. Also splits output into lines as it arrives.
 
 use std::collections::VecDeque;
 
 use super::screen::TerminalScreen;
 
-/// Maximum length in bytes of a line that is passed on in one piece.
+/// Maximum length in bytes of an output line that is not split.
 pub const MAX_LINE_BYTES: usize = 1024 * 1024;
 
-/// Captured output with a size limit in bytes. Of longer output, the first half and the last half
-/// of the limit are kept.
+/// Output captured up to a limit in bytes. Of longer output, its first bytes and its last bytes are
+/// kept, each up to half of the limit.
 #[derive(Clone, Debug)]
-pub struct Captured {
+pub struct CapturedOutput {
     cap: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -20,7 +20,7 @@ pub struct Captured {
     screen: Option<TerminalScreen>,
 }
 
-impl Captured {
+impl CapturedOutput {
     pub(super) fn new(cap: usize) -> Self {
         Self {
             cap,
@@ -31,9 +31,9 @@ impl Captured {
         }
     }
 
-    /// Captures the output as a terminal would finally show it. The size limit applies to the shown
+    /// Captures the output as a terminal would show it at the end. The limit applies to the shown
     /// text.
-    pub fn of_screen(cap: usize) -> Self {
+    pub fn terminal_output_capture(cap: usize) -> Self {
         Self {
             screen: Some(TerminalScreen::default()),
             ..Self::new(cap)
@@ -43,18 +43,18 @@ impl Captured {
     /// Adds a chunk of output.
     pub fn push(&mut self, bytes: &[u8]) {
         match self.screen.take() {
-            None => self.keep_bytes(bytes),
+            None => self.append_captured_bytes(bytes),
             Some(mut screen) => {
-                screen.push(bytes, &mut |bytes| self.keep_bytes(bytes));
+                screen.push(bytes, &mut |bytes| self.append_captured_bytes(bytes));
                 self.screen = Some(screen);
             }
         }
     }
 
     /// Flushes the screen at the end of the output. `push` must not be called afterwards.
-    pub fn finish_capture(&mut self) {
+    pub fn flush_screen_at_output_end(&mut self) {
         if let Some(mut screen) = self.screen.take() {
-            screen.finish_screen(&mut |bytes| self.keep_bytes(bytes));
+            screen.finish_screen(&mut |bytes| self.append_captured_bytes(bytes));
             self.screen = Some(screen);
         }
     }
@@ -68,10 +68,10 @@ impl Captured {
         String::from_utf8_lossy(&shown).into_owned()
     }
 
-    /// Returns the text that has left the screen: its head, the number of bytes dropped after the
-    /// head, and its tail. If nothing was dropped, the head is the complete text and the tail is
-    /// empty.
-    pub fn parts(&self) -> (String, u64, String) {
+    /// Returns the text that has scrolled off the screen: its head, the number of bytes dropped
+    /// after the head, and its tail. If nothing was dropped, the head is the complete text and the
+    /// tail is empty.
+    pub fn scrolled_head_and_tail(&self) -> (String, u64, String) {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self.left_out {
@@ -84,15 +84,15 @@ impl Captured {
         }
     }
 
-    /// Discards the text that has left the screen.
-    pub fn forget_text(&mut self) {
+    /// Discards the text that has scrolled off the screen.
+    pub fn discard_scrolled_text(&mut self) {
         self.head.clear();
         self.tail.clear();
         self.left_out = 0;
     }
 
-    /// Returns the number of bytes that were removed because a terminal would not finally show
-    /// them: control sequences and overwritten text.
+    /// Returns the number of bytes that were removed because a terminal would not show them at the
+    /// end: control sequences and overwritten text.
     #[must_use]
     pub fn cleaned_bytes(&self) -> u64 {
         self.screen
@@ -100,7 +100,7 @@ impl Captured {
             .map_or(0, TerminalScreen::cleaned_bytes)
     }
 
-    fn keep_bytes(&mut self, bytes: &[u8]) {
+    fn append_captured_bytes(&mut self, bytes: &[u8]) {
         let head_cap = self.cap / 2;
         let to_head = bytes.len().min(head_cap.saturating_sub(self.head.len()));
         self.head.extend_from_slice(&bytes[..to_head]);
@@ -112,18 +112,19 @@ impl Captured {
 
     /// Whether no output was dropped.
     #[must_use]
-    pub fn is_whole(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.left_out == 0
     }
 
     /// Returns the captured bytes unchanged; `None` if output was dropped.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         let (front, back) = self.tail.as_slices();
-        self.is_whole().then(|| [&self.head, front, back].concat())
+        self.is_complete()
+            .then(|| [&self.head, front, back].concat())
     }
 
-    /// Returns the output as text. Where bytes were dropped, a line reports how many. Bytes that
-    /// are not UTF-8 become U+FFFD.
+    /// Returns the output as text. A line between head and tail gives the number of dropped bytes.
+    /// Bytes that are not UTF-8 become U+FFFD.
     #[must_use]
     pub fn text(&self) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
@@ -142,30 +143,30 @@ impl Captured {
 
 /// Splits chunks of output into lines.
 #[derive(Default)]
-pub(super) struct LineSplitter {
+pub(super) struct OutputLineSplitter {
     partial: Vec<u8>,
 }
 
-impl LineSplitter {
+impl OutputLineSplitter {
     pub(super) fn push(&mut self, mut bytes: &[u8], mut line: impl FnMut(&str)) {
         while let Some(at) = bytes.iter().position(|&byte| byte == b'\n') {
             self.partial.extend_from_slice(&bytes[..at]);
             bytes = &bytes[at + 1..];
-            self.emit_line(&mut line);
+            self.emit_split_line(&mut line);
         }
         self.partial.extend_from_slice(bytes);
         if self.partial.len() > MAX_LINE_BYTES {
-            self.emit_line(&mut line);
+            self.emit_split_line(&mut line);
         }
     }
 
     pub(super) fn finish_lines(&mut self, mut line: impl FnMut(&str)) {
         if !self.partial.is_empty() {
-            self.emit_line(&mut line);
+            self.emit_split_line(&mut line);
         }
     }
 
-    fn emit_line(&mut self, line: &mut impl FnMut(&str)) {
+    fn emit_split_line(&mut self, line: &mut impl FnMut(&str)) {
         let text = String::from_utf8_lossy(&self.partial);
         line(text.strip_suffix('\r').unwrap_or(&text));
         self.partial.clear();
@@ -178,7 +179,7 @@ mod tests {
 
     #[test]
     fn output_within_the_cap_is_kept_whole_across_the_border() {
-        let mut captured = Captured::new(8);
+        let mut captured = CapturedOutput::new(8);
         for byte in "aßüzz".as_bytes() {
             captured.push(&[*byte]);
         }
@@ -187,7 +188,7 @@ mod tests {
 
     #[test]
     fn longer_output_keeps_head_and_tail_and_counts_the_rest() {
-        let mut captured = Captured::new(8);
+        let mut captured = CapturedOutput::new(8);
         captured.push(b"0123456789");
         captured.push(b"abcdef");
         assert_eq!(captured.text(), "0123\n[… 8 bytes left out …]\ncdef");
@@ -197,7 +198,7 @@ mod tests {
     #[test]
     fn lines_are_joined_across_chunks_and_the_last_one_is_not_lost() {
         let mut seen = Vec::new();
-        let mut lines = LineSplitter::default();
+        let mut lines = OutputLineSplitter::default();
         for chunk in ["on", "e\r\ntw", "o\n\nthree"] {
             lines.push(chunk.as_bytes(), |line| seen.push(line.to_owned()));
         }

@@ -4,8 +4,8 @@
 //!
 //! A user can create groups in a systemd session (in their own `app.slice`), and root can anywhere.
 //! No controllers are enabled in parent groups: only those that the parent already delegates are
-//! used. This module must not know which program runs in a group. Start from
-//! [`ProcessCgroup::make_group`].
+//! used. This module does not depend on the program that runs in a group. Start from
+//! [`ProcessCgroup::create_cgroup`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ const PREFIX: &str = "rind-";
 /// CPU weight of a command's group; the default of other groups is 100.
 const CPU_WEIGHT: u64 = 33;
 
-/// Number of processes added to the limit for the helper, which runs in the same group.
+/// Number of processes by which the limit is raised for the helper, which runs in the same group.
 const OWN_PROCESSES: u64 = 4;
 
-/// Control files of a group, each with a name of its controller for users.
+/// Control files of a group, each with the name under which users see its controller.
 const CONTROLLERS: &[(&str, &str)] = &[
     ("cpu.weight", "cpu"),
     ("pids.max", "processes"),
@@ -34,28 +34,30 @@ const CONTROLLERS: &[(&str, &str)] = &[
 #[derive(Debug)]
 pub(crate) struct ProcessCgroup(PathBuf);
 
-/// Parent group in which groups can be created.
+/// Control group below which this user can create groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CgroupPlace {
+pub struct CgroupParent {
     folder: PathBuf,
     /// Controllers that are available in a group: `cpu`, `processes`, `memory`.
     pub controllers: Vec<&'static str>,
 }
 
-impl CgroupPlace {
+impl CgroupParent {
     /// Returns the parent group on this machine in which groups can be created, or the reason why
     /// there is none. The result is cached.
-    pub fn here() -> Result<&'static Self, &'static str> {
-        static HERE: OnceLock<Result<CgroupPlace, String>> = OnceLock::new();
+    pub fn find_cgroup_parent() -> Result<&'static Self, &'static str> {
+        static HERE: OnceLock<Result<CgroupParent, String>> = OnceLock::new();
         let here = HERE.get_or_init(|| {
             let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
             let own = read("/proc/self/cgroup");
-            let candidates = group_candidates(&own, &read("/proc/self/mountinfo"));
+            let candidates = parent_group_candidates(&own, &read("/proc/self/mountinfo"));
             let candidates = candidates.ok_or("this machine has no cgroup v2")?;
-            let found = candidates.iter().find_map(|folder| Self::place_at(folder));
+            let found = candidates
+                .iter()
+                .find_map(|folder| Self::probe_parent_group(folder));
             found.ok_or_else(|| {
                 format!(
-                    "this user may not make one in {}",
+                    "this user may not create a control group in {}",
                     candidates
                         .first()
                         .map_or("?".into(), |path| path.display().to_string())
@@ -67,18 +69,18 @@ impl CgroupPlace {
 
     /// Whether a group can limit the number of its processes.
     #[must_use]
-    pub fn counts_processes(&self) -> bool {
+    pub fn can_limit_process_count(&self) -> bool {
         self.controllers.contains(&"processes")
     }
 
     /// Checks whether a group can be created in `folder`, by creating one.
-    fn place_at(folder: &Path) -> Option<Self> {
-        remove_left_over(folder);
+    fn probe_parent_group(folder: &Path) -> Option<Self> {
+        remove_stale_groups(folder);
         // Moving a process into a group requires write access to `cgroup.procs` of the closest
-        // common ancestor.
+        // common ancestor of the old and the new group.
         let access = rustix::fs::Access::WRITE_OK;
         rustix::fs::access(folder.join("cgroup.procs"), access).ok()?;
-        let tried = ProcessCgroup(folder.join(group_name()));
+        let tried = ProcessCgroup(folder.join(new_cgroup_name()));
         fs::create_dir(&tried.0).ok()?;
         if !tried.0.join("cgroup.kill").exists() {
             return None;
@@ -93,10 +95,15 @@ impl CgroupPlace {
 }
 
 impl ProcessCgroup {
-    /// Creates a group with these limits; `None` if no group can be created. `limits` contains the
-    /// memory limit in bytes, which includes files in memory.
-    pub(crate) fn make_group(limits: Option<(&Limits, u64)>) -> Option<Self> {
-        let group = Self(CgroupPlace::here().ok()?.folder.join(group_name()));
+    /// Creates a group with `limits`: resource limits and a memory limit in bytes, which includes
+    /// files in memory. Returns `None` if no group can be created.
+    pub(crate) fn create_cgroup(limits: Option<(&Limits, u64)>) -> Option<Self> {
+        let group = Self(
+            CgroupParent::find_cgroup_parent()
+                .ok()?
+                .folder
+                .join(new_cgroup_name()),
+        );
         fs::create_dir(&group.0).ok()?;
         // A limit without its controller cannot be written; `rind doctor` reports missing
         // controllers.
@@ -117,7 +124,7 @@ impl ProcessCgroup {
 
     /// Kills every process in the group and its subgroups, including processes that are being
     /// forked.
-    pub(super) fn kill_group(&self) {
+    pub(super) fn kill_cgroup_processes(&self) {
         let _ = fs::write(self.0.join("cgroup.kill"), "1");
     }
 
@@ -133,22 +140,22 @@ impl ProcessCgroup {
 
 impl Drop for ProcessCgroup {
     fn drop(&mut self) {
-        // A group that is still in use is removed by the next Rind process.
+        // If the group is still in use, a later Rind process removes it.
         let _ = fs::remove_dir(&self.0);
     }
 }
 
-/// Whether this process is in `group`. With `is_root`, `group` may also be the root of the cgroup
+/// Whether this process is in `group`. If `is_root`, `group` may also be the root of the cgroup
 /// hierarchy that this process can see.
 #[cfg(target_os = "linux")]
-pub(super) fn is_in(group: &Path, is_root: bool) -> bool {
+pub(super) fn is_in_cgroup(group: &Path, is_root: bool) -> bool {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let own = own.lines().find_map(|line| line.strip_prefix("0::"));
     let is_named = |own: &str| Path::new(own).file_name() == group.file_name();
     own.is_some_and(|own| is_named(own) || (is_root && own == "/"))
 }
 
-fn group_name() -> String {
+fn new_cgroup_name() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let n = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("{PREFIX}{}-{n}", std::process::id())
@@ -156,7 +163,7 @@ fn group_name() -> String {
 
 /// Removes groups whose creating Rind process is gone, for example because it was killed. A group
 /// that is still in use is kept, because the kernel refuses to remove it.
-fn remove_left_over(folder: &Path) {
+fn remove_stale_groups(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let maker = name
@@ -171,10 +178,11 @@ fn remove_left_over(folder: &Path) {
     }
 }
 
-/// Returns candidate parent folders, best first. `own` is the text of `/proc/self/cgroup`, and
-/// `mounts` that of `/proc/self/mountinfo`. The parent of this process's group comes before the
-/// group itself, because a group can delegate controllers only while it contains no process.
-fn group_candidates(own: &str, mounts: &str) -> Option<Vec<PathBuf>> {
+/// Returns the folders of groups that may serve as the parent of new groups, best first. `own` is
+/// the text of `/proc/self/cgroup`, and `mounts` that of `/proc/self/mountinfo`. The parent of this
+/// process's group comes before the group itself, because a group can delegate controllers only
+/// while it contains no process.
+fn parent_group_candidates(own: &str, mounts: &str) -> Option<Vec<PathBuf>> {
     let own = Path::new(own.lines().find_map(|line| line.strip_prefix("0::"))?);
     let (mounted, below) = mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -207,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_group_is_made_beside_the_own_one_or_else_below_it() {
-        let of = |own: &str| group_candidates(own, MOUNTS).unwrap_or_default();
+        let of = |own: &str| parent_group_candidates(own, MOUNTS).unwrap_or_default();
         let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
         assert_eq!(
             of("1:name=systemd:/x\n0::/user.slice/app.slice/a.scope\n"),
@@ -220,11 +228,11 @@ mod tests {
         assert_eq!(of("0::/../other\n"), paths(&[]));
         assert_eq!(of("9:pids:/\n"), paths(&[]));
         assert_eq!(
-            group_candidates("0::/a\n", "30 24 0:27 / /sys rw - sysfs sysfs rw\n"),
+            parent_group_candidates("0::/a\n", "30 24 0:27 / /sys rw - sysfs sysfs rw\n"),
             None
         );
         let bound = "35 30 0:30 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
-        let found = group_candidates("0::/docker/1/a\n", bound).unwrap();
+        let found = parent_group_candidates("0::/docker/1/a\n", bound).unwrap();
         assert_eq!(found, paths(&["/sys/fs/cgroup/", "/sys/fs/cgroup/a"]));
     }
 
@@ -235,7 +243,7 @@ mod tests {
         for name in ["rind-4294967295-0", own.as_str(), "rind-x-0", "app.slice"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
-        remove_left_over(folder.path());
+        remove_stale_groups(folder.path());
         let mut left: Vec<_> = fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -21,9 +21,9 @@ pub fn start_detached(
     env: Vec<(OsString, OsString)>,
     log: File,
 ) -> io::Result<()> {
-    // A pipe that the program inherited from this process would make the reader of the pipe wait
-    // for the program.
-    confine::keep_descriptors()?;
+    // If the program inherited a pipe of this process, the reader of the pipe would wait until the
+    // program ends.
+    confine::set_close_on_exec()?;
     let mut command = Command::new(program);
     command
         .args(args)

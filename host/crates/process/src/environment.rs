@@ -1,5 +1,5 @@
-//! Selects the environment of started processes from an allowlist. A denylist would leak every key
-//! that it forgets.
+//! Selects the environment of started processes by an allowlist, because a denylist would leak
+//! every key that it does not list.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ const UNATTENDED: &[(&str, &str)] = &[
     ("GIT_SEQUENCE_EDITOR", "true"),
     ("VISUAL", "true"),
     // Vim with an empty standard input reads keys from its output and waits forever. This command
-    // makes Vim exit with an error. `vim -c wq` still works, because it runs its own commands first
-    // and exits before.
+    // makes Vim exit with an error. `vim -c wq` still works, because Vim runs the commands of `-c`
+    // first and exits before.
     ("VIMINIT", "autocmd VimEnter * cquit"),
     ("AWS_PAGER", "cat"),
     ("BAT_PAGING", "never"),
@@ -56,23 +56,23 @@ pub fn environment_with(names: &[&str], prefixes: &[&str]) -> Vec<(OsString, OsS
     std::env::vars_os()
         .filter(|(name, _)| {
             name.to_str()
-                .is_some_and(|name| is_passed(name, names, prefixes))
+                .is_some_and(|name| is_variable_passed(name, names, prefixes))
         })
         .collect()
 }
 
-/// Returns all variables of this process, for callers that select from them.
-pub(super) fn own_variables() -> impl Iterator<Item = (OsString, OsString)> {
+/// Returns all environment variables of this process, from which callers select some.
+pub(super) fn variables_of_this_process() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os()
 }
 
 /// Splits a list of paths that are separated by `:`.
-pub(super) fn paths_in(list: &OsStr) -> impl Iterator<Item = PathBuf> {
+pub(super) fn split_path_list(list: &OsStr) -> impl Iterator<Item = PathBuf> {
     std::env::split_paths(list)
 }
 
 /// Returns the variables that keep programs from waiting for a user.
-pub(super) fn unattended_variables() -> impl Iterator<Item = (OsString, OsString)> {
+pub(super) fn variables_against_prompts() -> impl Iterator<Item = (OsString, OsString)> {
     UNATTENDED
         .iter()
         .map(|(name, value)| (name.into(), value.into()))
@@ -89,20 +89,20 @@ pub(super) fn set_variable(
     env.push((name, value.into()));
 }
 
-/// Whether a directory in `PATH` of the environment `env` contains the program. A name with `/`
-/// counts as found: it is relative to the working directory of the program, which is not known
-/// here.
-pub(super) fn is_found(program: &OsStr, env: &[(OsString, OsString)]) -> bool {
+/// Whether a directory in `PATH` of the environment `env` contains the program. A path with `/`
+/// counts as found: it may be relative to the working directory of the program, which this function
+/// does not know.
+pub(super) fn is_program_found(program: &OsStr, env: &[(OsString, OsString)]) -> bool {
     if program.as_encoded_bytes().contains(&b'/') {
         return true;
     }
     let path = env.iter().find(|(name, _)| name == "PATH");
     path.is_some_and(|(_, path)| {
-        paths_in(path).any(|folder| Path::new(&folder).join(program).is_file())
+        split_path_list(path).any(|folder| Path::new(&folder).join(program).is_file())
     })
 }
 
-fn is_passed(name: &str, names: &[&str], prefixes: &[&str]) -> bool {
+fn is_variable_passed(name: &str, names: &[&str], prefixes: &[&str]) -> bool {
     BASE.contains(&name)
         || names.contains(&name)
         || name.starts_with("LC_")
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn only_listed_names_and_prefixes_are_passed_on() {
-        let passed = |name| is_passed(name, &["CARGO_HOME"], &["CARGO_NET_"]);
+        let passed = |name| is_variable_passed(name, &["CARGO_HOME"], &["CARGO_NET_"]);
         for name in ["PATH", "HOME", "LC_ALL", "CARGO_HOME", "CARGO_NET_OFFLINE"] {
             assert!(passed(name), "{name}");
         }

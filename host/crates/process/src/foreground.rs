@@ -1,5 +1,5 @@
-//! Runs the user's own programs: in the foreground of the terminal, such as the editor, or for
-//! their output, such as the program that reads the clipboard.
+//! Runs the user's own programs, either in the foreground of the terminal (for example the editor)
+//! or to get their output (for example the program that reads the clipboard).
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ use tokio::io::AsyncReadExt;
 ///
 /// # Errors
 /// There is no shell, or waiting failed.
-pub fn run_with_file(command: &str, file: &Path) -> io::Result<ExitStatus> {
+pub fn run_command_with_file(command: &str, file: &Path) -> io::Result<ExitStatus> {
     Command::new("sh")
         .arg("-c")
         .arg(format!("{command} \"$1\""))
@@ -23,14 +23,14 @@ pub fn run_with_file(command: &str, file: &Path) -> io::Result<ExitStatus> {
         .status()
 }
 
-/// Runs a program without input and returns its output, at most one byte more than `max_bytes`.
-/// Returns `None` if the program fails or takes longer than `deadline`. The program has the
-/// environment and all rights of the user, so `program` must come from the caller's own list, and
-/// the user must have asked to run it.
+/// Runs a program without input and returns its output. Reads at most one byte more than
+/// `max_bytes`, so that the caller can detect longer output. Returns `None` if the program fails or
+/// takes longer than `deadline`. The program has the environment and all rights of the user, so
+/// `program` must come from the caller's own list, and the user must have asked to run it.
 ///
 /// # Errors
 /// The program does not exist, or its output cannot be read.
-pub async fn read_program(
+pub async fn read_program_output(
     program: &[&str],
     max_bytes: u64,
     deadline: Duration,
@@ -52,7 +52,7 @@ pub async fn read_program(
             let mut bounded = output.take(max_bytes.saturating_add(1));
             bounded.read_to_end(&mut bytes).await?;
         }
-        // A program with more output than the limit is not waited for: it ends when its pipe is
+        // Do not wait for a program whose output exceeds the limit: it ends when its pipe is
         // closed.
         let is_whole = bytes.len() as u64 <= max_bytes;
         let is_done = !is_whole || child.wait().await?.success();
@@ -70,16 +70,21 @@ mod tests {
     #[tokio::test]
     async fn a_program_is_bounded_in_time_and_output() {
         let run = |script: &'static str| async move {
-            read_program(&["sh", "-c", script], 4, Duration::from_secs(10)).await
+            read_program_output(&["sh", "-c", script], 4, Duration::from_secs(10)).await
         };
         assert_eq!(run("printf abcd").await.unwrap().unwrap(), b"abcd");
         assert_eq!(run("yes").await.unwrap().unwrap().len(), 5);
         assert_eq!(run("printf a; exit 1").await.unwrap(), None);
         let slow = ["sleep", "60"];
-        let slow = read_program(&slow, 4, Duration::from_millis(50)).await;
+        let slow = read_program_output(&slow, 4, Duration::from_millis(50)).await;
         assert_eq!(slow.unwrap(), None);
-        let absent = read_program(&["no-such-program-of-rind"], 4, Duration::from_secs(1)).await;
+        let absent =
+            read_program_output(&["no-such-program-of-rind"], 4, Duration::from_secs(1)).await;
         assert!(absent.is_err());
-        assert!(read_program(&[], 4, Duration::from_secs(1)).await.is_err());
+        assert!(
+            read_program_output(&[], 4, Duration::from_secs(1))
+                .await
+                .is_err()
+        );
     }
 }

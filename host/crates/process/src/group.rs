@@ -1,7 +1,7 @@
-//! Tracks a started process and its descendants (a process tree), and stops them all.
+//! Tracks a started process and its descendants (a process tree), and stops all of them.
 //!
-//! A tree gets SIGTERM, a grace period, then SIGKILL. A tree that keeps forking instead of cleaning
-//! up is killed before the grace period ends. Start from [`RunningTree`].
+//! A tree gets SIGTERM, a grace period, then SIGKILL. If a tree keeps forking after SIGTERM, it is
+//! killed before the grace period ends. Start from [`RunningProcessTree`].
 
 use std::collections::BTreeSet;
 use std::io;
@@ -21,35 +21,35 @@ use tokio_util::sync::CancellationToken;
 use super::LINGER;
 use super::cgroup::ProcessCgroup;
 use super::tree::{
-    FoundProcess, ProcEntry, descendants_and_zombies, find_descendants, is_alive, list_processes,
-    n_started_on_machine,
+    IdentifiedProcess, ProcEntry, count_started_processes, descendants_and_zombies,
+    find_descendants, is_alive, list_processes,
 };
 use rind_base::disk::TemporaryFolder;
 
 /// Grace period between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Time limit for the first process to kill the others, before the host searches for them in
-/// `/proc`.
+/// Time limit for the keeper to kill its descendants. After that, the host searches for the
+/// remaining processes in `/proc`.
 const KILL_TIME: Duration = Duration::from_secs(10);
 
 /// Interval at which a tree is searched for new processes after SIGTERM.
 const SEARCH: Duration = Duration::from_millis(100);
 
-/// Number of processes that a tree may start after SIGTERM. With more, it counts as multiplying and
-/// is killed. Programs start fewer to clean up.
+/// Maximum number of processes that a tree may start after SIGTERM, for example to clean up. If it
+/// starts more, it counts as multiplying and is killed.
 const MAX_NEW_PROCESSES: usize = 32;
 
 /// Number of processes per second, started on the whole machine, above which a tree also counts as
-/// multiplying after SIGTERM. A build starts a few hundred per second. If other programs start that
-/// many, a command past its deadline only loses the rest of its grace period.
+/// multiplying after SIGTERM. A build starts a few hundred per second. If other programs cause this
+/// rate, the only effect is that a command past its deadline loses the rest of its grace period.
 const MAX_STARTS_PER_SECOND: u64 = 2000;
 
 /// Polling interval while waiting for processes to end.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Maximum number of rounds of SIGKILL. It is large enough to catch processes that fork faster than
-/// a scan finds them.
+/// Maximum number of rounds of SIGKILL. It is large enough for processes that fork faster than one
+/// scan finds them.
 const KILL_ROUNDS: u32 = 50;
 
 /// Environment variable that marks the processes of a tree. Descendants inherit it even if they
@@ -58,41 +58,46 @@ const KILL_ROUNDS: u32 = 50;
 const MARK: &str = "RIND_PROCESS";
 
 /// Running process tree, which is stopped on drop.
-pub(super) struct RunningTree {
+pub(super) struct RunningProcessTree {
     child: Child,
     tree: ProcessTree,
     is_over: bool,
-    keeper: Option<ProcessKeeper>,
+    keeper: Option<ProcessKeeperSocket>,
     /// Control group of the tree.
     cgroup: Option<ProcessCgroup>,
     /// Temporary folder of the tree, removed when no process of the tree can write to it anymore.
     temporary: Option<TemporaryFolder>,
 }
 
-/// Socket between the host and a keeper: a first process that reaps all its descendants.
-struct ProcessKeeper {
+/// Socket between the host and a keeper, which is the first process of a tree and reaps all its
+/// descendants.
+struct ProcessKeeperSocket {
     told: UnixStream,
     /// Duplicate that keeps the socket open. When the socket closes, the keeper kills the tree
     /// without SIGTERM.
     lifeline: StdUnixStream,
 }
 
-/// Resources of a process tree that are kept until the tree has ended.
+/// Resources of a process tree that must not be released before the tree has ended.
 #[derive(Default)]
-pub(super) struct KeptResources {
+pub(super) struct ProcessTreeResources {
     /// Temporary folder, removed when the tree has ended.
     pub(super) temporary: Option<TemporaryFolder>,
-    /// Number of generations of keepers, starting with the first process; 0 without a keeper. The
-    /// standard input of a keeper is the socket to the host.
+    /// Number of keeper processes in a row, each started by the one before; the first process of
+    /// the tree is the first of them. 0 without a keeper. The standard input of a keeper is the
+    /// socket to the host.
     pub(super) n_keepers: usize,
     /// Control group of the tree, which the keeper makes its children join. Removed when the tree
     /// has ended.
     pub(super) cgroup: Option<ProcessCgroup>,
 }
 
-impl RunningTree {
+impl RunningProcessTree {
     /// Starts the command in its own process group.
-    pub(super) fn spawn_tree(mut command: Command, kept: KeptResources) -> io::Result<Self> {
+    pub(super) fn spawn_process_tree(
+        mut command: Command,
+        kept: ProcessTreeResources,
+    ) -> io::Result<Self> {
         let mark = rind_base::clock::new_id();
         command.process_group(0).env(MARK, &mark);
         let mut keeper = None;
@@ -102,7 +107,7 @@ impl RunningTree {
             ours.set_nonblocking(true)?;
             command.stdin(OwnedFd::from(theirs));
             let told = UnixStream::from_std(ours)?;
-            keeper = Some(ProcessKeeper { told, lifeline });
+            keeper = Some(ProcessKeeperSocket { told, lifeline });
         }
         let child = command.spawn()?;
         let leader = child
@@ -123,37 +128,37 @@ impl RunningTree {
         })
     }
 
-    /// Waits until the program ends, which may leave background processes. May be called again.
+    /// Waits until the program ends, although its background processes may still run. May be called
+    /// again.
     pub(super) async fn wait_for_program(&mut self) -> io::Result<ExitStatus> {
         let Some(keeper) = &self.keeper else {
             return self.child.wait().await;
         };
         tokio::select! {
             biased;
-            status = keeper.status() => Ok(status),
-            status = self.child.wait() => Ok(keeper.status_now().unwrap_or(status?)),
+            status = keeper.exit_status_from_keeper() => Ok(status),
+            status = self.child.wait() => Ok(keeper.exit_status_from_keeper_now().unwrap_or(status?)),
         }
     }
 
     /// Stops all living processes of the tree, and returns whether there were any. `ended_alone` is
-    /// whether the program ended by itself; keepers then exit by themselves, too, and get time to
-    /// do so.
+    /// whether the program ended by itself. In this case the keepers exit by themselves, too, and
+    /// get time to do so.
     pub(super) async fn stop_tree(&mut self, ended_alone: bool) -> bool {
         if self.keeper.is_some()
-            && let Some(was_alive) = self.stop_kept(ended_alone).await
+            && let Some(was_alive) = self.stop_tree_with_keeper(ended_alone).await
         {
             self.is_over = true;
             self.cgroup = None;
             return was_alive;
         }
         let tree = self.tree.clone();
-        let mut ending = tokio::task::spawn_blocking(move || tree.end());
+        let mut ending = tokio::task::spawn_blocking(move || tree.end_tree_gracefully());
         let mut is_collected = false;
         let was_alive = loop {
             tokio::select! {
                 was_alive = &mut ending => break was_alive.unwrap_or(true),
-                // The child must be reaped, because a zombie would count as alive on systems
-                // without `/proc`.
+                // Reap the child, because a zombie would count as alive on systems without `/proc`.
                 _ = self.child.wait(), if !is_collected => is_collected = true,
             }
         };
@@ -161,23 +166,23 @@ impl RunningTree {
         was_alive
     }
 
-    /// Stops a tree with a keeper, which exits after all others. This avoids waiting for a scan of
-    /// all processes of the machine, which is slow while a command forks as fast as it can. Returns
+    /// Stops a tree with a keeper, which exits after all other processes. Unlike a scan of all
+    /// processes of the machine, this is fast even while a command forks as fast as it can. Returns
     /// whether any process was alive, or `None` if the keeper still runs or was killed, so that
     /// other processes may be alive.
-    async fn stop_kept(&mut self, ended_alone: bool) -> Option<bool> {
-        if ended_alone && let Some(is_clean) = self.wait_ended(LINGER).await {
+    async fn stop_tree_with_keeper(&mut self, ended_alone: bool) -> Option<bool> {
+        if ended_alone && let Some(is_clean) = self.wait_for_keeper_exit(LINGER).await {
             return is_clean.then_some(false);
         }
         let tree = self.tree.clone();
-        let asking = tokio::task::spawn_blocking(move || tree.ask_to_end());
+        let asking = tokio::task::spawn_blocking(move || tree.send_sigterm());
         let (tree, is_over) = (self.tree.clone(), CancellationToken::new());
         let until = is_over.clone();
         let mut multiplying =
-            tokio::task::spawn_blocking(move || tree.keeps_multiplying(GRACE, &until));
+            tokio::task::spawn_blocking(move || tree.does_tree_keep_forking(GRACE, &until));
         let _is_over = is_over.drop_guard();
         let ended = tokio::select! {
-            ended = self.wait_ended(GRACE) => ended,
+            ended = self.wait_for_keeper_exit(GRACE) => ended,
             Ok(true) = &mut multiplying => None,
         };
         if let Some(is_clean) = ended {
@@ -185,17 +190,17 @@ impl RunningTree {
             return is_clean.then_some(were_there);
         }
         if let Some(cgroup) = &self.cgroup {
-            cgroup.kill_group();
+            cgroup.kill_cgroup_processes();
         }
-        // Closing the socket makes the keeper kill the others.
+        // Closing the socket makes the keeper kill the other processes of the tree.
         self.keeper = None;
-        let is_clean = self.wait_ended(KILL_TIME).await?;
+        let is_clean = self.wait_for_keeper_exit(KILL_TIME).await?;
         is_clean.then_some(true)
     }
 
     /// Waits for the keeper to exit, at most for the time `within`; `None` on a timeout. Returns
     /// whether the keeper exited by itself, which it does when nothing else of the tree is left.
-    async fn wait_ended(&mut self, within: Duration) -> Option<bool> {
+    async fn wait_for_keeper_exit(&mut self, within: Duration) -> Option<bool> {
         let status = tokio::time::timeout(within, self.child.wait()).await.ok()?;
         Some(status.is_ok_and(|status| status.code().is_some()))
     }
@@ -207,8 +212,9 @@ impl RunningTree {
             .is_some_and(ProcessCgroup::ran_out_of_memory)
     }
 
-    /// Returns the first process if it is a keeper, so that all others are its descendants.
-    pub(super) fn kept_leader(&self) -> Option<Pid> {
+    /// Returns the id of the first process if it is a keeper. All other processes of the tree are
+    /// then its descendants.
+    pub(super) fn keeper_pid(&self) -> Option<Pid> {
         self.keeper.as_ref().map(|_| self.tree.leader)
     }
 
@@ -217,10 +223,10 @@ impl RunningTree {
     }
 }
 
-impl ProcessKeeper {
+impl ProcessKeeperSocket {
     /// Returns the exit status of the program, as the keeper reports it. If the socket closes
     /// without a report, this future never completes.
-    async fn status(&self) -> ExitStatus {
+    async fn exit_status_from_keeper(&self) -> ExitStatus {
         loop {
             if self.told.readable().await.is_err() {
                 return std::future::pending().await;
@@ -236,17 +242,17 @@ impl ProcessKeeper {
         }
     }
 
-    fn status_now(&self) -> Option<ExitStatus> {
-        self.status().now_or_never()
+    fn exit_status_from_keeper_now(&self) -> Option<ExitStatus> {
+        self.exit_status_from_keeper().now_or_never()
     }
 }
 
-impl Drop for RunningTree {
+impl Drop for RunningProcessTree {
     fn drop(&mut self) {
         if self.is_over {
             return;
         }
-        let _ = self.tree.ask_to_end();
+        let _ = self.tree.send_sigterm();
         let tree = self.tree.clone();
         let temporary = self.temporary.take();
         let lifeline = self.keeper.take().map(|keeper| keeper.lifeline);
@@ -256,19 +262,19 @@ impl Drop for RunningTree {
             .name("stop-processes".to_owned())
             .spawn(move || {
                 if lifeline.is_some() {
-                    tree.keeps_multiplying(GRACE, &CancellationToken::new());
+                    tree.does_tree_keep_forking(GRACE, &CancellationToken::new());
                 } else {
                     tree.wait_for_end(GRACE);
                 }
                 if let Some(cgroup) = &cgroup {
-                    cgroup.kill_group();
+                    cgroup.kill_cgroup_processes();
                 }
-                // Closing the socket makes the keeper kill the others.
+                // Closing the socket makes the keeper kill the other processes of the tree.
                 if lifeline.is_some() {
                     drop(lifeline);
                     tree.wait_for_end(KILL_TIME);
                 }
-                tree.kill_until_gone();
+                tree.kill_tree_until_gone();
                 drop(cgroup);
                 drop(temporary);
             });
@@ -279,21 +285,21 @@ impl Drop for RunningTree {
 }
 
 /// Measures how many processes per second the whole machine starts.
-struct StartRate {
+struct ProcessStartRateMeter {
     since: Instant,
     n_started: u64,
 }
 
-impl StartRate {
+impl ProcessStartRateMeter {
     fn new() -> Self {
         Self {
             since: Instant::now(),
-            n_started: n_started_on_machine().unwrap_or(0),
+            n_started: count_started_processes().unwrap_or(0),
         }
     }
 
     /// Returns the number of processes started per second since the last call.
-    fn per_second(&mut self) -> u64 {
+    fn processes_per_second(&mut self) -> u64 {
         let before = std::mem::replace(self, Self::new());
         let took = self.since.duration_since(before.since).as_millis().max(1);
         let n_new = self.n_started.saturating_sub(before.n_started);
@@ -307,17 +313,17 @@ struct ProcessTree {
     leader: Pid,
     /// Variable `NAME=VALUE` that marks the tree's processes in their environment.
     mark: String,
-    /// Number of generations of keepers, starting with the first process; 0 without a keeper.
-    /// Keepers exit last.
+    /// Number of keeper processes in a row, each started by the one before; the first process of
+    /// the tree is the first of them. 0 without a keeper. Keepers exit last.
     n_keepers: usize,
 }
 
 impl ProcessTree {
     /// Sends SIGTERM to the processes of the tree, and returns whether there were any. Keepers get
-    /// no signal, because they must reap the others.
-    fn ask_to_end(&self) -> bool {
+    /// no signal, because they must reap the other processes.
+    fn send_sigterm(&self) -> bool {
         if self.n_keepers == 0 {
-            self.signal_all(Signal::TERM);
+            self.signal_all_processes(Signal::TERM);
             return true;
         }
         let mut are_there = false;
@@ -330,11 +336,11 @@ impl ProcessTree {
         are_there
     }
 
-    /// Kills the processes of the tree. A first process that is a keeper is not killed: it exits
-    /// when the others are gone, and without it the remaining ones could not be found.
+    /// Kills the processes of the tree. A keeper is not killed: it exits after the other processes,
+    /// and without it they could not be found.
     fn kill_tree(&self) {
         if self.n_keepers == 0 {
-            return self.signal_all(Signal::KILL);
+            return self.signal_all_processes(Signal::KILL);
         }
         for process in find_descendants(self.leader) {
             process.signal(Signal::KILL);
@@ -343,7 +349,7 @@ impl ProcessTree {
 
     /// Sends a signal to all processes of the tree. Errors are ignored, because they mean that the
     /// process has ended.
-    fn signal_all(&self, signal: Signal) {
+    fn signal_all_processes(&self, signal: Signal) {
         let _ = rustix::process::kill_process_group(self.leader, signal);
         for process in list_processes().filter(|process| self.has_process(process)) {
             process.signal(signal);
@@ -352,21 +358,21 @@ impl ProcessTree {
 
     /// Sends SIGTERM, then SIGKILL after the grace period. Returns whether any process was alive.
     /// Blocks the thread.
-    fn end(&self) -> bool {
+    fn end_tree_gracefully(&self) -> bool {
         let was_alive = self.is_alive();
         if was_alive {
-            let _ = self.ask_to_end();
-            self.kill_after_grace();
+            let _ = self.send_sigterm();
+            self.kill_tree_after_grace();
         }
         was_alive
     }
 
     /// Watches a tree with a keeper after SIGTERM, and returns whether it multiplies, that is,
-    /// starts too many processes. Returns false when the tree has ended, after the time `most`, or
-    /// when `is_over` is cancelled.
-    fn keeps_multiplying(&self, most: Duration, is_over: &CancellationToken) -> bool {
+    /// starts too many processes. Returns false as soon as the tree has ended or `is_over` is
+    /// cancelled, and otherwise after the time `most`.
+    fn does_tree_keep_forking(&self, most: Duration, is_over: &CancellationToken) -> bool {
         let until = Instant::now() + most;
-        let mut rate = StartRate::new();
+        let mut rate = ProcessStartRateMeter::new();
         let mut known: Option<BTreeSet<_>> = None;
         let mut n_new = 0;
         while Instant::now() < until && !is_over.is_cancelled() {
@@ -374,7 +380,7 @@ impl ProcessTree {
             if !is_alive(self.leader) {
                 return false;
             }
-            if rate.per_second() > MAX_STARTS_PER_SECOND {
+            if rate.processes_per_second() > MAX_STARTS_PER_SECOND {
                 return true;
             }
             let found = descendants_and_zombies(self.leader);
@@ -390,9 +396,9 @@ impl ProcessTree {
         false
     }
 
-    fn kill_after_grace(&self) {
+    fn kill_tree_after_grace(&self) {
         self.wait_for_end(GRACE);
-        self.kill_until_gone();
+        self.kill_tree_until_gone();
     }
 
     fn wait_for_end(&self, most: Duration) {
@@ -402,7 +408,7 @@ impl ProcessTree {
         }
     }
 
-    fn kill_until_gone(&self) {
+    fn kill_tree_until_gone(&self) {
         for _ in 0..KILL_ROUNDS {
             if !self.is_alive() {
                 return;
@@ -410,7 +416,7 @@ impl ProcessTree {
             self.kill_tree();
             std::thread::sleep(POLL);
         }
-        self.signal_all(Signal::KILL);
+        self.signal_all_processes(Signal::KILL);
     }
 
     fn is_alive(&self) -> bool {
@@ -422,7 +428,7 @@ impl ProcessTree {
 
     fn has_process(&self, process: &ProcEntry) -> bool {
         process.group == self.leader.as_raw_nonzero().get()
-            || process.has_mark(self.mark.as_bytes())
+            || process.has_environment_mark(self.mark.as_bytes())
     }
 }
 
@@ -445,7 +451,7 @@ mod tests {
             mark: String::new(),
             n_keepers: 1,
         };
-        let found = tree.keeps_multiplying(Duration::from_secs(3), &CancellationToken::new());
+        let found = tree.does_tree_keep_forking(Duration::from_secs(3), &CancellationToken::new());
         tree.kill_tree();
         let _ = child.kill();
         let _ = child.wait();

@@ -1,7 +1,7 @@
 //! Creates the named pipe that a long-running process reads as its standard input.
 //!
-//! The pipe is in a private folder, which is removed with it. This module must not know what is
-//! written to the pipe. Start from [`InputPipe::create`].
+//! The pipe is in a private folder, which is removed together with the pipe. This module does not
+//! depend on what is written to the pipe. Start from [`InputPipe::create`].
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,8 +30,8 @@ impl InputPipe {
     pub async fn create(prefix: &'static str) -> io::Result<(Self, Sender)> {
         let made = tokio::task::spawn_blocking(move || Self::create_files(prefix)).await;
         let pipe = made.map_err(io::Error::other)??;
-        // Open the pipe for reading, too, so that opening does not block until the process opens
-        // it.
+        // Open the pipe for reading as well as writing; otherwise opening would block until the
+        // process opens the pipe for reading.
         let sender = OpenOptions::new()
             .read_write(true)
             .open_sender(&pipe.path)?;

@@ -2,7 +2,7 @@
 //! over its whole process tree.
 //!
 //! After a normal exit, the deadline, cancellation or the drop of the future, no descendant of the
-//! program is left running. This crate must not know which program runs, nor why. Start from
+//! program is left running. This crate does not depend on which program runs, nor why. Start from
 //! [`Process`].
 
 mod capture;
@@ -31,25 +31,25 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio_util::sync::CancellationToken;
 
-pub use capture::Captured;
-use capture::LineSplitter;
+pub use capture::CapturedOutput;
 pub use capture::MAX_LINE_BYTES;
-pub use cgroup::CgroupPlace;
+use capture::OutputLineSplitter;
+pub use cgroup::CgroupParent;
 use confine::{Confinement, WrappedProcess};
 pub use detached::start_detached;
 pub use environment::{base_environment, environment_with};
-use group::{KeptResources, RunningTree};
+use group::{ProcessTreeResources, RunningProcessTree};
 pub use input_pipe::InputPipe;
-pub use passed::Passed;
-pub use watch::Exceeded;
-use watch::TreeWatch;
+pub use passed::VariablesToPass;
+pub use watch::ExceededProcessLimit;
+use watch::ProcessTreeMonitor;
 
-/// Time for which background processes of an exited program may keep its output open before they
-/// are stopped.
+/// Time for which background processes of an exited program may keep the program's output open
+/// before they are stopped.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// Time for which output is still read after the process tree has ended. Only a process that
-/// escaped can keep the output open.
+/// Time for which output is still read after the process tree has ended. After the end, only a
+/// process that has escaped from the tree can keep the output open.
 const LAST_READ: Duration = Duration::from_millis(500);
 
 /// Output stream of a process. With [`Streams::Merged`], all output counts as `Stdout`.
@@ -61,11 +61,11 @@ pub enum Stream {
     Stderr,
 }
 
-/// Whether standard output and standard error share a pipe.
+/// Pipes for standard output and standard error: one for both, or one for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streams {
-    /// Shared pipe for both outputs, which preserves their order. The text is kept as a terminal
-    /// would finally show it: without control sequences and overwritten lines.
+    /// One pipe for both outputs, which preserves their order. The text is kept as a terminal would
+    /// show it at the end, without control sequences and overwritten lines.
     Merged,
     /// Each output has its own pipe.
     Separate,
@@ -105,13 +105,13 @@ pub struct Process {
     pub capture_bytes: usize,
     /// Callback for each line of output, for example to show progress.
     pub on_line: Option<OnLine>,
-    /// Callback for output as it arrives, for callers that do not want lines.
+    /// Callback for the bytes of output as they arrive, for callers that do not need lines.
     pub on_bytes: Option<OnBytes>,
-    /// Confinement of the program and everything it starts; `None` runs the program unconfined.
+    /// Confinement of the program and its descendants; `None` runs the program unconfined.
     pub confine: Option<Confinement>,
-    /// Path of Rind's own binary, which runs as the keeper of a program without `confine`: the
-    /// keeper reaps all descendants, so that none escapes. If `None`, a descendant that leaves the
-    /// process group and clears its environment cannot be found.
+    /// Path of Rind's own binary, which runs as the keeper if the program is unconfined: the keeper
+    /// reaps all descendants of the program, so that none escapes. If `None`, a descendant that
+    /// leaves the process group and clears its environment cannot be found.
     pub keeper: Option<PathBuf>,
 }
 
@@ -127,18 +127,18 @@ pub enum Ending {
     /// Stopped because its call was cancelled.
     Cancelled,
     /// Stopped because it exceeded a limit.
-    Exceeded(Exceeded),
+    Exceeded(ExceededProcessLimit),
 }
 
-/// Result of a process that has ended, together with its whole tree.
+/// Outcome and output of a process that has ended, together with all its descendants.
 #[derive(Debug)]
 pub struct Finished {
     /// Reason why the process ended.
     pub ending: Ending,
     /// Standard output; with [`Streams::Merged`], also standard error.
-    pub stdout: Captured,
+    pub stdout: CapturedOutput,
     /// Standard error; empty with [`Streams::Merged`].
-    pub stderr: Captured,
+    pub stderr: CapturedOutput,
     /// Whether background processes of the program had to be stopped.
     pub stopped_background: bool,
 }
@@ -156,16 +156,17 @@ pub struct SpawnError {
     pub source: std::io::Error,
 }
 
-/// Timeout of a program started with [`Process::bare`]. Such a program takes milliseconds; the rest
-/// is for a busy machine.
+/// Timeout of a program started with [`Process::bare`]. Such a program takes milliseconds, but a
+/// busy machine may need longer.
 const BARE_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Maximum output of such a program in bytes: enough for an answer or an error.
+/// Maximum output in bytes of a program started with [`Process::bare`]: enough for an answer or an
+/// error.
 const BARE_CAPTURE_BYTES: usize = 16 << 10;
 
 impl Process {
-    /// Describes a program without arguments, environment, input or confinement. Use this only for
-    /// a trusted program that answers quickly.
+    /// Describes a program to run without arguments, environment, input or confinement. Use this
+    /// only for a trusted program that answers quickly.
     #[must_use]
     pub fn bare(program: impl Into<OsString>, cwd: impl Into<PathBuf>) -> Self {
         Self {
@@ -197,20 +198,20 @@ impl Process {
             cwd: self.cwd.clone(),
             source,
         };
-        let wrapped = self.wrapped().await.map_err(failed)?;
+        let wrapped = self.wrap_command().await.map_err(failed)?;
         let (mut running, out, err) = self.spawn(wrapped).map_err(failed)?;
-        let watch = TreeWatch::new(
+        let watch = ProcessTreeMonitor::new(
             self.confine.as_ref(),
-            running.kept_leader(),
+            running.keeper_pid(),
             running.temporary(),
         )
         .await
         .map_err(failed)?;
         let mut stdout = match self.streams {
-            Streams::Merged => Captured::of_screen(self.capture_bytes),
-            Streams::Separate => Captured::new(self.capture_bytes),
+            Streams::Merged => CapturedOutput::terminal_output_capture(self.capture_bytes),
+            Streams::Separate => CapturedOutput::new(self.capture_bytes),
         };
-        let mut stderr = Captured::new(self.capture_bytes);
+        let mut stderr = CapturedOutput::new(self.capture_bytes);
         let told = OutputCallbacks {
             on_line: self.on_line.as_ref(),
             on_bytes: self.on_bytes.as_ref(),
@@ -219,16 +220,16 @@ impl Process {
         {
             let mut reading = pin!(async {
                 tokio::join!(
-                    read_all(out, Stream::Stdout, &mut stdout, told),
-                    read_all(err, Stream::Stderr, &mut stderr, told),
+                    read_output_pipe(out, Stream::Stdout, &mut stdout, told),
+                    read_output_pipe(err, Stream::Stderr, &mut stderr, told),
                 )
             });
             let mut all_read = false;
-            let mut exceeded = pin!(watch.exceeded());
+            let mut exceeded = pin!(watch.find_exceeded_limit());
             let mut deadline = pin!(tokio::time::sleep(self.deadline));
             ending = loop {
                 tokio::select! {
-                    status = running.wait_for_program() => break ending_of(status.map_err(failed)?),
+                    status = running.wait_for_program() => break ending_from_exit_status(status.map_err(failed)?),
                     _ = &mut reading, if !all_read => all_read = true,
                     () = cancel.cancelled() => break Ending::Cancelled,
                     () = &mut deadline => break Ending::Deadline,
@@ -241,7 +242,9 @@ impl Process {
                     .confine
                     .as_ref()
                     .map(|confine| confine.limits.memory_bytes);
-                ending = most.map_or(ending, |most| Ending::Exceeded(Exceeded::Memory(most)));
+                ending = most.map_or(ending, |most| {
+                    Ending::Exceeded(ExceededProcessLimit::Memory(most))
+                });
             }
             if ended_alone && !all_read {
                 all_read = tokio::time::timeout(LINGER, &mut reading).await.is_ok();
@@ -259,7 +262,7 @@ impl Process {
                 let _ = tokio::time::timeout(LAST_READ, &mut reading).await;
             }
         }
-        stdout.finish_capture();
+        stdout.flush_screen_at_output_end();
         Ok(Finished {
             stopped_background: stopped && ended_alone,
             ending,
@@ -270,16 +273,16 @@ impl Process {
 
     /// Returns the process to start: the program itself, or a helper that starts it. Blocking disk
     /// access runs on a blocking thread.
-    async fn wrapped(&self) -> std::io::Result<WrappedProcess> {
+    async fn wrap_command(&self) -> std::io::Result<WrappedProcess> {
         let process = self.clone();
         let wrap = move || match (&process.confine, &process.keeper) {
-            (Some(confinement), _) => confinement.wrap_process(&process),
-            (None, Some(keeper)) => confine::keep_process(keeper, &process),
+            (Some(confinement), _) => confinement.wrap_in_confinement_helper(&process),
+            (None, Some(keeper)) => confine::wrap_in_unconfined_helper(keeper, &process),
             (None, None) => Ok(WrappedProcess {
                 program: process.program,
                 args: process.args,
                 env: process.env,
-                kept: KeptResources::default(),
+                kept: ProcessTreeResources::default(),
             }),
         };
         tokio::task::spawn_blocking(wrap).await?
@@ -290,7 +293,7 @@ impl Process {
     fn spawn(
         &self,
         wrapped: WrappedProcess,
-    ) -> std::io::Result<(RunningTree, PipeReader, Option<PipeReader>)> {
+    ) -> std::io::Result<(RunningProcessTree, PipeReader, Option<PipeReader>)> {
         let (out_reader, out_writer) = std::io::pipe()?;
         let (err_reader, err_writer) = match self.streams {
             Streams::Merged => (None, out_writer.try_clone()?),
@@ -299,18 +302,18 @@ impl Process {
                 (Some(reader), writer)
             }
         };
-        // Descriptors that this process inherited must not leak to the program.
-        confine::keep_descriptors()?;
+        // Prevent the program from inheriting descriptors that this process inherited.
+        confine::set_close_on_exec()?;
         let stdin = match &self.stdin {
-            // A helper's standard input is its socket to the host; the helper opens the file for
-            // the program.
+            // The standard input of a helper is its socket to the host. The helper opens this file
+            // for the program.
             Some(path) if self.confine.is_none() && self.keeper.is_none() => {
                 std::fs::File::open(path)?.into()
             }
             _ => Stdio::null(),
         };
-        // The command owns this process's copies of the pipes' write ends. It is dropped on return;
-        // otherwise reading would never end.
+        // `command` owns this process's copies of the write ends of the pipes. It is dropped on
+        // return: with open copies, reading the pipes would never end.
         let mut command = tokio::process::Command::new(wrapped.program);
         command
             .args(wrapped.args)
@@ -321,14 +324,14 @@ impl Process {
             .stdout(out_writer)
             .stderr(err_writer);
         Ok((
-            RunningTree::spawn_tree(command, wrapped.kept)?,
+            RunningProcessTree::spawn_process_tree(command, wrapped.kept)?,
             out_reader,
             err_reader,
         ))
     }
 }
 
-fn ending_of(status: std::process::ExitStatus) -> Ending {
+fn ending_from_exit_status(status: std::process::ExitStatus) -> Ending {
     match (status.code(), status.signal()) {
         (Some(code), _) => Ending::Exited(code),
         (None, Some(signal)) => Ending::Signaled(signal),
@@ -345,10 +348,10 @@ struct OutputCallbacks<'a> {
 
 /// Reads a pipe to its end, and passes the output on. After a read error, the bytes read so far are
 /// kept.
-async fn read_all(
+async fn read_output_pipe(
     reader: impl Into<Option<PipeReader>>,
     stream: Stream,
-    captured: &mut Captured,
+    captured: &mut CapturedOutput,
     told: OutputCallbacks<'_>,
 ) {
     let Some(Ok(mut receiver)) = reader
@@ -357,7 +360,7 @@ async fn read_all(
     else {
         return;
     };
-    let mut lines = LineSplitter::default();
+    let mut lines = OutputLineSplitter::default();
     let mut buffer = vec![0_u8; 16 * 1024];
     while let Ok(count @ 1..) = receiver.read(&mut buffer).await {
         captured.push(&buffer[..count]);

@@ -2,15 +2,17 @@
 //! tools need, and variables named in the settings. A variable that looks like a secret is passed
 //! only if the settings contain its full name.
 //!
-//! This module must not know which program runs. Start from [`Passed`].
+//! This module does not depend on the program that runs. Start from [`VariablesToPass`].
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::environment::{base_environment, own_variables, set_variable, unattended_variables};
-use rind_base::secret::Scanner;
+use super::environment::{
+    base_environment, set_variable, variables_against_prompts, variables_of_this_process,
+};
+use rind_base::secret::SecretScanner;
 
 /// Variables that are passed by default: locations and versions of tools, and build options.
 const USUAL: &[&str] = &[
@@ -78,8 +80,8 @@ const USUAL: &[&str] = &[
     "no_proxy",
 ];
 
-/// Hosts of servers that a command starts itself, which are reached without a proxy. Used for both
-/// spellings of the variable.
+/// Hosts of servers that a command starts itself. They are reached without a proxy. The value is
+/// used for `NO_PROXY` and `no_proxy`.
 const NO_PROXY: &str = "localhost,127.0.0.1,::1";
 
 /// Substrings of the names of secret variables.
@@ -99,29 +101,29 @@ const SECRET_PARTS: &[&str] = &[
     "TOKEN",
 ];
 
-/// Words between underscores in the names of secret variables. A word must match completely: `PATH`
-/// is not a secret.
+/// Words that mark a variable as secret if they occur between underscores in its name. The complete
+/// word must match, so `PATH` is not a secret.
 const SECRET_WORDS: &[&str] = &["PASS", "PAT", "PIN", "PW", "PWD", "SESSION"];
 
 /// Minimum length in bytes of a secret that is masked in output. Shorter values also occur within
 /// ordinary words.
 const MIN_SECRET_BYTES: usize = 8;
 
-/// Names of additional variables to pass: full names, and prefixes, which are written with a `*` at
-/// the end.
+/// Names of additional variables to pass. An entry is a full name, or a prefix that is written with
+/// a `*` at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
-pub struct Passed {
+pub struct VariablesToPass {
     names: Vec<String>,
     prefixes: Vec<String>,
     /// Whether all variables are passed, including secrets.
     is_all: bool,
 }
 
-impl Passed {
+impl VariablesToPass {
     /// Passes all variables, including secrets, for commands that the user types.
     #[must_use]
-    pub fn everything() -> Self {
+    pub fn all_variables() -> Self {
         Self {
             is_all: true,
             ..Self::default()
@@ -129,23 +131,23 @@ impl Passed {
     }
 
     /// Returns the complete environment of a command: the base variables, the variables that keep
-    /// programs from waiting for a user, and the passed variables. The later ones override the
-    /// earlier ones.
+    /// programs from waiting for a user, and the passed variables. If a variable occurs several
+    /// times, the last value applies.
     #[must_use]
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
         if self.is_all {
-            let mut env: Vec<_> = own_variables().collect();
-            for (name, value) in unattended_variables() {
+            let mut env: Vec<_> = variables_of_this_process().collect();
+            for (name, value) in variables_against_prompts() {
                 set_variable(&mut env, name, value);
             }
             return env;
         }
         let mut env = base_environment();
-        env.extend(unattended_variables());
-        for (name, value) in self.passed(own_variables()) {
+        env.extend(variables_against_prompts());
+        for (name, value) in self.passed_variables(variables_of_this_process()) {
             set_variable(&mut env, name, value);
         }
-        keep_loopback_from_proxies(&mut env);
+        exclude_loopback_from_proxies(&mut env);
         env
     }
 
@@ -153,33 +155,36 @@ impl Passed {
     /// output.
     #[must_use]
     pub fn secrets(&self) -> Vec<(String, String)> {
-        self.secrets_in(own_variables())
+        self.secret_values_in_env(variables_of_this_process())
     }
 
-    fn secrets_in(&self, env: impl Iterator<Item = (OsString, OsString)>) -> Vec<(String, String)> {
+    fn secret_values_in_env(
+        &self,
+        env: impl Iterator<Item = (OsString, OsString)>,
+    ) -> Vec<(String, String)> {
         let texts = self
-            .passed(env)
+            .passed_variables(env)
             .filter_map(|(name, value)| Some((name, value.into_string().ok()?)));
         let is_secret = |(name, value): &(String, String)| {
             value.len() >= MIN_SECRET_BYTES
                 && looks_like_secret(name, value)
-                && !(self.is_all && is_place(name, value))
+                && !(self.is_all && is_path_or_desktop_variable(name, value))
         };
         texts.filter(is_secret).collect()
     }
 
-    fn passed(
+    fn passed_variables(
         &self,
         env: impl Iterator<Item = (OsString, OsString)>,
     ) -> impl Iterator<Item = (String, OsString)> {
         env.filter_map(|(name, value)| {
             let name = name.into_string().ok()?;
-            self.passes(&name, &value.to_string_lossy())
+            self.is_named_variable_passed(&name, &value.to_string_lossy())
                 .then_some((name, value))
         })
     }
 
-    fn passes(&self, name: &str, value: &str) -> bool {
+    fn is_named_variable_passed(&self, name: &str, value: &str) -> bool {
         if self.is_all || self.names.iter().any(|named| named == name) {
             return true;
         }
@@ -192,7 +197,7 @@ impl Passed {
     }
 }
 
-impl TryFrom<Vec<String>> for Passed {
+impl TryFrom<Vec<String>> for VariablesToPass {
     type Error = String;
 
     fn try_from(patterns: Vec<String>) -> Result<Self, String> {
@@ -222,8 +227,8 @@ impl TryFrom<Vec<String>> for Passed {
     }
 }
 
-impl From<Passed> for Vec<String> {
-    fn from(passed: Passed) -> Self {
+impl From<VariablesToPass> for Vec<String> {
+    fn from(passed: VariablesToPass) -> Self {
         let prefixes = passed.prefixes.into_iter().map(|prefix| prefix + "*");
         passed.names.into_iter().chain(prefixes).collect()
     }
@@ -235,22 +240,22 @@ fn looks_like_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET_PARTS.iter().any(|part| name.contains(part))
         || name.split('_').any(|word| SECRET_WORDS.contains(&word))
-        || has_user_info(value)
-        || is_proxy(&name) && value.contains('@')
-        || Scanner::shared().mask(value).is_some()
+        || has_url_with_credentials(value)
+        || is_proxy_variable(&name) && value.contains('@')
+        || SecretScanner::shared().mask(value).is_some()
 }
 
-/// Whether a variable contains a path or describes the desktop although its name looks like that of
-/// a secret, such as `PWD`, `SSH_AUTH_SOCK` or `DESKTOP_SESSION`. Masking such values would hide
-/// ordinary words and paths.
-fn is_place(name: &str, value: &str) -> bool {
+/// Whether a variable contains a path or describes the desktop, such as `PWD`, `SSH_AUTH_SOCK` or
+/// `DESKTOP_SESSION`. The name of such a variable looks like that of a secret, but masking its
+/// value would hide ordinary words and paths.
+fn is_path_or_desktop_variable(name: &str, value: &str) -> bool {
     let is_of_desktop = ["DBUS_", "DESKTOP_", "XDG_"];
     is_of_desktop.iter().any(|prefix| name.starts_with(prefix))
         || (value.starts_with('/') && Path::new(value).exists())
 }
 
 /// Whether a text contains a URL with a user or a password, `scheme://user:password@host`.
-fn has_user_info(text: &str) -> bool {
+fn has_url_with_credentials(text: &str) -> bool {
     text.split("://").skip(1).any(|rest| {
         let host = rest.split(['/', '?', '#', ' ', ',']).next();
         host.is_some_and(|host| host.contains('@'))
@@ -258,19 +263,19 @@ fn has_user_info(text: &str) -> bool {
 }
 
 /// Whether a variable with this name (in upper or lower case) contains the address of a proxy.
-/// Programs accept a proxy address without a scheme and with any character in the password, so for
-/// these variables an `@` suffices as evidence of credentials.
-fn is_proxy(name: &str) -> bool {
+/// Programs accept a proxy address without a scheme and with any character in the password, so an
+/// `@` in the value of such a variable suffices as evidence of credentials.
+fn is_proxy_variable(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.ends_with("_proxy") && name != "no_proxy"
 }
 
-/// Excludes loopback from proxies, so that programs connect directly to servers that the command
-/// starts.
-fn keep_loopback_from_proxies(env: &mut Vec<(OsString, OsString)>) {
+/// Adds the loopback hosts to `NO_PROXY`, so that programs connect directly to servers that the
+/// command starts.
+fn exclude_loopback_from_proxies(env: &mut Vec<(OsString, OsString)>) {
     if !env
         .iter()
-        .any(|(name, _)| is_proxy(&name.to_string_lossy()))
+        .any(|(name, _)| is_proxy_variable(&name.to_string_lossy()))
     {
         return;
     }
@@ -289,9 +294,9 @@ fn keep_loopback_from_proxies(env: &mut Vec<(OsString, OsString)>) {
 mod tests {
     use super::*;
 
-    fn passed(patterns: &[&str]) -> Passed {
+    fn passed_variables(patterns: &[&str]) -> VariablesToPass {
         let patterns: Vec<String> = patterns.iter().map(|text| (*text).to_owned()).collect();
-        Passed::try_from(patterns).unwrap()
+        VariablesToPass::try_from(patterns).unwrap()
     }
 
     #[test]
@@ -304,14 +309,14 @@ mod tests {
             ("KEY_FILE", "/not/there/at/all"),
         ];
         let env = env.map(|(name, value)| (name.into(), value.into()));
-        let found = Passed::everything().secrets_in(env.into_iter());
+        let found = VariablesToPass::all_variables().secret_values_in_env(env.into_iter());
         let names: Vec<&str> = found.iter().map(|(name, _)| &**name).collect();
         assert_eq!(names, ["MY_API_TOKEN", "KEY_FILE"]);
     }
 
     #[test]
     fn usual_variables_and_named_ones_are_passed_and_secrets_only_by_their_whole_name() {
-        let settings = passed(&["MY_SETTING", "APP_*", "DEPLOY_TOKEN", "*"]);
+        let settings = passed_variables(&["MY_SETTING", "APP_*", "DEPLOY_TOKEN", "*"]);
         for (name, value) in [
             ("JAVA_HOME", "/opt/java"),
             ("http_proxy", "http://proxy:3128"),
@@ -320,7 +325,7 @@ mod tests {
             ("DEPLOY_TOKEN", "t0k3n-of-mine"),
             ("PYTHONPATH", "/opt/py"),
         ] {
-            assert!(settings.passes(name, value), "{name}");
+            assert!(settings.is_named_variable_passed(name, value), "{name}");
         }
         for (name, value) in [
             ("APP_TOKEN", "x"),
@@ -337,19 +342,22 @@ mod tests {
             ("APP_REMOTE", "https://me:word@example.com/x"),
             ("APP_NOTE", "ghp_Zx9Kq2Lm7Vb4Nt8Rw1Yp6Hd3Jf5Gc0AsQeU1"),
         ] {
-            assert!(!settings.passes(name, value), "{name}");
+            assert!(!settings.is_named_variable_passed(name, value), "{name}");
         }
-        let none = Passed::default();
-        assert!(none.passes("CI", "true") && !none.passes("MY_SETTING", "1"));
+        let none = VariablesToPass::default();
+        assert!(
+            none.is_named_variable_passed("CI", "true")
+                && !none.is_named_variable_passed("MY_SETTING", "1")
+        );
     }
 
     #[test]
     fn only_names_and_prefixes_are_settings() {
         for text in ["", "A=b", "$A", "*A", "A*B", "1A", "A B", "ä"] {
-            let error = Passed::try_from(vec![text.to_owned()]).unwrap_err();
+            let error = VariablesToPass::try_from(vec![text.to_owned()]).unwrap_err();
             assert!(error.contains("a name such as"), "{text}: {error}");
         }
-        let list: Vec<String> = passed(&["A", "B_*", "*"]).into();
+        let list: Vec<String> = passed_variables(&["A", "B_*", "*"]).into();
         assert_eq!(list, ["A", "B_*", "*"]);
     }
 
@@ -360,7 +368,7 @@ mod tests {
                 .iter()
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect();
-            keep_loopback_from_proxies(&mut env);
+            exclude_loopback_from_proxies(&mut env);
             let found = env.into_iter().find(|(name, _)| name == "no_proxy");
             found.map(|(_, value)| value.into_string().unwrap())
         };

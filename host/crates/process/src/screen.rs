@@ -2,23 +2,23 @@
 //! other control sequences.
 //!
 //! Progress bars rewrite a line many times, with a carriage return or by moving the cursor up, and
-//! a model would pay for each version. This terminal has unlimited width and keeps the last rows;
-//! text that scrolls out of them is final. No library is used, because an unterminated control
-//! string must not hide later lines, and memory must not grow with the output.
+//! each version would cost tokens of a model. This terminal has unlimited width and keeps only the
+//! last rows; a row that scrolls off the screen can no longer change. No library is used, because
+//! an unterminated control string must not hide later lines, and memory must not grow with the
+//! output.
 
 use std::collections::VecDeque;
 use std::mem;
 
 /// Number of rows that the cursor can move back to, as in a typical terminal. Tools that draw
-/// several progress bars use fewer.
+/// several progress bars need fewer rows.
 const ROWS: usize = 64;
 
-/// Maximum length in characters of a row that can be overwritten. A longer row is emitted in
-/// pieces.
+/// Maximum length in characters of a row that can be overwritten. A longer row is output in pieces.
 const MAX_COLUMNS: usize = 16 * 1024;
 
-/// Rightmost column that a cursor move reaches, wider than any terminal. Without this limit, a few
-/// bytes of output could create a row of [`MAX_COLUMNS`] blanks.
+/// Rightmost column that the cursor can be moved to, wider than any terminal. Without this limit, a
+/// few bytes of output could create a row of [`MAX_COLUMNS`] blanks.
 const MAX_MOVE: usize = 512;
 
 /// Maximum length in bytes of a control string, such as a title or a link. A longer one is treated
@@ -62,18 +62,18 @@ enum ScreenState {
 }
 
 impl TerminalScreen {
-    /// Processes a chunk of output, and passes text that has become final to `out`.
+    /// Processes a chunk of output, and passes rows that have scrolled off the screen to `out`.
     pub(super) fn push(&mut self, bytes: &[u8], out: &mut impl FnMut(&[u8])) {
         self.n_taken += bytes.len() as u64;
         for byte in bytes {
-            self.take_byte(*byte, out);
+            self.process_byte(*byte, out);
         }
     }
 
     /// Passes the text that is still on the screen to `out`.
     pub(super) fn finish_screen(&mut self, out: &mut impl FnMut(&[u8])) {
         if self.state == ScreenState::Text {
-            self.end_partial(out);
+            self.print_incomplete_character(out);
         }
         self.partial.clear();
         self.state = ScreenState::Text;
@@ -83,7 +83,7 @@ impl TerminalScreen {
         for (at, row) in mem::take(&mut self.rows).into_iter().enumerate() {
             let is_last = at + 1 == n;
             if !is_last || has_last {
-                self.give_row(&row, !is_last, out);
+                self.emit_screen_row(&row, !is_last, out);
             }
         }
         (self.row, self.column) = (0, 0);
@@ -95,18 +95,18 @@ impl TerminalScreen {
         self.n_taken.saturating_sub(self.n_given)
     }
 
-    fn take_byte(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
+    fn process_byte(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
         match self.state {
             ScreenState::Text => self.take_text(byte, out),
-            ScreenState::Escape => self.take_escape(byte),
+            ScreenState::Escape => self.handle_escape_byte(byte),
             ScreenState::Charset => self.state = ScreenState::Text,
-            ScreenState::Sequence => self.take_sequence(byte, out),
+            ScreenState::Sequence => self.handle_sequence_byte(byte, out),
             ScreenState::String => match byte {
-                BELL => self.end_control(),
+                BELL => self.end_control_sequence(),
                 ESCAPE => self.state = ScreenState::StringEscape,
-                // The string is unterminated: the following lines are not part of it.
+                // The control string is unterminated, so the following lines are not part of it.
                 b'\n' => {
-                    self.end_control();
+                    self.end_control_sequence();
                     self.take_text(byte, out);
                 }
                 _ if self.partial.len() == MAX_STRING_BYTES => {
@@ -119,21 +119,21 @@ impl TerminalScreen {
                 _ => self.partial.push(byte),
             },
             ScreenState::StringEscape => {
-                self.end_control();
+                self.end_control_sequence();
                 if byte != b'\\' {
                     self.state = ScreenState::Escape;
-                    self.take_escape(byte);
+                    self.handle_escape_byte(byte);
                 }
             }
         }
     }
 
-    fn end_control(&mut self) {
+    fn end_control_sequence(&mut self) {
         self.partial.clear();
         self.state = ScreenState::Text;
     }
 
-    fn take_escape(&mut self, byte: u8) {
+    fn handle_escape_byte(&mut self, byte: u8) {
         self.partial.clear();
         self.state = match byte {
             b'[' => ScreenState::Sequence,
@@ -144,40 +144,40 @@ impl TerminalScreen {
         };
     }
 
-    fn take_sequence(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
+    fn handle_sequence_byte(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
         match byte {
             b'@'..=b'~' => {
                 let parameters = mem::take(&mut self.partial);
                 self.state = ScreenState::Text;
-                self.run_control(byte, &parameters);
+                self.run_control_sequence(byte, &parameters);
             }
             b' '..=b'?' if self.partial.len() < MAX_PARAMETERS_BYTES => self.partial.push(byte),
             ESCAPE => self.state = ScreenState::Escape,
             // This is not a control sequence: drop its beginning and treat this byte as text.
             _ => {
-                self.end_control();
+                self.end_control_sequence();
                 self.take_text(byte, out);
             }
         }
     }
 
-    /// Executes a control sequence: relative cursor moves and deletions. Others, such as colors, do
-    /// not affect the text. Absolute positions and clearing the screen are ignored, so that no
-    /// earlier output is lost.
-    fn run_control(&mut self, command: u8, parameters: &[u8]) {
+    /// Executes a control sequence that moves the cursor relatively or deletes text. Other
+    /// sequences are ignored: colors do not affect the text, and absolute positions and clearing
+    /// the screen would lose earlier output.
+    fn run_control_sequence(&mut self, command: u8, parameters: &[u8]) {
         let parameter = std::str::from_utf8(parameters).ok();
         let first = parameter.and_then(|text| text.split(';').next()?.parse::<usize>().ok());
         let n = first.unwrap_or(1).max(1);
         match command {
             b'A' => self.row = self.row.saturating_sub(n),
-            b'B' => self.move_down(n),
+            b'B' => self.move_cursor_down(n),
             b'C' => {
                 let furthest = MAX_MOVE.max(self.column);
                 self.column = self.column.saturating_add(n).min(furthest);
             }
             b'D' => self.column = self.column.saturating_sub(n),
             b'E' => {
-                self.move_down(n);
+                self.move_cursor_down(n);
                 self.column = 0;
             }
             b'F' => {
@@ -195,7 +195,7 @@ impl TerminalScreen {
     }
 
     /// Moves the cursor down within the existing rows.
-    fn move_down(&mut self, n: usize) {
+    fn move_cursor_down(&mut self, n: usize) {
         let last = self.rows.len().saturating_sub(1);
         self.row = self.row.saturating_add(n).min(last.max(self.row));
     }
@@ -217,11 +217,11 @@ impl TerminalScreen {
 
     fn take_text(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
         if byte < 0x80 && !self.partial.is_empty() {
-            self.end_partial(out);
+            self.print_incomplete_character(out);
         }
         match byte {
             ESCAPE => self.state = ScreenState::Escape,
-            b'\n' => self.line_feed(out),
+            b'\n' => self.move_cursor_to_next_row(out),
             b'\r' => self.column = 0,
             0x08 => self.column = self.column.saturating_sub(1),
             b'\t' | b' '..=b'~' => self.print_character(char::from(byte), out),
@@ -229,18 +229,18 @@ impl TerminalScreen {
             0..=0x1f | 0x7f => {}
             0x80.. => {
                 self.partial.push(byte);
-                self.complete_character(out);
+                self.print_character_if_complete(out);
             }
         }
     }
 
     /// Prints the character in `partial` if its bytes are complete.
-    fn complete_character(&mut self, out: &mut impl FnMut(&[u8])) {
+    fn print_character_if_complete(&mut self, out: &mut impl FnMut(&[u8])) {
         match std::str::from_utf8(&self.partial) {
             Ok(text) => {
                 let found = text.chars().next();
                 self.partial.clear();
-                // C1 control characters are invisible too.
+                // C1 control characters are invisible, too.
                 if let Some(found) = found.filter(|found| !found.is_control()) {
                     self.print_character(found, out);
                 }
@@ -258,8 +258,8 @@ impl TerminalScreen {
         }
     }
 
-    /// Prints a replacement character for a character whose bytes were not completed.
-    fn end_partial(&mut self, out: &mut impl FnMut(&[u8])) {
+    /// Prints a replacement character if `partial` contains an incomplete character.
+    fn print_incomplete_character(&mut self, out: &mut impl FnMut(&[u8])) {
         if !mem::take(&mut self.partial).is_empty() {
             self.print_character(char::REPLACEMENT_CHARACTER, out);
         }
@@ -267,13 +267,13 @@ impl TerminalScreen {
 
     fn print_character(&mut self, character: char, out: &mut impl FnMut(&[u8])) {
         if self.column >= MAX_COLUMNS {
-            // A row this long is not a progress bar, so all text up to here is final.
+            // A row of this length is not a progress bar, so output it and all rows above it.
             while self.row > 0 {
-                self.release_first(out);
+                self.emit_first_screen_row(out);
             }
             if let Some(row) = self.rows.front_mut() {
                 let row = mem::take(row);
-                self.give_row(&row, false, out);
+                self.emit_screen_row(&row, false, out);
             }
             self.column = 0;
         }
@@ -293,30 +293,30 @@ impl TerminalScreen {
         self.column += 1;
     }
 
-    fn line_feed(&mut self, out: &mut impl FnMut(&[u8])) {
+    fn move_cursor_to_next_row(&mut self, out: &mut impl FnMut(&[u8])) {
         self.row += 1;
         self.column = 0;
         while self.rows.len() <= self.row {
             self.rows.push_back(Vec::new());
         }
         while self.rows.len() > ROWS {
-            self.release_first(out);
+            self.emit_first_screen_row(out);
         }
     }
 
-    fn release_first(&mut self, out: &mut impl FnMut(&[u8])) {
+    fn emit_first_screen_row(&mut self, out: &mut impl FnMut(&[u8])) {
         if let Some(row) = self.rows.pop_front() {
-            self.give_row(&row, true, out);
+            self.emit_screen_row(&row, true, out);
         }
         self.row = self.row.saturating_sub(1);
     }
 
-    fn give_row(&mut self, row: &[char], ends: bool, out: &mut impl FnMut(&[u8])) {
+    fn emit_screen_row(&mut self, row: &[char], ends: bool, out: &mut impl FnMut(&[u8])) {
         let mut text: String = row.iter().collect();
         if ends {
             text.push('\n');
         }
-        // A replacement character is counted with its own three bytes.
+        // Count a replacement character with the three bytes of its own encoding.
         self.n_given += text.len() as u64;
         out(text.as_bytes());
     }

@@ -25,23 +25,23 @@ pub(super) struct DescendantProcess {
 }
 
 /// A process that was found earlier and may have ended since.
-pub(super) trait FoundProcess {
+pub(super) trait IdentifiedProcess {
     fn pid(&self) -> Pid;
     fn start(&self) -> u64;
 
     /// Returns the current process group; `None` if the process has ended.
-    fn group_now(&self) -> Option<Pid> {
+    fn current_group(&self) -> Option<Pid> {
         let (now, _) = ProcEntry::read_process(self.pid())?;
         Pid::from_raw(now.group).filter(|_| now.start == self.start())
     }
 
-    /// Sends a signal, unless the id now belongs to another process.
+    /// Sends a signal, unless the process id now belongs to another process.
     #[cfg(target_os = "linux")]
     fn signal(&self, signal: Signal) {
         use rustix::process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal};
         let process = pidfd_open(self.pid(), PidfdFlags::empty());
-        // The start time is checked after opening the pidfd: an open pidfd keeps referring to the
-        // same process, so a reuse of the id between check and signal has no effect.
+        // Check the start time after opening the pidfd: an open pidfd always refers to the same
+        // process, so the signal cannot go to another process that gets the id after the check.
         let is_it =
             ProcEntry::read_process(self.pid()).is_some_and(|(now, _)| now.start == self.start());
         let _ = match process {
@@ -51,14 +51,14 @@ pub(super) trait FoundProcess {
         };
     }
 
-    /// Sends a signal.
+    /// Sends a signal to the process id.
     #[cfg(not(target_os = "linux"))]
     fn signal(&self, signal: Signal) {
         let _ = rustix::process::kill_process(self.pid(), signal);
     }
 }
 
-impl FoundProcess for ProcEntry {
+impl IdentifiedProcess for ProcEntry {
     fn pid(&self) -> Pid {
         self.pid
     }
@@ -68,7 +68,7 @@ impl FoundProcess for ProcEntry {
     }
 }
 
-impl FoundProcess for DescendantProcess {
+impl IdentifiedProcess for DescendantProcess {
     fn pid(&self) -> Pid {
         self.pid
     }
@@ -79,11 +79,12 @@ impl FoundProcess for DescendantProcess {
 }
 
 impl ProcEntry {
-    /// Reads a process, and returns it with whether it is alive. A zombie counts as dead; it can
-    /// remain for long if the init process of a container does not reap orphans.
+    /// Reads the process `pid`. Returns it, and whether it is alive. A zombie counts as dead; it
+    /// may stay in the process table for long if the init process of a container does not reap
+    /// orphans.
     fn read_process(pid: Pid) -> Option<(Self, bool)> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-        let fields = stat_fields(&stat)?;
+        let fields = parse_stat_fields(&stat)?;
         let is_alive = !matches!(fields.state, "Z" | "X");
         let found = Self {
             pid,
@@ -94,7 +95,7 @@ impl ProcEntry {
         Some((found, is_alive))
     }
 
-    pub(super) fn has_mark(&self, mark: &[u8]) -> bool {
+    pub(super) fn has_environment_mark(&self, mark: &[u8]) -> bool {
         std::fs::read(format!("/proc/{}/environ", self.pid.as_raw_nonzero()))
             .is_ok_and(|environ| environ.split(|&byte| byte == 0).any(|entry| entry == mark))
     }
@@ -102,21 +103,21 @@ impl ProcEntry {
 
 /// Some fields of a `/proc/PID/stat` line.
 #[derive(Debug, PartialEq, Eq)]
-struct StatFields<'a> {
+struct ProcStatFields<'a> {
     state: &'a str,
     parent: i32,
     group: i32,
     start: u64,
 }
 
-/// Number of fields between the process group and the start time.
+/// Number of fields between the process group and the start time in a `/proc/PID/stat` line.
 const N_BETWEEN: usize = 16;
 
 /// Parses a `/proc/PID/stat` line. The program name before the parsed fields is in parentheses and
 /// may contain any character, including `)`.
-fn stat_fields(stat: &str) -> Option<StatFields<'_>> {
+fn parse_stat_fields(stat: &str) -> Option<ProcStatFields<'_>> {
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    Some(StatFields {
+    Some(ProcStatFields {
         state: fields.next()?,
         parent: fields.next()?.parse().ok()?,
         group: fields.next()?.parse().ok()?,
@@ -134,7 +135,7 @@ pub(super) fn list_processes() -> impl Iterator<Item = ProcEntry> {
     all_processes().filter_map(|(process, is_alive)| is_alive.then_some(process))
 }
 
-/// Returns every process, including zombies, with whether it is alive.
+/// Returns every process, including zombies, each with a flag that is true if the process is alive.
 fn all_processes() -> impl Iterator<Item = (ProcEntry, bool)> {
     std::fs::read_dir("/proc")
         .into_iter()
@@ -144,9 +145,9 @@ fn all_processes() -> impl Iterator<Item = (ProcEntry, bool)> {
 }
 
 /// Returns the number of processes that the machine has started since boot. This number is the only
-/// cheap sign of a tree that multiplies: while such a tree runs, a scan of `/proc` gets no CPU
-/// time.
-pub(super) fn n_started_on_machine() -> Option<u64> {
+/// cheap way to notice a tree that keeps starting processes: while such a tree runs, a scan of
+/// `/proc` gets no CPU time.
+pub(super) fn count_started_processes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     let count = text
         .lines()
@@ -154,29 +155,29 @@ pub(super) fn n_started_on_machine() -> Option<u64> {
     count.trim().parse().ok()
 }
 
-/// Returns all living descendants of the process `of`, without that process. If a parent exits
-/// during the scan, its children may be missing; call again to be sure.
+/// Returns all living descendants of the process `of`, without that process. If a process exits
+/// during the scan, its children may be missing from the result; a second call finds them.
 pub(super) fn find_descendants(of: Pid) -> Vec<DescendantProcess> {
-    descendants_in(list_processes().collect(), of.as_raw_nonzero().get())
+    descendants_among_processes(list_processes().collect(), of.as_raw_nonzero().get())
 }
 
 /// Returns all descendants of the process `of`, including zombies, which show that processes were
 /// started and ended quickly.
 pub(super) fn descendants_and_zombies(of: Pid) -> Vec<DescendantProcess> {
     let all = all_processes().map(|(process, _)| process).collect();
-    descendants_in(all, of.as_raw_nonzero().get())
+    descendants_among_processes(all, of.as_raw_nonzero().get())
 }
 
 /// Returns the children of this process, including zombies, without scanning all processes; empty
 /// if the kernel does not provide this list.
-pub(super) fn own_children() -> Vec<Pid> {
+pub(super) fn list_own_children() -> Vec<Pid> {
     let path = format!("/proc/self/task/{}/children", std::process::id());
     let list = std::fs::read_to_string(path).unwrap_or_default();
     let pids = list.split_whitespace().filter_map(|pid| pid.parse().ok());
     pids.filter_map(Pid::from_raw).collect()
 }
 
-fn descendants_in(mut others: Vec<ProcEntry>, of: i32) -> Vec<DescendantProcess> {
+fn descendants_among_processes(mut others: Vec<ProcEntry>, of: i32) -> Vec<DescendantProcess> {
     let mut found = Vec::new();
     let mut parents = vec![of];
     for depth in 1.. {
@@ -198,36 +199,36 @@ fn descendants_in(mut others: Vec<ProcEntry>, of: i32) -> Vec<DescendantProcess>
     found
 }
 
-/// Returns the memory of a process in bytes, without memory that only caches files. Shared pages
-/// count in full.
-pub(super) fn memory_bytes(pid: Pid) -> u64 {
+/// Returns the memory of a process in bytes, without memory that only caches files. Each shared
+/// page counts fully.
+pub(super) fn process_memory_bytes(pid: Pid) -> u64 {
     let fields = ["RssAnon:", "RssShmem:", "VmSwap:"];
-    sum_in(pid, "status", &fields).unwrap_or(0)
+    sum_proc_fields(pid, "status", &fields).unwrap_or(0)
 }
 
 /// Returns the proportional memory of a process in bytes: each shared page is divided among the
-/// processes that share it. Reading it costs the kernel much more than [`memory_bytes`].
-pub(super) fn part_of_memory_bytes(pid: Pid) -> u64 {
+/// processes that share it. Reading it costs the kernel much more than [`process_memory_bytes`].
+pub(super) fn proportional_memory_bytes(pid: Pid) -> u64 {
     let fields = ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"];
-    sum_in(pid, "smaps_rollup", &fields).unwrap_or_else(|| memory_bytes(pid))
+    sum_proc_fields(pid, "smaps_rollup", &fields).unwrap_or_else(|| process_memory_bytes(pid))
 }
 
 /// Returns the sum of these fields of a `/proc/PID` file in bytes; `None` if the first field is
 /// missing.
-fn sum_in(pid: Pid, file: &str, fields: &[&str]) -> Option<u64> {
+fn sum_proc_fields(pid: Pid, file: &str, fields: &[&str]) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{}/{file}", pid.as_raw_nonzero())).ok()?;
-    let field = |name: &&str| kib_in(&text, name);
+    let field = |name: &&str| parse_kb_field(&text, name);
     field(fields.first()?)?;
     Some(fields.iter().filter_map(field).sum())
 }
 
 /// Returns a field of `/proc/meminfo` in bytes.
-pub(super) fn memory_of_machine_bytes(name: &str) -> Option<u64> {
-    kib_in(&std::fs::read_to_string("/proc/meminfo").ok()?, name)
+pub(super) fn meminfo_bytes(name: &str) -> Option<u64> {
+    parse_kb_field(&std::fs::read_to_string("/proc/meminfo").ok()?, name)
 }
 
 /// Returns the value of a field in bytes. `text` has lines of the form `NAME: N kB`.
-fn kib_in(text: &str, name: &str) -> Option<u64> {
+fn parse_kb_field(text: &str, name: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
@@ -240,13 +241,13 @@ mod tests {
     #[test]
     fn state_parent_and_group_are_found_behind_a_name_with_parentheses() {
         let stat = "12 (a) b (c) S 1 99 98 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 7777 9";
-        let expected = StatFields {
+        let expected = ProcStatFields {
             state: "S",
             parent: 1,
             group: 99,
             start: 7777,
         };
-        assert_eq!(stat_fields(stat), Some(expected));
+        assert_eq!(parse_stat_fields(stat), Some(expected));
     }
 
     #[test]
@@ -264,7 +265,7 @@ mod tests {
             process(7, 6),
             process(8, 1),
         ];
-        let found = descendants_in(all, 5);
+        let found = descendants_among_processes(all, 5);
         let found: Vec<_> = found
             .iter()
             .map(|one| (one.pid.as_raw_nonzero().get(), one.depth))

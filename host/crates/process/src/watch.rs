@@ -1,7 +1,7 @@
-//! Polls the memory and disk use of a confined process tree. The kernel can limit neither for a
-//! whole tree without privileges that not every user has.
+//! Polls the memory and disk use of a confined process tree. The kernel can limit these for a
+//! complete tree only with privileges that some users lack.
 //!
-//! Start from [`TreeWatch`].
+//! Start from [`ProcessTreeMonitor`].
 
 use std::fmt;
 use std::io;
@@ -12,7 +12,9 @@ use std::time::Duration;
 use rustix::process::Pid;
 
 use super::confine::Confinement;
-use super::tree::{find_descendants, memory_bytes, memory_of_machine_bytes, part_of_memory_bytes};
+use super::tree::{
+    find_descendants, meminfo_bytes, process_memory_bytes, proportional_memory_bytes,
+};
 
 const PERIOD: Duration = Duration::from_millis(250);
 
@@ -22,7 +24,7 @@ const KEPT_FREE_BYTES: u64 = 512 << 20;
 
 /// Limit that a process tree exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exceeded {
+pub enum ExceededProcessLimit {
     /// The processes together used more memory than this many bytes.
     Memory(u64),
     /// The shared memory of the machine grew by more than this many bytes. Such memory can outlive
@@ -32,10 +34,10 @@ pub enum Exceeded {
     Disk(u64),
 }
 
-/// Section of the settings with the limits of programs that have no own section.
+/// Section of the settings with the limits of programs that have no section of their own.
 const SECTION: &str = "sandbox";
 
-impl Exceeded {
+impl ExceededProcessLimit {
     /// Describes the exceeded limit. `memory_section` is the section of `config.toml` with the
     /// setting `memory_mb`.
     #[must_use]
@@ -57,16 +59,16 @@ impl Exceeded {
     }
 }
 
-impl fmt::Display for Exceeded {
+impl fmt::Display for ExceededProcessLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.describe(SECTION))
     }
 }
 
-/// Watch over the limits of one process tree; `None` if there is nothing to watch.
-pub(super) struct TreeWatch(Option<Arc<TreeBounds>>);
+/// Monitor of the limits of one process tree; `None` if there are no limits to monitor.
+pub(super) struct ProcessTreeMonitor(Option<Arc<TreeResourceLimits>>);
 
-struct TreeBounds {
+struct TreeResourceLimits {
     leader: Pid,
     memory_bytes: u64,
     /// Bytes of the machine's shared memory at the start of the process, and the number of bytes by
@@ -76,9 +78,9 @@ struct TreeBounds {
     disks: Vec<(PathBuf, u64)>,
 }
 
-impl TreeWatch {
-    /// Creates a watch. Without a confinement or a `leader`, from which the other processes are
-    /// found, the watch never reports anything.
+impl ProcessTreeMonitor {
+    /// Creates a monitor. Without a confinement or a `leader`, whose descendants are monitored, it
+    /// never reports an exceeded limit.
     ///
     /// # Errors
     /// The runtime is shutting down.
@@ -96,8 +98,11 @@ impl TreeWatch {
             let folders = confinement.write.iter().map(PathBuf::as_path);
             let folders: Vec<&Path> = folders.chain(temporary.as_deref()).collect();
             let disk = |folder: &&Path| {
-                let free = free_bytes(folder)?;
-                Some(((*folder).to_owned(), disk_floor(free, limits.disk_bytes)))
+                let free = free_disk_bytes(folder)?;
+                Some((
+                    (*folder).to_owned(),
+                    min_free_disk_bytes(free, limits.disk_bytes),
+                ))
             };
             let in_memory = confinement.folders_in_memory_bytes();
             let on_disks = if folders.iter().any(|folder| is_in_memory(folder)) {
@@ -106,7 +111,7 @@ impl TreeWatch {
                 0
             };
             let growth = limits.memory_bytes.saturating_add(in_memory);
-            Arc::new(TreeBounds {
+            Arc::new(TreeResourceLimits {
                 leader,
                 memory_bytes: limits.memory_bytes,
                 shared_bytes: (shared_memory_bytes(), growth.saturating_add(on_disks)),
@@ -118,7 +123,7 @@ impl TreeWatch {
     }
 
     /// Waits until a limit is exceeded, and returns it.
-    pub(super) async fn exceeded(&self) -> Exceeded {
+    pub(super) async fn find_exceeded_limit(&self) -> ExceededProcessLimit {
         let Some(bounds) = &self.0 else {
             return std::future::pending().await;
         };
@@ -127,7 +132,7 @@ impl TreeWatch {
             let bounds = bounds.clone();
             // Use a blocking thread, because a disk may be slow to answer. An error means that the
             // runtime is shutting down.
-            let exceeded = tokio::task::spawn_blocking(move || bounds.exceeded()).await;
+            let exceeded = tokio::task::spawn_blocking(move || bounds.find_exceeded_limit()).await;
             if let Ok(Some(exceeded)) = exceeded {
                 return exceeded;
             }
@@ -135,40 +140,42 @@ impl TreeWatch {
     }
 }
 
-impl TreeBounds {
-    fn exceeded(&self) -> Option<Exceeded> {
+impl TreeResourceLimits {
+    fn find_exceeded_limit(&self) -> Option<ExceededProcessLimit> {
         let processes = find_descendants(self.leader);
         let sum =
             |of: fn(Pid) -> u64| -> u64 { processes.iter().map(|process| of(process.pid)).sum() };
-        if sum(memory_bytes) > self.memory_bytes && sum(part_of_memory_bytes) > self.memory_bytes {
-            return Some(Exceeded::Memory(self.memory_bytes));
+        if sum(process_memory_bytes) > self.memory_bytes
+            && sum(proportional_memory_bytes) > self.memory_bytes
+        {
+            return Some(ExceededProcessLimit::Memory(self.memory_bytes));
         }
         let (at_start, growth) = self.shared_bytes;
         if shared_memory_bytes() > at_start.saturating_add(growth) {
-            return Some(Exceeded::SharedMemory(growth));
+            return Some(ExceededProcessLimit::SharedMemory(growth));
         }
         let is_full = |(folder, floor): &&(PathBuf, u64)| {
-            free_bytes(folder).is_some_and(|free| free < *floor)
+            free_disk_bytes(folder).is_some_and(|free| free < *floor)
         };
         let full = self.disks.iter().find(is_full);
-        full.map(|(_, floor)| Exceeded::Disk(*floor))
+        full.map(|(_, floor)| ExceededProcessLimit::Disk(*floor))
     }
 }
 
 /// Returns the minimum free space in bytes of a disk that had `free` bytes at the start, of which
-/// the command may use `may`. At least half of the free space can be used, because it is not the
-/// command's fault if the disk is nearly full.
-fn disk_floor(free: u64, may: u64) -> u64 {
+/// the command may use `may`. Even on a nearly full disk, the command may use half of the free
+/// space.
+fn min_free_disk_bytes(free: u64, may: u64) -> u64 {
     free.saturating_sub(may).max(KEPT_FREE_BYTES.min(free / 2))
 }
 
 /// Returns the bytes of the machine's memory that are shared between processes or contain in-memory
 /// files.
 fn shared_memory_bytes() -> u64 {
-    memory_of_machine_bytes("Shmem:").unwrap_or(0)
+    meminfo_bytes("Shmem:").unwrap_or(0)
 }
 
-fn free_bytes(folder: &Path) -> Option<u64> {
+fn free_disk_bytes(folder: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(folder).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
@@ -192,8 +199,8 @@ mod tests {
     #[test]
     fn a_command_may_take_its_share_and_never_the_last_of_a_disk() {
         const GIB: u64 = 1 << 30;
-        assert_eq!(disk_floor(100 * GIB, 64 * GIB), 36 * GIB);
-        assert_eq!(disk_floor(10 * GIB, 64 * GIB), GIB / 2);
-        assert_eq!(disk_floor(GIB / 4, 64 * GIB), GIB / 8);
+        assert_eq!(min_free_disk_bytes(100 * GIB, 64 * GIB), 36 * GIB);
+        assert_eq!(min_free_disk_bytes(10 * GIB, 64 * GIB), GIB / 2);
+        assert_eq!(min_free_disk_bytes(GIB / 4, 64 * GIB), GIB / 8);
     }
 }

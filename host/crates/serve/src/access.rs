@@ -1,12 +1,12 @@
-//! Controls access to the API: a token in a private file, and checks of where a request comes from.
+//! Controls access to the API: a token in a private file, and checks of the origin of each request.
 //!
-//! A page of any website can send requests to loopback, and the website's own host name can be made
-//! to resolve to loopback (DNS rebinding). So the `Host` of a request must be one of the server's
-//! own names, and the `Origin`, if there is one, must be the server itself. Programs send the token
-//! as `Authorization: Bearer`. A browser receives a cookie at `/login`. The cookie is accepted only
-//! under the name [`PAGE_HOST`], because cookies are not bound to a port: under `localhost`,
-//! browsers would send it to other servers of the machine, too. Names below `localhost` resolve to
-//! loopback (RFC 6761, section 6.3).
+//! Any website can send requests to loopback from its pages, and its host name can be made to
+//! resolve to loopback (DNS rebinding). Therefore the `Host` of a request must be one of the
+//! server's own names, and the `Origin`, if the request has one, must be the server itself.
+//! Programs send the token as `Authorization: Bearer`. A browser receives a cookie at `/login`. The
+//! cookie is accepted only under the host name [`PAGE_HOST`], because cookies are not bound to a
+//! port: under `localhost`, browsers would also send it to other servers of the machine. Names
+//! below `localhost` resolve to loopback (RFC 6761, section 6.3).
 
 use std::io;
 use std::path::Path;
@@ -59,31 +59,28 @@ impl ApiAccess {
     /// The file cannot be read or written, other users can read it, or it does not contain a token.
     pub fn from_file(path: &Path) -> io::Result<Self> {
         let token = match disk::read_if_present(path, MAX_TOKEN_BYTES)? {
-            Some(text) => check_token(path, text.trim())?.to_owned(),
+            Some(text) => check_token_file(path, text.trim())?.to_owned(),
             None => {
-                let token = random_text()?;
-                disk::replace_private(path, format!("{token}\n").as_bytes())?;
+                let token = random_secret()?;
+                disk::replace_private_file(path, format!("{token}\n").as_bytes())?;
                 token
             }
         };
         Ok(Self {
             token: blake3::hash(token.as_bytes()),
-            cookie: random_text()?,
-            code: random_text()?,
+            cookie: random_secret()?,
+            code: random_secret()?,
             port: None,
         })
     }
 
-    /// Creates secrets that are not given to anyone, for a program whose requests were already
-    /// checked by another server.
-    ///
-    /// # Errors
-    /// The system has no random numbers.
-    pub(crate) fn unreachable() -> io::Result<Self> {
+    /// Creates random secrets that no client knows, for a program that gets only requests that
+    /// another server has already checked.
+    pub(crate) fn with_random_secrets() -> io::Result<Self> {
         Ok(Self {
-            token: blake3::hash(random_text()?.as_bytes()),
-            cookie: random_text()?,
-            code: random_text()?,
+            token: blake3::hash(random_secret()?.as_bytes()),
+            cookie: random_secret()?,
+            code: random_secret()?,
             port: None,
         })
     }
@@ -91,12 +88,13 @@ impl ApiAccess {
     /// Sets the port of the server. Without a port, the server listens on a Unix socket, and the
     /// permissions of the socket's file decide who may connect.
     #[must_use]
-    pub fn at_port(mut self, port: Option<u16>) -> Self {
+    pub fn with_port(mut self, port: Option<u16>) -> Self {
         self.port = port;
         self
     }
 
-    /// Returns the URL that signs a browser in while this process runs; `None` without a port.
+    /// Returns the URL with which the user signs a browser in while this process runs; `None`
+    /// without a port.
     #[must_use]
     pub fn login_url(&self) -> Option<String> {
         let port = self.port?;
@@ -106,9 +104,9 @@ impl ApiAccess {
         ))
     }
 
-    /// Returns the cookie for a browser whose code is correct.
-    pub(crate) fn sign_in(&self, code: &str) -> Option<String> {
-        is_same(code, &self.code).then(|| {
+    /// Returns the value of the header `Set-Cookie` if `code` is correct.
+    pub(crate) fn cookie_for_login_code(&self, code: &str) -> Option<String> {
+        are_secrets_equal(code, &self.code).then(|| {
             format!(
                 "{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/",
                 self.cookie
@@ -117,10 +115,9 @@ impl ApiAccess {
     }
 
     /// Whether the header `Host` is one of the server's own names.
-    fn is_own_host(&self, host: &str) -> bool {
+    fn is_server_host_name(&self, host: &str) -> bool {
         let Some(port) = self.port else {
-            // Every name is accepted: access to a Unix socket is controlled by the permissions of
-            // its file.
+            // Accept every name: the permissions of the socket's file control who can connect.
             return true;
         };
         let (name, asked) = match host.rsplit_once(':') {
@@ -134,7 +131,7 @@ impl ApiAccess {
 
     /// Checks the host name of a request and, if there is one, its origin.
     fn check_origin(&self, headers: &HeaderMap, host: &str) -> Result<(), ApiError> {
-        if !self.is_own_host(host) {
+        if !self.is_server_host_name(host) {
             return Err(ApiError::forbidden(
                 "the request is for another host name; use 127.0.0.1 or localhost and the server's port",
             ));
@@ -149,7 +146,7 @@ impl ApiAccess {
     }
 
     /// Whether the request has the token, or the cookie of a signed-in browser.
-    fn has_access(&self, headers: &HeaderMap, host: &str) -> bool {
+    fn has_valid_credentials(&self, headers: &HeaderMap, host: &str) -> bool {
         let bearer = headers
             .get(header::AUTHORIZATION)
             .and_then(|value| value.to_str().ok())
@@ -158,21 +155,21 @@ impl ApiAccess {
             return blake3::hash(token.trim().as_bytes()) == self.token;
         }
         let is_page_host = host.split(':').next() == Some(PAGE_HOST);
-        is_page_host && cookies(headers).any(|value| is_same(value, &self.cookie))
+        is_page_host && server_cookies(headers).any(|value| are_secrets_equal(value, &self.cookie))
     }
 }
 
-/// Middleware that passes on only requests that come from the server's own pages or from a program,
-/// and that have access.
+/// Middleware that lets only authorized requests pass, and only from the server's own pages or from
+/// a program.
 pub(crate) async fn check_access(
     State(access): State<Arc<ApiAccess>>,
     request: Request,
     next: Next,
 ) -> Response {
-    match refusal(&access, &request) {
+    match refusal_reason(&access, &request) {
         None => {
             if let Some(access) = request.extensions().get::<ConnectionAccess>() {
-                access.note_access();
+                access.mark_authorized();
             }
             next.run(request).await
         }
@@ -181,7 +178,7 @@ pub(crate) async fn check_access(
 }
 
 /// Returns the reason to refuse a request; `None` if it is allowed.
-fn refusal(access: &ApiAccess, request: &Request) -> Option<ApiError> {
+fn refusal_reason(access: &ApiAccess, request: &Request) -> Option<ApiError> {
     let headers = request.headers();
     let host = headers
         .get(header::HOST)
@@ -191,7 +188,7 @@ fn refusal(access: &ApiAccess, request: &Request) -> Option<ApiError> {
         return Some(error);
     }
     let is_login = request.method() == Method::GET && request.uri().path() == "/login";
-    if !is_login && !access.has_access(headers, &host) {
+    if !is_login && !access.has_valid_credentials(headers, &host) {
         return Some(ApiError::unauthorized());
     }
     let length = headers.get(header::CONTENT_LENGTH);
@@ -201,14 +198,16 @@ fn refusal(access: &ApiAccess, request: &Request) -> Option<ApiError> {
         .then(ApiError::too_large)
 }
 
-/// Responds with an error. First reads what arrives of the request body, within limits on time and
-/// size: closing a connection with unread bytes could destroy the response (RFC 9112, section 9.6).
+/// Responds to a refused request with an error. First reads the request body, within limits on time
+/// and size: closing a connection with unread bytes could destroy the response (RFC 9112, section
+/// 9.6).
 async fn refuse_request(request: Request, error: ApiError) -> Response {
     let accept = request.headers().get(header::ACCEPT);
     let accept = accept.and_then(|accept| accept.to_str().ok());
     let wants_page = accept.is_some_and(|accept| accept.contains("text/html"));
     let body = axum::body::to_bytes(request.into_body(), MAX_DRAINED_BYTES);
-    // The response is the same if the body is too long or does not arrive in time.
+    // Ignore the outcome: the response is the same if the body is too long or does not arrive in
+    // time.
     let _ = tokio::time::timeout(DRAIN_TIME, body).await;
     match wants_page {
         true => PageError(error).into_response(),
@@ -216,8 +215,8 @@ async fn refuse_request(request: Request, error: ApiError) -> Response {
     }
 }
 
-/// Returns the values of the server's cookie in a request.
-fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+/// Returns the values of the server's cookie in the headers of a request.
+fn server_cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     headers
         .get_all(header::COOKIE)
         .iter()
@@ -228,18 +227,18 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 }
 
 /// Compares two secrets in constant time.
-fn is_same(one: &str, other: &str) -> bool {
+fn are_secrets_equal(one: &str, other: &str) -> bool {
     blake3::hash(one.as_bytes()) == blake3::hash(other.as_bytes())
 }
 
-fn random_text() -> io::Result<String> {
+fn random_secret() -> io::Result<String> {
     let mut bytes = [0; TOKEN_BYTES];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
 /// Checks the content of a token file, and that other users cannot read the file.
-fn check_token<'t>(path: &Path, token: &'t str) -> io::Result<&'t str> {
+fn check_token_file<'t>(path: &Path, token: &'t str) -> io::Result<&'t str> {
     use std::os::unix::fs::MetadataExt;
     let mode = std::fs::metadata(path)?.mode();
     if mode & 0o077 != 0 {
@@ -265,7 +264,7 @@ mod tests {
 
     fn access(folder: &Path) -> ApiAccess {
         let access = ApiAccess::from_file(&folder.join("token")).unwrap();
-        access.at_port(Some(7463))
+        access.with_port(Some(7463))
     }
 
     #[test]
@@ -301,7 +300,7 @@ mod tests {
             ("rind.localhost.attacker.example:7463", false),
             ("", false),
         ] {
-            assert_eq!(access.is_own_host(host), is_own, "{host}");
+            assert_eq!(access.is_server_host_name(host), is_own, "{host}");
         }
         let mut headers = HeaderMap::new();
         headers.insert(header::ORIGIN, "http://localhost:3000".parse().unwrap());
@@ -316,14 +315,14 @@ mod tests {
     fn a_cookie_counts_only_under_the_name_of_the_pages() {
         let folder = tempfile::tempdir().unwrap();
         let access = access(folder.path());
-        assert_eq!(access.sign_in("wrong"), None);
-        let cookie = access.sign_in(&access.code).unwrap();
+        assert_eq!(access.cookie_for_login_code("wrong"), None);
+        let cookie = access.cookie_for_login_code(&access.code).unwrap();
         let mut headers = HeaderMap::new();
         let pair = cookie.split(';').next().unwrap();
         headers.insert(header::COOKIE, format!("a=b; {pair}").parse().unwrap());
-        assert!(access.has_access(&headers, "rind.localhost:7463"));
-        assert!(!access.has_access(&headers, "localhost:7463"));
+        assert!(access.has_valid_credentials(&headers, "rind.localhost:7463"));
+        assert!(!access.has_valid_credentials(&headers, "localhost:7463"));
         headers.insert(header::AUTHORIZATION, "Bearer wrong".parse().unwrap());
-        assert!(!access.has_access(&headers, "rind.localhost:7463"));
+        assert!(!access.has_valid_credentials(&headers, "rind.localhost:7463"));
     }
 }

@@ -11,16 +11,16 @@ use tokio::sync::oneshot;
 
 use crate::event_log::EventLog;
 use crate::questions::{
-    ArgumentLine, HookReason, OpenQuestion, QuestionAbout, QuestionBoard, Reply,
+    ArgumentLine, HookReason, OpenQuestion, QuestionAbout, QuestionBoard, QuestionReply,
 };
 
-/// Approver of one session that asks the users of the API its questions.
+/// Approver of one session. It asks the users of the API its questions.
 pub struct ApiApprover {
     board: Arc<QuestionBoard>,
     events: Arc<EventLog>,
-    /// Id of the session, which is set when the session is opened.
+    /// Id of the session. It is set when the session is opened.
     session: Arc<OnceLock<Arc<str>>>,
-    /// Maximum time that a question waits for an answer; `None` without a limit.
+    /// Maximum time that a question waits for an answer; `None` means no limit.
     answer_time: Option<Duration>,
 }
 
@@ -49,13 +49,13 @@ impl ApiApprover {
     }
 
     /// Waits for an answer; `None` if no answer arrived in time or the question was withdrawn.
-    async fn wait_for<T>(&self, mut answer: oneshot::Receiver<T>) -> Option<T> {
+    async fn wait_for_answer<T>(&self, mut answer: oneshot::Receiver<T>) -> Option<T> {
         let Some(time) = self.answer_time else {
             return answer.await.ok();
         };
         match tokio::time::timeout(time, &mut answer).await {
             Ok(given) => given.ok(),
-            // An answer that arrived at the last moment counts.
+            // An answer that arrived just before the receiver was closed still counts.
             Err(_) => {
                 answer.close();
                 answer.try_recv().ok()
@@ -64,16 +64,20 @@ impl ApiApprover {
     }
 
     /// Returns the reason to report if a question was not answered.
-    fn no_answer(&self) -> String {
+    fn no_answer_reason(&self) -> String {
         match self.answer_time {
             None => "the question was withdrawn".to_owned(),
             Some(time) => format!("nobody answered within {} s", time.as_secs()),
         }
     }
 
-    /// Posts a question on the board. The question is removed from the board when the result is
-    /// dropped.
-    fn post(&self, about: QuestionAbout, reply: Reply) -> PostedQuestion<'_> {
+    /// Posts a question on the board. Dropping the returned value removes the question from the
+    /// board.
+    fn post_on_question_board(
+        &self,
+        about: QuestionAbout,
+        reply: QuestionReply,
+    ) -> PostedQuestion<'_> {
         let shown = OpenQuestion {
             id: rind_lib::clock::new_id(),
             session: self
@@ -111,9 +115,12 @@ impl Approver for ApiApprover {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         async move {
             let (sender, answer) = oneshot::channel();
-            let _posted = self.post(approval_shown(question), Reply::Approval(sender));
-            let no_answer = || ApprovalAnswer::No(self.no_answer());
-            self.wait_for(answer).await.unwrap_or_else(no_answer)
+            let _posted = self.post_on_question_board(
+                describe_approval(question),
+                QuestionReply::Approval(sender),
+            );
+            let no_answer = || ApprovalAnswer::No(self.no_answer_reason());
+            self.wait_for_answer(answer).await.unwrap_or_else(no_answer)
         }
         .boxed()
     }
@@ -124,15 +131,15 @@ impl Approver for ApiApprover {
                 return None;
             }
             let (sender, answer) = oneshot::channel();
-            let reply = Reply::Plugin(sender, question.kind.clone());
-            let _posted = self.post(plugin_shown(question), reply);
-            self.wait_for(answer).await
+            let reply = QuestionReply::Plugin(sender, question.kind.clone());
+            let _posted = self.post_on_question_board(describe_plugin_question(question), reply);
+            self.wait_for_answer(answer).await
         }
         .boxed()
     }
 }
 
-fn approval_shown(question: &Question) -> QuestionAbout {
+fn describe_approval(question: &Question) -> QuestionAbout {
     QuestionAbout::Approval {
         tool: question.tool.clone(),
         effect_class: question.effect_class.to_string(),
@@ -160,7 +167,7 @@ fn approval_shown(question: &Question) -> QuestionAbout {
     }
 }
 
-fn plugin_shown(question: &PersonQuestion) -> QuestionAbout {
+fn describe_plugin_question(question: &PersonQuestion) -> QuestionAbout {
     let (form, options) = match &question.kind {
         QuestionKind::Confirm { .. } => ("confirm", Vec::new()),
         QuestionKind::Choose { options, .. } => ("choose", options.clone()),
@@ -171,6 +178,6 @@ fn plugin_shown(question: &PersonQuestion) -> QuestionAbout {
         text: question.text.clone(),
         form: form.to_owned(),
         options,
-        default: question.kind.shown(&question.kind.default_answer()),
+        default: question.kind.format_answer(&question.kind.default_answer()),
     }
 }

@@ -1,5 +1,5 @@
-//! Accepts connections: restricts the addresses they can come from, their number, and the time in
-//! which a request must arrive.
+//! Accepts connections. Restricts the addresses that clients can connect from, the number of
+//! connections, and the time in which a request must arrive.
 
 use std::collections::VecDeque;
 use std::io;
@@ -22,7 +22,8 @@ use tokio_util::sync::CancellationToken;
 /// Maximum number of connections that are open at once.
 const MAX_CONNECTIONS: usize = 512;
 
-/// Timeout for the head of a request. A connection that does not send one in time is closed.
+/// Timeout for the head of a request. A connection that does not send a complete head in time is
+/// closed.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause after a system error while accepting a connection, such as too many open files.
@@ -31,11 +32,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Socket on which connections are accepted.
 #[derive(Debug)]
 pub struct ApiListener {
-    socket: Socket,
+    socket: ApiSocket,
 }
 
 #[derive(Debug)]
-enum Socket {
+enum ApiSocket {
     Tcp(TcpListener),
     Unix(UnixListener, PathBuf),
 }
@@ -49,7 +50,7 @@ impl ApiListener {
     pub async fn bind_tcp(address: SocketAddr) -> io::Result<Self> {
         check_loopback(address)
             .map_err(|text| io::Error::new(io::ErrorKind::InvalidInput, text))?;
-        let socket = Socket::Tcp(TcpListener::bind(address).await?);
+        let socket = ApiSocket::Tcp(TcpListener::bind(address).await?);
         Ok(Self { socket })
     }
 
@@ -63,17 +64,17 @@ impl ApiListener {
         use std::os::unix::fs::FileTypeExt;
         if let Ok(meta) = std::fs::symlink_metadata(path) {
             if !meta.file_type().is_socket() {
-                return Err(taken(path, "is no socket"));
+                return Err(socket_path_error(path, "is no socket"));
             }
             if std::os::unix::net::UnixStream::connect(path).is_ok() {
-                return Err(taken(path, "is the socket of a running server"));
+                return Err(socket_path_error(path, "is the socket of a running server"));
             }
             std::fs::remove_file(path)?;
         }
         let listener = UnixListener::bind(path)?;
-        // A client that connects before this call still needs the token.
+        // A client that connects before this call can do nothing without the token.
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-        let socket = Socket::Unix(listener, path.to_owned());
+        let socket = ApiSocket::Unix(listener, path.to_owned());
         Ok(Self { socket })
     }
 
@@ -81,8 +82,8 @@ impl ApiListener {
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         match &self.socket {
-            Socket::Tcp(listener) => listener.local_addr().ok().map(|address| address.port()),
-            Socket::Unix(..) => None,
+            ApiSocket::Tcp(listener) => listener.local_addr().ok().map(|address| address.port()),
+            ApiSocket::Unix(..) => None,
         }
     }
 
@@ -90,24 +91,24 @@ impl ApiListener {
     #[must_use]
     pub fn address_text(&self) -> String {
         match &self.socket {
-            Socket::Tcp(listener) => match listener.local_addr() {
+            ApiSocket::Tcp(listener) => match listener.local_addr() {
                 Ok(address) => format!("http://{address}"),
                 Err(error) => error.to_string(),
             },
-            Socket::Unix(_, path) => format!("unix:{}", path.display()),
+            ApiSocket::Unix(_, path) => format!("unix:{}", path.display()),
         }
     }
 }
 
 impl Drop for ApiListener {
     fn drop(&mut self) {
-        if let Socket::Unix(_, path) = &self.socket {
+        if let ApiSocket::Unix(_, path) = &self.socket {
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-fn taken(path: &Path, why: &str) -> io::Error {
+fn socket_path_error(path: &Path, why: &str) -> io::Error {
     let text = format!("{} {why}; choose another path", path.display());
     io::Error::new(io::ErrorKind::AddrInUse, text)
 }
@@ -126,13 +127,13 @@ pub fn check_loopback(address: SocketAddr) -> Result<(), String> {
     ))
 }
 
-/// Flag of a connection: whether it has sent a request with access.
+/// Flag of a connection that is set when the client sends an authorized request over it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConnectionAccess(Arc<AtomicBool>);
 
 impl ConnectionAccess {
-    /// Records that the connection has sent a request with access.
-    pub(crate) fn note_access(&self) {
+    /// Records that the client has sent an authorized request over the connection.
+    pub(crate) fn mark_authorized(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
@@ -147,9 +148,9 @@ struct OpenConnection {
 }
 
 impl OpenConnections {
-    /// Adds a connection. If there are too many, closes the oldest connection that has sent no
-    /// request with access, so that idle connections cannot lock out others. Returns `None` if all
-    /// have sent one.
+    /// Adds a connection. If there are too many, closes the oldest connection without an authorized
+    /// request, so that idle connections cannot block new clients. Returns `None` if there are too
+    /// many connections and all have sent an authorized request.
     fn add_connection(
         &self,
         cancel: &CancellationToken,
@@ -170,7 +171,7 @@ impl OpenConnections {
     }
 }
 
-/// Accepts connections and answers their requests until `cancel` is set.
+/// Accepts connections and answers their requests until `cancel` is cancelled.
 pub(crate) async fn serve_connections(
     listener: ApiListener,
     router: Router,
@@ -185,7 +186,8 @@ pub(crate) async fn serve_connections(
         let stream = match accepted {
             Ok(stream) => stream,
             Err(error) => {
-                // This is an error of one connection, or a temporary lack of descriptors.
+                // The error concerns one connection, or this process temporarily has no free
+                // descriptors.
                 tracing::warn!(%error, "a connection to the API cannot be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
@@ -207,10 +209,10 @@ trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
 
-async fn accept(socket: &Socket) -> io::Result<Box<dyn Connection>> {
+async fn accept(socket: &ApiSocket) -> io::Result<Box<dyn Connection>> {
     Ok(match socket {
-        Socket::Tcp(listener) => Box::new(listener.accept().await?.0),
-        Socket::Unix(listener, _) => Box::new(listener.accept().await?.0),
+        ApiSocket::Tcp(listener) => Box::new(listener.accept().await?.0),
+        ApiSocket::Unix(listener, _) => Box::new(listener.accept().await?.0),
     })
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::routes::MAX_BODY_BYTES;
 
-/// Error with which a request is answered.
+/// Error that is sent as the response to a request.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
@@ -89,7 +89,7 @@ impl ApiError {
         )
     }
 
-    /// Creates the error for a request that another program must answer but does not.
+    /// Creates the error for a request that another program should have answered but did not.
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
     }

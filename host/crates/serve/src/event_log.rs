@@ -1,10 +1,11 @@
-//! Numbers the events of an open session, and keeps the last of them for readers that connect and
+//! Numbers the events of an open session, and keeps the last events for readers that connect and
 //! disconnect.
 //!
-//! The number of kept events is limited. Writing never waits for a reader: a reader that is slower
-//! than the session misses the oldest events, receives a notice about the gap, and can read the
-//! conversation from the session itself. Numbers increase and have no other meaning. They start
-//! from the clock, so they keep increasing when the session is reopened, also by another process.
+//! The number of kept events is limited. Adding an event never waits for a reader: a reader that is
+//! slower than the session misses the oldest events, receives a notice about the gap, and can read
+//! the conversation from the session itself. Event numbers increase and have no other meaning. The
+//! first number of a log depends on the clock, so numbers also increase if the session is reopened,
+//! even by another process.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -19,8 +20,8 @@ const MAX_EVENTS: usize = 10_000;
 /// Maximum size of the kept events in bytes.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Number by which the first event number increases per millisecond of the clock: a log starts at
-/// its start time in milliseconds times this number.
+/// Factor between the clock and event numbers: a log starts at its start time in milliseconds times
+/// this factor.
 const NUMBERS_PER_MS: u64 = 1000;
 
 /// Event of a session with its number.
@@ -36,7 +37,7 @@ pub struct NumberedEvent {
 
 /// Result of reading the events after a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NewEvents {
+pub enum EventsAfterNumber {
     /// Events in order; empty if there are no new events yet.
     Events(Vec<NumberedEvent>),
     /// The next events are no longer kept. Contains the number of the last lost event.
@@ -47,11 +48,11 @@ pub enum NewEvents {
 
 /// Log of the last events of an open session.
 pub struct EventLog {
-    kept: Mutex<KeptEvents>,
+    kept: Mutex<EventLogContent>,
     last: watch::Sender<u64>,
 }
 
-struct KeptEvents {
+struct EventLogContent {
     events: VecDeque<NumberedEvent>,
     bytes: usize,
     /// Number of the last event that is no longer kept; initially the start number of the log.
@@ -67,7 +68,7 @@ impl EventLog {
     pub fn new(now_ms: i64) -> Self {
         let start = u64::try_from(now_ms).unwrap_or(0) * NUMBERS_PER_MS;
         Self {
-            kept: Mutex::new(KeptEvents {
+            kept: Mutex::new(EventLogContent {
                 events: VecDeque::new(),
                 bytes: 0,
                 dropped: start,
@@ -115,23 +116,23 @@ impl EventLog {
 
     /// Returns the milliseconds since the last event was added.
     #[must_use]
-    pub fn quiet_ms(&self) -> u64 {
+    pub fn ms_since_last_event(&self) -> u64 {
         let quiet = lock(&self.kept).last_added.elapsed();
         u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Returns the number before that of the first kept event.
+    /// Returns the number that precedes the first kept event.
     #[must_use]
-    pub fn start_number(&self) -> u64 {
+    pub fn number_before_first_event(&self) -> u64 {
         lock(&self.kept).dropped
     }
 
     /// Returns at most `limit` events with numbers after `after`. If `after` is higher than every
     /// number in the log, returns the events from the start of the log.
     #[must_use]
-    pub fn events_after(&self, after: u64, limit: usize) -> NewEvents {
+    pub fn events_after(&self, after: u64, limit: usize) -> EventsAfterNumber {
         let kept = lock(&self.kept);
-        // Such a number is from another log of the session, written on a machine whose clock was
+        // The number comes from another log of the session, written on a machine whose clock was
         // ahead.
         let after = if after > kept.last {
             kept.dropped
@@ -139,21 +140,21 @@ impl EventLog {
             after
         };
         if after < kept.dropped {
-            return NewEvents::Gap(kept.dropped);
+            return EventsAfterNumber::Gap(kept.dropped);
         }
         let from = kept.events.partition_point(|event| event.number <= after);
         let events: Vec<NumberedEvent> =
             kept.events.iter().skip(from).take(limit).cloned().collect();
         if events.is_empty() && kept.is_closed {
-            return NewEvents::Closed;
+            return EventsAfterNumber::Closed;
         }
-        NewEvents::Events(events)
+        EventsAfterNumber::Events(events)
     }
 
     /// Returns a receiver of the number of the last event. It is notified of every event, and when
     /// the log is closed.
     #[must_use]
-    pub fn watch_numbers(&self) -> watch::Receiver<u64> {
+    pub fn watch_last_event_number(&self) -> watch::Receiver<u64> {
         self.last.subscribe()
     }
 }
@@ -164,7 +165,7 @@ mod tests {
 
     fn numbers(log: &EventLog, after: u64) -> Vec<u64> {
         match log.events_after(after, 100) {
-            NewEvents::Events(events) => events.iter().map(|event| event.number).collect(),
+            EventsAfterNumber::Events(events) => events.iter().map(|event| event.number).collect(),
             other => panic!("{other:?}"),
         }
     }
@@ -180,7 +181,7 @@ mod tests {
         assert!(numbers(&log, 5003).is_empty());
         log.close_log();
         assert_eq!(numbers(&log, 5002), [5003]);
-        assert_eq!(log.events_after(5003, 1), NewEvents::Closed);
+        assert_eq!(log.events_after(5003, 1), EventsAfterNumber::Closed);
     }
 
     #[test]
@@ -190,7 +191,7 @@ mod tests {
         for _ in 0..6 {
             log.push_event("tool-end", large.clone());
         }
-        let NewEvents::Gap(at) = log.events_after(0, 100) else {
+        let EventsAfterNumber::Gap(at) = log.events_after(0, 100) else {
             panic!("no gap");
         };
         assert_eq!(at, 2);
@@ -207,7 +208,7 @@ mod tests {
         let second = EventLog::new(2);
         assert_eq!(
             second.events_after(first.last_number(), 10),
-            NewEvents::Gap(2000)
+            EventsAfterNumber::Gap(2000)
         );
     }
 }

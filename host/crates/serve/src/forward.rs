@@ -1,5 +1,5 @@
-//! Forwards requests about sessions that another program runs (their holder) to that program, after
-//! the access check. Lists are combined from all holders.
+//! Forwards a request about a session that another program has open (the session's holder) to that
+//! program, after the access check. Lists are combined from all holders.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,24 +17,24 @@ use rind_lib::text::error_chain;
 
 use crate::ApiState;
 use crate::error::ApiError;
-use crate::live::LiveState;
+use crate::live::LiveSessionState;
 use crate::pages::PageError;
 use crate::questions::OpenQuestion;
-use crate::remote::{RemoteError, RemoteSessions, RemoteState};
+use crate::remote::{RemoteError, RemoteSessionState, RemoteSessions};
 use crate::routes::MAX_BODY_BYTES;
 use crate::routes::questions::QuestionList;
 
-/// Maximum time that a reader of events waits for the next holder of a session with queued inputs.
+/// Maximum time that a reader of events waits for a new holder of a session with queued inputs.
 const NEXT_HOLDER: Duration = Duration::from_secs(25);
 
-/// Maximum time of one wait for a holder, before it is checked again whether inputs are still
-/// queued.
+/// Maximum time of a single wait for a holder. After each, this server checks again whether inputs
+/// are still queued.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Number of holders that are asked for their questions concurrently.
 const ASKED_AT_ONCE: usize = 16;
 
-/// Media types of answers that are passed back.
+/// Media types of a holder's answers that are passed on to the client.
 const SHOWN_TYPES: [&str; 3] = ["application/json", "text/event-stream", "text/html"];
 
 /// Maximum size in bytes of an answer that is not a stream.
@@ -43,9 +43,9 @@ const MAX_ANSWER_BYTES: usize = 128 << 20;
 /// Maximum size in bytes of the list of questions of a session.
 const MAX_QUESTIONS_BYTES: usize = 16 << 20;
 
-/// Returns the id of the session that a request is about, if the session's holder must answer the
+/// Returns the id of the session in the path of a request, if the session's holder must answer the
 /// request. Requests that only read the store can be answered by any server.
-pub(crate) fn is_about_session<'p>(method: &Method, path: &'p str) -> Option<&'p str> {
+pub(crate) fn session_id_in_request_path<'p>(method: &Method, path: &'p str) -> Option<&'p str> {
     let (is_api, rest) = match path.strip_prefix("/v1/sessions/") {
         Some(rest) => (true, rest),
         None => (false, path.strip_prefix("/sessions/")?),
@@ -62,8 +62,8 @@ pub(crate) fn is_about_session<'p>(method: &Method, path: &'p str) -> Option<&'p
     (is_live && session::is_session_id(id)).then_some(id)
 }
 
-/// Returns the id of the question that a request answers.
-pub(crate) fn question_of<'p>(method: &Method, path: &'p str) -> Option<&'p str> {
+/// Returns the id of the question in the path of a request that answers a question.
+pub(crate) fn question_id_in_request_path<'p>(method: &Method, path: &'p str) -> Option<&'p str> {
     let path = path.strip_prefix("/v1").unwrap_or(path);
     let id = path.strip_prefix("/questions/")?;
     (method == Method::POST && !id.contains('/')).then_some(id)
@@ -79,35 +79,35 @@ pub(crate) async fn forward_request(
         return next.run(request).await;
     };
     let wants_page = !request.uri().path().starts_with("/v1/");
-    match forward(&state, &*remote, request).await {
-        Ok(Forwarded::Answered(answer)) => answer,
-        Ok(Forwarded::Own(request)) => next.run(request).await,
+    match forward_to_holder(&state, &*remote, request).await {
+        Ok(ForwardResult::Answered(answer)) => answer,
+        Ok(ForwardResult::Own(request)) => next.run(request).await,
         Err(error) if wants_page => PageError(error).into_response(),
         Err(error) => error.into_response(),
     }
 }
 
 /// Result of trying to forward a request.
-enum Forwarded {
+enum ForwardResult {
     /// The holder answered.
     Answered(Response),
-    /// The request is returned, because this server must answer it.
+    /// This server must answer the request, which is returned.
     Own(Request),
 }
 
-async fn forward(
+async fn forward_to_holder(
     state: &ApiState,
     remote: &dyn RemoteSessions,
     request: Request,
-) -> Result<Forwarded, ApiError> {
-    // The body cannot be shared between threads, so no reference to the request is kept across an
+) -> Result<ForwardResult, ApiError> {
+    // The request's body is not `Sync`, so no reference to the request may be kept across an
     // `await`.
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let Some(session) = session_of(state, remote, &method, &path).await? else {
-        return Ok(Forwarded::Own(request));
+    let Some(session) = session_id_to_forward(state, remote, &method, &path).await? else {
+        return Ok(ForwardResult::Own(request));
     };
-    if state.sessions.opened(&session).await.is_some() {
-        return Ok(Forwarded::Own(request));
+    if state.sessions.find_open_session(&session).await.is_some() {
+        return Ok(ForwardResult::Own(request));
     }
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, MAX_BODY_BYTES).await;
@@ -118,43 +118,45 @@ async fn forward(
         let mut passed = Request::new(body.clone());
         *passed.method_mut() = parts.method.clone();
         *passed.uri_mut() = parts.uri.clone();
-        *passed.headers_mut() = passed_headers(&parts.headers);
+        *passed.headers_mut() = headers_for_holder(&parts.headers);
         match remote.ask(&session, passed).await {
             Ok(answer) => {
-                let answer = whole_answer(checked_answer(answer)).await?;
-                return Ok(Forwarded::Answered(answer));
+                let answer =
+                    read_complete_holder_answer(remove_unsafe_answer_headers(answer)).await?;
+                return Ok(ForwardResult::Answered(answer));
             }
             Err(RemoteError::NoHolder) => {}
-            // The size limit applies only to forwarding, and without a holder this server answers
-            // the request itself.
+            // The size limit applies only to forwarded requests. If no program holds the session,
+            // this server answers the request itself.
             Err(RemoteError::TooLarge(_)) if !remote.is_held(&session).await? => {}
-            // The holder does not answer. This server answers from the store, which contains what
-            // the holder would show.
+            // The holder does not answer. Answer from the store, which contains the same data as
+            // the holder.
             Err(RemoteError::Silent(_)) if parts.method == Method::GET && !is_stream => {}
             Err(error) => return Err(error.into()),
         }
-        // A reader of events waits for the next holder, so that a page continues with the events of
-        // that holder.
+        // Let a reader of events wait for the next holder, so that a page continues with the events
+        // of that holder.
         if !is_stream || Instant::now() >= until || !remote.is_waiting(&session).await? {
             let own = Request::from_parts(parts, Body::from(body));
-            return Ok(Forwarded::Own(own));
+            return Ok(ForwardResult::Own(own));
         }
         remote.wait_for_holder(&session, LOOK).await?;
     }
 }
 
-/// Returns the session whose holder must answer a request; `None` if this server answers it.
-async fn session_of(
+/// Returns the id of the session whose holder must answer a request; `None` if this server must
+/// answer it.
+async fn session_id_to_forward(
     state: &ApiState,
     remote: &dyn RemoteSessions,
     method: &Method,
     path: &str,
 ) -> Result<Option<String>, ApiError> {
-    let Some(question) = question_of(method, path) else {
-        // An input for a new turn is put into the queue instead, where it is not lost if the holder
-        // dies.
+    let Some(question) = question_id_in_request_path(method, path) else {
+        // An input for a new turn is put into the queue instead of being forwarded, so that it is
+        // not lost if the holder dies.
         let is_for_queue = remote.has_queue() && path.ends_with("/turns");
-        let session = is_about_session(method, path).filter(|_| !is_for_queue);
+        let session = session_id_in_request_path(method, path).filter(|_| !is_for_queue);
         return Ok(session.map(str::to_owned));
     };
     let own = state.sessions.board().open_questions(None);
@@ -171,7 +173,7 @@ async fn session_of(
 
 /// Returns the headers that the holder needs. Tokens and cookies are meant for this server only,
 /// and are dropped.
-fn passed_headers(headers: &HeaderMap) -> HeaderMap {
+fn headers_for_holder(headers: &HeaderMap) -> HeaderMap {
     let mut passed = HeaderMap::new();
     for name in ["accept", "content-type", "last-event-id"] {
         if let Some(value) = headers.get(name) {
@@ -181,9 +183,9 @@ fn passed_headers(headers: &HeaderMap) -> HeaderMap {
     passed
 }
 
-/// Reads an answer to its end, unless it is a stream of events. If the holder dies meanwhile, the
-/// result is an error instead of half an answer.
-async fn whole_answer(answer: Response) -> Result<Response, ApiError> {
+/// Reads an answer to its end, unless it is a stream of events. Returns an error if the holder dies
+/// before the answer is complete.
+async fn read_complete_holder_answer(answer: Response) -> Result<Response, ApiError> {
     let kind = answer.headers().get(header::CONTENT_TYPE);
     if kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
         return Ok(answer);
@@ -198,17 +200,17 @@ async fn whole_answer(answer: Response) -> Result<Response, ApiError> {
     Ok(Response::from_parts(parts, Body::from(body)))
 }
 
-/// Removes headers with which an answer could control the browser, because the holder may be
-/// faulty.
-fn checked_answer(mut answer: Response) -> Response {
+/// Removes the headers with which an answer could control the browser, except a few safe ones,
+/// because the holder may be faulty.
+fn remove_unsafe_answer_headers(mut answer: Response) -> Response {
     let given = std::mem::take(answer.headers_mut());
     let text = |name| {
         given
             .get(name)
             .and_then(|value: &HeaderValue| value.to_str().ok())
     };
-    // Media types that a page could load as a script are not allowed. The content security policy
-    // of the pages is added to every answer elsewhere.
+    // Do not allow media types that a page could load as a script. Another layer adds the content
+    // security policy of the pages to every answer.
     let kind = text(header::CONTENT_TYPE).and_then(|kind| kind.split(';').next());
     let is_shown = kind.is_some_and(|kind| SHOWN_TYPES.contains(&kind));
     let is_own_path = text(header::LOCATION).is_some_and(|path| {
@@ -226,15 +228,15 @@ fn checked_answer(mut answer: Response) -> Response {
 }
 
 /// Returns the states of the sessions that other programs hold, by session id.
-pub(crate) async fn remote_states(
+pub(crate) async fn states_of_remote_sessions(
     state: &ApiState,
-) -> Result<BTreeMap<String, LiveState>, ApiError> {
+) -> Result<BTreeMap<String, LiveSessionState>, ApiError> {
     let Some(remote) = &state.remote else {
         return Ok(BTreeMap::new());
     };
     let states = remote.states().await?.into_iter();
-    let states = states.map(|session: RemoteState| {
-        let live = LiveState {
+    let states = states.map(|session: RemoteSessionState| {
+        let live = LiveSessionState {
             quiet_ms: session.quiet_ms,
             is_waiting: !session.questions.is_empty(),
         };
@@ -259,7 +261,7 @@ pub(crate) async fn all_questions(
         is_wanted && !own.questions.is_empty() && session::is_session_id(&own.id)
     });
     let gathered: Vec<Vec<OpenQuestion>> = stream::iter(asked)
-        .map(|own| questions_of(remote.clone(), own.id))
+        .map(|own| questions_from_holder(remote.clone(), own.id))
         .buffer_unordered(ASKED_AT_ONCE)
         .collect()
         .await;
@@ -268,9 +270,12 @@ pub(crate) async fn all_questions(
     Ok(questions)
 }
 
-/// Returns the questions of a session that another program holds; empty if the program does not
-/// answer, for example because it released the session meanwhile.
-async fn questions_of(remote: Arc<dyn RemoteSessions>, session: String) -> Vec<OpenQuestion> {
+/// Returns the questions of a session that another program holds. Returns an empty list if the
+/// program does not answer, for example because it has released the session meanwhile.
+async fn questions_from_holder(
+    remote: Arc<dyn RemoteSessions>,
+    session: String,
+) -> Vec<OpenQuestion> {
     let read = async {
         let mut request = Request::new(Bytes::new());
         *request.uri_mut() = format!("/v1/questions?session={session}").parse().ok()?;
@@ -311,12 +316,28 @@ mod tests {
             (Method::GET, "/v1/sessions/*", None),
             (Method::GET, "/v1/plugins", None),
         ] {
-            assert_eq!(is_about_session(&method, path), id, "{method} {path}");
+            assert_eq!(
+                session_id_in_request_path(&method, path),
+                id,
+                "{method} {path}"
+            );
         }
-        assert_eq!(question_of(&Method::POST, "/v1/questions/q"), Some("q"));
-        assert_eq!(question_of(&Method::POST, "/questions/q"), Some("q"));
-        assert_eq!(question_of(&Method::GET, "/questions/q"), None);
-        assert_eq!(question_of(&Method::POST, "/questions/q/x"), None);
+        assert_eq!(
+            question_id_in_request_path(&Method::POST, "/v1/questions/q"),
+            Some("q")
+        );
+        assert_eq!(
+            question_id_in_request_path(&Method::POST, "/questions/q"),
+            Some("q")
+        );
+        assert_eq!(
+            question_id_in_request_path(&Method::GET, "/questions/q"),
+            None
+        );
+        assert_eq!(
+            question_id_in_request_path(&Method::POST, "/questions/q/x"),
+            None
+        );
     }
 
     #[test]
@@ -328,12 +349,12 @@ mod tests {
             .header("set-cookie", "rind=x")
             .body(Body::empty())
             .unwrap();
-        assert!(checked_answer(answer).headers().is_empty());
+        assert!(remove_unsafe_answer_headers(answer).headers().is_empty());
         let answer = http::Response::builder()
             .header("location", "/sessions/a")
             .header("content-type", "text/html; charset=utf-8")
             .body(Body::empty())
             .unwrap();
-        assert_eq!(checked_answer(answer).headers().len(), 2);
+        assert_eq!(remove_unsafe_answer_headers(answer).headers().len(), 2);
     }
 }

@@ -1,8 +1,8 @@
-//! Permission for turns to begin, from outside the session: for example the quotas of a store that
-//! many programs share.
+//! Decides from outside the session whether turns may begin, for example by the quotas of a store
+//! that many programs share.
 //!
-//! Every turn asks the gate first, whether a person, a loop or another program ordered it. Start
-//! from [`TurnGate`].
+//! The gate is asked before every turn, whether a user, a loop or another program requested it.
+//! Start from [`TurnGate`].
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use crate::error::ApiError;
 use futures_util::future::BoxFuture;
 use rind_lib::point::payload::TurnSummary;
 
-/// Refusal of a turn by the gate.
+/// Refusal to begin a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GateRefusal {
-    /// Reason for the person, with what the person can do about it.
+pub struct TurnGateRefusal {
+    /// Reason for the user, and what the user can do about it.
     pub text: String,
     /// Time after which a turn may begin; `None` if the gate could not find out whether turns may
     /// begin.
     pub free_in: Option<Duration>,
 }
 
-impl From<GateRefusal> for ApiError {
-    fn from(refusal: GateRefusal) -> Self {
+impl From<TurnGateRefusal> for ApiError {
+    fn from(refusal: TurnGateRefusal) -> Self {
         match refusal.free_in {
             Some(_) => Self::too_many(refusal.text),
             None => Self::unavailable(refusal.text),
@@ -29,15 +29,15 @@ impl From<GateRefusal> for ApiError {
     }
 }
 
-/// Decides whether turns may begin, and counts what each one used. Called by several sessions at
-/// once.
+/// Decides whether turns may begin, and counts the tokens and the cost of each turn. Several
+/// sessions call it concurrently.
 pub trait TurnGate: Send + Sync {
     /// Checks whether a turn may begin now, without counting one.
-    fn check(&self) -> BoxFuture<'_, Result<(), GateRefusal>>;
+    fn check(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>>;
 
     /// Checks whether a turn may begin, and counts it.
-    fn begin(&self) -> BoxFuture<'_, Result<(), GateRefusal>>;
+    fn begin(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>>;
 
-    /// Records what a turn used, after it has ended.
+    /// Records the tokens and the cost of a turn, after it has ended.
     fn end<'a>(&'a self, summary: &'a TurnSummary) -> BoxFuture<'a, ()>;
 }

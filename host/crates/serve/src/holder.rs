@@ -1,7 +1,7 @@
-//! Runs sessions of a shared store in this program, such as a worker: holds each session while its
-//! turns run, and answers the requests about it that other servers forward.
+//! Runs sessions of a shared store in this program, such as a worker. Keeps each session open while
+//! its turns run, and answers the requests about the session that other servers forward.
 //!
-//! The server that forwarded a request has already checked that the person has access. Each request
+//! The server that forwarded a request has already checked that the user has access. Each request
 //! concerns one session and can reach nothing else of this program.
 
 use std::path::PathBuf;
@@ -20,29 +20,29 @@ use rind_lib::point::payload::Source;
 
 use crate::access::ApiAccess;
 use crate::error::ApiError;
-use crate::forward::{is_about_session, question_of};
-use crate::gate::{GateRefusal, TurnGate};
+use crate::forward::{question_id_in_request_path, session_id_in_request_path};
+use crate::gate::{TurnGate, TurnGateRefusal};
 use crate::live::{LiveSession, LiveSessions};
 use crate::loop_board::LoopBoard;
-use crate::remote::RemoteState;
-use crate::session_task::{SessionWork, TurnOrder};
+use crate::remote::RemoteSessionState;
+use crate::session_task::{SessionWork, TurnRequest};
 use crate::workspaces::{OpenWorkspace, WorkspaceHost, Workspaces};
 use crate::{ApiState, routes};
 
 /// Reason why a session cannot be opened, or why a turn failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HoldError {
+pub enum HeldSessionError {
     /// Another program has the session open, or the session is closing.
     Busy,
     /// Another program has continued the session.
     Fenced,
-    /// The gate lets no turn begin.
-    Refused(GateRefusal),
+    /// The gate does not allow a turn to begin.
+    Refused(TurnGateRefusal),
     /// Any other failure, with its chain of causes.
     Failed(String),
 }
 
-/// Sessions that this program holds, and the router that answers requests about them.
+/// Sessions that this program has open, and the router that answers requests about them.
 #[derive(Clone)]
 pub struct SessionHolder {
     state: ApiState,
@@ -50,20 +50,20 @@ pub struct SessionHolder {
 }
 
 impl SessionHolder {
-    /// Creates the holder of the sessions of one host. A question of a turn waits for an answer for
-    /// `answer_time`; then it is answered with no.
+    /// Creates the holder of the sessions of one host. A question of a turn that is not answered
+    /// within `answer_time` is answered with no.
     ///
     /// # Errors
     /// The system has no random numbers.
     pub fn new(host: WorkspaceHost, answer_time: Duration) -> std::io::Result<Self> {
         let loops = LoopBoard::new(host.hooks.clone());
-        let workspaces = Workspaces::new(host, Vec::new(), Arc::new(NoFolders));
+        let workspaces = Workspaces::new(host, Vec::new(), Arc::new(OtherFoldersRefused));
         let sessions = LiveSessions::new(workspaces)
             .with_answer_time(Some(answer_time))
-            .with_held_only();
+            .with_only_held_sessions();
         let state = ApiState {
             sessions: Arc::new(sessions),
-            access: Arc::new(ApiAccess::unreachable()?),
+            access: Arc::new(ApiAccess::with_random_secrets()?),
             loops: Arc::new(loops),
             inboxes: LoopInboxes::default(),
             remote: None,
@@ -72,7 +72,7 @@ impl SessionHolder {
         Ok(Self { state, router })
     }
 
-    /// Makes all turns pass this gate before they begin.
+    /// Requires the permission of `gate` for each turn before the turn begins.
     #[must_use]
     pub fn with_gate(self, gate: Arc<dyn TurnGate>) -> Self {
         self.state.sessions.set_gate(gate);
@@ -82,8 +82,8 @@ impl SessionHolder {
     /// Opens a session, or creates it if it does not exist.
     ///
     /// # Errors
-    /// Another program holds it, or it cannot be read or created.
-    pub async fn hold(&self, id: &str) -> Result<HeldSession, HoldError> {
+    /// Another program has the session open, or the session cannot be read or created.
+    pub async fn hold(&self, id: &str) -> Result<HeldSession, HeldSessionError> {
         let live = self.state.sessions.hold_session(id).await?;
         Ok(HeldSession { live })
     }
@@ -94,7 +94,7 @@ impl SessionHolder {
         session: &str,
         request: Request<Bytes>,
     ) -> BoxFuture<'static, Response<Body>> {
-        if !self.may_answer(session, request.method(), request.uri()) {
+        if !self.may_answer_request(session, request.method(), request.uri()) {
             let refused = ApiError::forbidden(
                 "the program that has the session open answers requests about this session only",
             );
@@ -110,9 +110,9 @@ impl SessionHolder {
         })
     }
 
-    fn may_answer(&self, session: &str, method: &Method, uri: &http::Uri) -> bool {
+    fn may_answer_request(&self, session: &str, method: &Method, uri: &http::Uri) -> bool {
         let path = uri.path();
-        if let Some(question) = question_of(method, path) {
+        if let Some(question) = question_id_in_request_path(method, path) {
             let open = self.state.sessions.board().open_questions(Some(session));
             return open.iter().any(|open| open.id == question);
         }
@@ -121,15 +121,15 @@ impl SessionHolder {
             && uri
                 .path_and_query()
                 .is_some_and(|path| *path == *own_questions);
-        is_list || is_about_session(method, path) == Some(session)
+        is_list || session_id_in_request_path(method, path) == Some(session)
     }
 
-    /// Returns the states of the sessions that this program holds.
-    pub async fn states(&self) -> Vec<RemoteState> {
+    /// Returns the states of the sessions that this program has open.
+    pub async fn states(&self) -> Vec<RemoteSessionState> {
         let questions = self.state.sessions.board().open_questions(None);
         let open = self.state.sessions.open_sessions().await;
         open.into_iter()
-            .map(|(id, live)| RemoteState {
+            .map(|(id, live)| RemoteSessionState {
                 questions: questions
                     .iter()
                     .filter(|question| question.session == id)
@@ -142,48 +142,48 @@ impl SessionHolder {
     }
 }
 
-/// A session that this program holds.
+/// A session that this program has open.
 pub struct HeldSession {
     live: Arc<LiveSession>,
 }
 
 impl HeldSession {
-    /// Runs a turn for an input after the turns that people ordered before, and returns once its
-    /// end is stored. Dropping the future drops the turn as well, and another program can continue
-    /// it.
+    /// Runs a turn for an input, after the turns that users requested earlier. Returns once the end
+    /// of the turn is stored. Dropping the future also drops the turn, and another program can then
+    /// continue it.
     ///
     /// # Errors
     /// Another program has continued the session, or the turn failed.
-    pub async fn run_input(&mut self, id: &str, text: &str) -> Result<(), HoldError> {
-        let order = TurnOrder {
+    pub async fn run_input(&mut self, id: &str, text: &str) -> Result<(), HeldSessionError> {
+        let order = TurnRequest {
             text: text.to_owned(),
             input_id: Some(id.to_owned()),
             is_stored_first: true,
-            ..TurnOrder::default()
+            ..TurnRequest::default()
         };
         let work = SessionWork::Turn(Box::new(order));
-        let ordered = self.live.clone().order(work, true)?;
-        let release = ReleaseGuard(Some(&self.live));
+        let ordered = self.live.clone().request_session_work(work, true)?;
+        let release = RunningTurnReleaseGuard(Some(&self.live));
         let ended = ordered.outcome.await;
-        release.disarm();
+        release.disarm_release_guard();
         match ended {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) if error.is_fenced => Err(HoldError::Fenced),
+            Ok(Err(error)) if error.is_fenced => Err(HeldSessionError::Fenced),
             Ok(Err(error)) => Err(match error.refusal {
-                Some(refusal) => HoldError::Refused(refusal),
-                None => HoldError::Failed(error.text),
+                Some(refusal) => HeldSessionError::Refused(refusal),
+                None => HeldSessionError::Failed(error.text),
             }),
-            Err(_) if self.live.is_over() => Err(HoldError::Busy),
-            Err(_) => Err(HoldError::Failed(
+            Err(_) if self.live.is_over() => Err(HeldSessionError::Busy),
+            Err(_) => Err(HeldSessionError::Failed(
                 "the task of the session ended".to_owned(),
             )),
         }
     }
 
-    /// Returns the digest of the set of plugins with which the turn of this input began, if that
-    /// turn was interrupted before this program opened the session.
+    /// Returns the digest of the plugin set with which the turn of the input `input_id` began, if
+    /// that turn was interrupted before this program opened the session.
     #[must_use]
-    pub fn interrupted_set(&self, input_id: &str) -> Option<&str> {
+    pub fn interrupted_plugin_set(&self, input_id: &str) -> Option<&str> {
         let turn = self.live.interrupted()?;
         let is_of_input = turn.input_id.as_deref() == Some(input_id);
         turn.plugins.as_deref().filter(|_| is_of_input)
@@ -191,8 +191,8 @@ impl HeldSession {
 
     /// Returns a handle that sends text to the turn that [`run_input`](Self::run_input) runs.
     #[must_use]
-    pub fn teller(&self) -> TurnTeller {
-        TurnTeller(self.live.clone())
+    pub fn turn_messenger(&self) -> RunningTurnSender {
+        RunningTurnSender(self.live.clone())
     }
 
     /// Whether a turn runs.
@@ -202,8 +202,8 @@ impl HeldSession {
     }
 
     /// Waits until no turn runs.
-    pub async fn idle(&self) {
-        self.live.wait_running(false).await;
+    pub async fn wait_until_idle(&self) {
+        self.live.wait_until_turn_state(false).await;
     }
 
     /// Closes the session. A running turn is interrupted.
@@ -213,37 +213,37 @@ impl HeldSession {
 }
 
 /// Sends text to the running turn of a held session.
-pub struct TurnTeller(Arc<LiveSession>);
+pub struct RunningTurnSender(Arc<LiveSession>);
 
-impl TurnTeller {
-    /// Waits until a turn runs, and adds a text to it before its next request to the model.
+impl RunningTurnSender {
+    /// Waits until a turn runs, and adds `text` to it before its next request to the model.
     pub async fn tell(&self, text: &str) {
         let tell = || self.0.steer_turn(text.to_owned(), Source::Http, false);
-        // The turn may end before the text reaches it; then the text goes to the next turn.
+        // A turn may end before it gets the text; in this case, wait for the next turn.
         while tell().is_none() && !self.0.is_over() {
-            self.0.wait_running(true).await;
+            self.0.wait_until_turn_state(true).await;
         }
     }
 }
 
 /// Releases the running turn when the guard is dropped without being disarmed.
-struct ReleaseGuard<'a>(Option<&'a LiveSession>);
+struct RunningTurnReleaseGuard<'a>(Option<&'a LiveSession>);
 
-impl ReleaseGuard<'_> {
-    fn disarm(mut self) {
+impl RunningTurnReleaseGuard<'_> {
+    fn disarm_release_guard(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for ReleaseGuard<'_> {
+impl Drop for RunningTurnReleaseGuard<'_> {
     fn drop(&mut self) {
         if let Some(live) = self.0 {
-            live.release_turn();
+            live.abandon_turn_and_close();
         }
     }
 }
 
-impl From<ApiError> for HoldError {
+impl From<ApiError> for HeldSessionError {
     fn from(error: ApiError) -> Self {
         match error.code {
             "locked" | "exists" | "closing" | "too-many" => Self::Busy,
@@ -253,10 +253,10 @@ impl From<ApiError> for HoldError {
     }
 }
 
-/// Refuses every folder: the program has only its own.
-struct NoFolders;
+/// Refuses every folder, because the program works only in its own folder.
+struct OtherFoldersRefused;
 
-impl OpenWorkspace for NoFolders {
+impl OpenWorkspace for OtherFoldersRefused {
     fn open_host(&self, folder: PathBuf) -> BoxFuture<'_, Result<WorkspaceHost, String>> {
         let why = format!("{} is not a folder of this program", folder.display());
         Box::pin(async { Err(why) })

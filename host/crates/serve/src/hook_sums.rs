@@ -1,8 +1,8 @@
-//! Counts the hook calls of each plugin and each script since the server started: how many there
-//! were, how long they took, and which failed.
+//! Counts the hook calls of each plugin and each script since the server started: their number,
+//! durations and failures.
 //!
-//! Keeps sums only, so memory does not grow with the number of calls; the single calls are recorded
-//! in their sessions.
+//! Only sums are kept, so memory does not grow with the number of calls. Sessions record the
+//! individual calls.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -54,13 +54,13 @@ pub(crate) struct HookSum {
 }
 
 #[derive(Default)]
-struct Sums {
+struct PluginCallSums {
     failures: u64,
     last_failure: Option<HookFailure>,
-    hooks: BTreeMap<String, PointSum>,
+    hooks: BTreeMap<String, HookPointSum>,
 }
 
-struct PointSum {
+struct HookPointSum {
     calls: u64,
     micros: f64,
     slowest_micros: f64,
@@ -69,15 +69,15 @@ struct PointSum {
 
 /// Sums of the plugins of one host, by their names.
 #[derive(Default)]
-pub(crate) struct HookSums(Mutex<BTreeMap<Arc<str>, Sums>>);
+pub(crate) struct HookSums(Mutex<BTreeMap<Arc<str>, PluginCallSums>>);
 
 impl HookSums {
-    /// Adds the call that the event reports, if it is a hook event.
+    /// Adds the hook call that an event reports. Other events are ignored.
     pub(crate) fn note_event(&self, stamped: &Stamped) {
         let Event::Hook { record } = &stamped.event else {
             return;
         };
-        if record.was_called() {
+        if record.was_hook_called() {
             let session = stamped.session.clone().unwrap_or_default();
             self.add_call(record, session, stamped.at.as_millisecond());
         }
@@ -104,7 +104,7 @@ impl HookSums {
             }
             return;
         }
-        let first = PointSum {
+        let first = HookPointSum {
             calls: 1,
             micros: record.micros,
             slowest_micros: record.micros,
@@ -114,17 +114,17 @@ impl HookSums {
     }
 
     /// Returns the names of the plugins and scripts whose hooks were called.
-    pub(crate) fn names(&self) -> Vec<Arc<str>> {
+    pub(crate) fn hook_owner_names(&self) -> Vec<Arc<str>> {
         lock(&self.0).keys().cloned().collect()
     }
 
     /// Returns the sums of a plugin.
-    pub(crate) fn of_plugin(&self, name: &str) -> PluginSums {
+    pub(crate) fn plugin_sums(&self, name: &str) -> PluginSums {
         let plugins = lock(&self.0);
         let Some(plugin) = plugins.get(name) else {
             return PluginSums::default();
         };
-        let hook = |(point, sum): (&String, &PointSum)| HookSum {
+        let hook = |(point, sum): (&String, &HookPointSum)| HookSum {
             point: point.clone(),
             calls: sum.calls,
             average_ms: sum.micros / sum.calls as f64 / 1e3,
@@ -165,7 +165,7 @@ mod tests {
         call("pre-tool", TraceOutcome::Pass, 1000.0, "a");
         call("turn-end", TraceOutcome::Pass, 2000.0, "a");
         call("pre-tool", TraceOutcome::FailedBlocking, 4000.0, "b");
-        let guard = sums.of_plugin("guard");
+        let guard = sums.plugin_sums("guard");
         let first = &guard.hooks[0];
         assert_eq!(
             (&*first.point, first.calls, &*first.slowest_session),
@@ -174,6 +174,6 @@ mod tests {
         assert_eq!((first.average_ms, first.slowest_ms), (2.5, 4.0));
         assert_eq!(guard.failures, 1);
         assert_eq!(guard.last_failure.unwrap().session, "b");
-        assert!(sums.of_plugin("other").hooks.is_empty());
+        assert!(sums.plugin_sums("other").hooks.is_empty());
     }
 }

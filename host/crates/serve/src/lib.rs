@@ -1,12 +1,11 @@
 //! The HTTP API of Rind and its pages: sessions, turns, events, questions and plugins of one host.
 //!
-//! Owns the connections, the check of access ([`access`]), the sessions that are open in this
-//! process ([`live`]), the numbered events of each session ([`event_log`]), the questions that wait
-//! for an answer ([`questions`]), the requests about sessions of other programs ([`remote`],
-//! [`holder`]), and the states of loops ([`loop_board`]). It runs turns only through
-//! [`rind_lib::Host`], so every rule of the operator, every hook and every limit holds as it does
-//! on the command line. It knows neither the command line nor settings files nor the code of any
-//! plugin.
+//! Owns the connections, the access check ([`access`]), the sessions that are open in this process
+//! ([`live`]), the numbered events of each session ([`event_log`]), the questions that wait for an
+//! answer ([`questions`]), the requests about sessions of other programs ([`remote`], [`holder`]),
+//! and the states of loops ([`loop_board`]). It runs turns only through [`rind_lib::Host`], so
+//! every rule of the operator, every hook and every limit applies as on the command line. It does
+//! not depend on the command line, on settings files or on the code of any plugin.
 //!
 //! Start from [`ApiServer`].
 
@@ -54,18 +53,16 @@ pub use redirect::{RedirectPage, receive_redirects};
 use access::ApiAccess;
 use live::LiveSessions;
 use loop_board::LoopBoard;
-use loop_turns::ServedTurns;
+use loop_turns::ServerTurnRunner;
 use remote::RemoteSessions;
 use workspaces::{OpenWorkspace, WorkspaceHost, Workspaces};
 
 /// Time in which running turns must end when the server stops.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Serves one path with a function until `cancel` is set, for a protocol other than the API. Token,
-/// `Host`, `Origin` and the number of connections are checked as for the API.
-///
-/// # Errors
-/// Connections cannot be accepted any more.
+/// Answers the requests to one path by a function until `cancel` is cancelled, for a protocol other
+/// than the API. The token, `Host`, `Origin` and the number of connections are checked as for the
+/// API.
 pub async fn serve_path<F, A, B>(
     listener: ApiListener,
     path: &str,
@@ -95,11 +92,11 @@ pub(crate) struct ApiState {
     pub(crate) access: Arc<ApiAccess>,
     pub(crate) loops: Arc<LoopBoard>,
     pub(crate) inboxes: LoopInboxes,
-    /// Sessions that other programs hold, if the store is shared.
+    /// Sessions that other programs have open; `None` if the store of the sessions is not shared.
     pub(crate) remote: Option<Arc<dyn RemoteSessions>>,
 }
 
-/// A server of one host.
+/// HTTP server for the sessions of one host.
 pub struct ApiServer {
     state: ApiState,
 }
@@ -107,7 +104,7 @@ pub struct ApiServer {
 impl ApiServer {
     /// Creates the server. Its sessions work in the folder of `first` and in `folders`, which are
     /// canonical paths; `opener` creates the hosts of `folders`. The policy of a host decides on
-    /// the tool calls of its sessions; when it asks, a client of the API answers.
+    /// the tool calls of its sessions; if it requires approval, a client of the API is asked.
     #[must_use]
     pub fn new(
         first: WorkspaceHost,
@@ -128,11 +125,11 @@ impl ApiServer {
         }
     }
 
-    /// Returns the runner with which loops run their turns in sessions of this server, where users
-    /// see the turns and answer their questions.
+    /// Returns the runner that runs the turns of loops in sessions of this server, where users see
+    /// the turns and answer their questions.
     #[must_use]
     pub fn turn_runner(&self) -> Arc<dyn TurnRunner> {
-        Arc::new(ServedTurns(self.state.sessions.clone()))
+        Arc::new(ServerTurnRunner(self.state.sessions.clone()))
     }
 
     /// Returns the board that shows the loops. The caller reports the loops and their events to it.
@@ -143,15 +140,15 @@ impl ApiServer {
 
     /// Lets clients of the API send messages to loops.
     #[must_use]
-    pub fn with_inboxes(mut self, inboxes: LoopInboxes) -> Self {
+    pub fn with_loop_inboxes(mut self, inboxes: LoopInboxes) -> Self {
         self.state.inboxes = inboxes;
         self
     }
 
-    /// Shows the sessions that other programs hold, and forwards requests about a session to the
-    /// program that holds it.
+    /// Shows the sessions that other programs have open, and forwards requests about such a session
+    /// to the program that has it open.
     #[must_use]
-    pub fn with_remote(mut self, remote: Arc<dyn RemoteSessions>) -> Self {
+    pub fn with_remote_sessions(mut self, remote: Arc<dyn RemoteSessions>) -> Self {
         if let Some(gate) = remote.gate() {
             self.state.sessions.set_gate(gate);
         }
@@ -159,8 +156,9 @@ impl ApiServer {
         self
     }
 
-    /// Answers requests until `cancel` is set. Then it interrupts every running turn and closes
-    /// every session; a turn that does not end within two seconds is dropped and can be resumed.
+    /// Answers requests until `cancel` is cancelled. Then interrupts every running turn and closes
+    /// every session. A turn that does not end within two seconds is dropped; it can be continued
+    /// later.
     ///
     /// # Errors
     /// Connections cannot be accepted any more.

@@ -1,8 +1,8 @@
-//! The sessions that are open in this process.
+//! Manages the sessions that are open in this process.
 //!
-//! A session is opened for its first input and then has its own task. After ten idle minutes it is
-//! closed, which frees its memory and lets another process open it. Reading a session never opens
-//! it.
+//! A session is opened for its first input, and then has a task of its own. After ten minutes
+//! without a turn it is closed, which frees its memory and lets another process open it. Reading a
+//! session never opens it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -26,7 +26,7 @@ use crate::event_log::EventLog;
 use crate::gate::TurnGate;
 use crate::questions::QuestionBoard;
 use crate::session_task::{
-    MAX_WAITING, SessionOrder, SessionWork, SharedSession, TurnEnd, TurnOrder, run_session,
+    MAX_WAITING, SessionWork, SessionWorkRequest, SharedSession, TurnEnd, TurnRequest, run_session,
 };
 use crate::workspaces::{WorkspaceHost, Workspaces};
 
@@ -36,7 +36,7 @@ const MAX_OPEN: usize = 1000;
 /// Open sessions by their ids. A session is removed when its task ends.
 type OpenSessions = tokio::sync::Mutex<BTreeMap<String, Arc<LiveSession>>>;
 
-/// Opens a session.
+/// Function that opens a session.
 type OpenSession =
     Arc<dyn Fn(SessionBuilder) -> Result<Session, rind_lib::host::Error> + Send + Sync>;
 
@@ -45,28 +45,30 @@ pub struct LiveSessions {
     workspaces: Workspaces,
     board: Arc<QuestionBoard>,
     open: Arc<OpenSessions>,
-    /// Locks by session id, so that two requests do not open the same session at once. Opening
-    /// reads the whole session, and must not block requests for other sessions.
+    /// Locks by session id, so that two requests do not open the same session concurrently. Opening
+    /// reads the complete session, and must not block requests about other sessions.
     opening: std::sync::Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
     /// Read-locked while a session is opened; write-locked by [`close_all`](Self::close_all), so
-    /// that no session opens after it.
+    /// that no session is opened afterwards.
     openings: tokio::sync::RwLock<()>,
-    /// Limits the open sessions to [`MAX_OPEN`]. A session acquires its permit before it is opened,
-    /// so that concurrent requests cannot exceed the limit.
+    /// Semaphore that limits the number of open sessions to [`MAX_OPEN`]. A permit is acquired
+    /// before a session is opened, so that concurrent requests cannot exceed the limit.
     room: Arc<Semaphore>,
-    /// Cancelled when the server stops: a session that is still being opened then closes at once.
+    /// Cancelled when the server stops. A session that is still being opened is then closed
+    /// immediately.
     ending: CancellationToken,
     /// Maximum time for which a question waits for its answer; `None` for no limit.
     answer_time: Option<Duration>,
-    /// Whether only [`hold_session`](Self::hold_session) opens sessions, and requests do not.
+    /// Whether only [`hold_session`](Self::hold_session) may open sessions; requests then cannot
+    /// open any.
     opens_held_only: bool,
-    /// Gate that every turn passes before it begins.
+    /// Gate that must permit each turn before the turn begins.
     gate: OnceLock<Arc<dyn TurnGate>>,
 }
 
-/// An open session.
+/// A session that is open in this process.
 pub(crate) struct LiveSession {
-    orders: mpsc::Sender<SessionOrder>,
+    orders: mpsc::Sender<SessionWorkRequest>,
     shared: SharedSession,
     /// Turn that was already interrupted when the session was opened.
     interrupted: Option<InterruptedTurn>,
@@ -75,18 +77,18 @@ pub(crate) struct LiveSession {
 
 /// State of an open session.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LiveState {
+pub(crate) struct LiveSessionState {
     /// Milliseconds since the last event of the running turn; `None` when none runs.
     pub(crate) quiet_ms: Option<u64>,
     /// Whether a question of the session waits for an answer.
     pub(crate) is_waiting: bool,
 }
 
-/// A turn that was ordered.
-pub(crate) struct OrderedTurn {
-    /// Open session that runs it.
+/// A turn that was requested but may not have run yet.
+pub(crate) struct RequestedTurn {
+    /// Open session that runs the turn.
     pub(crate) live: Arc<LiveSession>,
-    /// Number of the last event before the turn.
+    /// Number of the last event before the turn was requested.
     pub(crate) after: u64,
     /// Outcome of the turn, once it is known.
     pub(crate) outcome: oneshot::Receiver<TurnEnd>,
@@ -109,7 +111,7 @@ impl LiveSessions {
         }
     }
 
-    /// Checks whether the gate would let a turn begin now.
+    /// Checks whether the gate would permit a turn to begin now.
     pub(crate) async fn check_gate(&self) -> Result<(), ApiError> {
         match self.gate.get() {
             Some(gate) => Ok(gate.check().await?),
@@ -123,14 +125,16 @@ impl LiveSessions {
         let _ = self.gate.set(gate);
     }
 
-    /// Lets only [`hold_session`](Self::hold_session) open sessions: otherwise a request that
-    /// arrives after a session was closed would open it again, unknown to the program's holder.
-    pub(crate) fn with_held_only(mut self) -> Self {
+    /// Permits only [`hold_session`](Self::hold_session) to open sessions. Otherwise, a request
+    /// that arrives after a session was closed would open it again, and the program would not know
+    /// that it is open.
+    pub(crate) fn with_only_held_sessions(mut self) -> Self {
         self.opens_held_only = true;
         self
     }
 
-    /// Sets the maximum time for which a question waits; after that it is answered with no.
+    /// Sets the maximum time that a question waits for an answer; after this time it is answered
+    /// with no.
     pub(crate) fn with_answer_time(mut self, time: Option<Duration>) -> Self {
         self.answer_time = time;
         self
@@ -149,14 +153,14 @@ impl LiveSessions {
         &self.board
     }
 
-    /// Creates a session in the given folder, or in the folder of the server's start, and opens it.
-    /// Returns the session's id.
+    /// Creates a session in `folder`, or in the folder in which the server was started, and opens
+    /// it. Returns the session's id.
     pub(crate) async fn create_session(
         &self,
         id: Option<String>,
         folder: Option<String>,
     ) -> Result<String, ApiError> {
-        let workspace = self.workspaces.find_host(folder).await?;
+        let workspace = self.workspaces.find_workspace_host(folder).await?;
         let opened = self
             .open_session(&workspace, move |builder| match id {
                 Some(id) => builder.create_named(&id),
@@ -167,19 +171,21 @@ impl LiveSessions {
     }
 
     /// Returns a session if it is open.
-    pub(crate) async fn opened(&self, id: &str) -> Option<Arc<LiveSession>> {
+    pub(crate) async fn find_open_session(&self, id: &str) -> Option<Arc<LiveSession>> {
         let open = self.open.lock().await;
         open.get(id).filter(|live| !live.is_over()).cloned()
     }
 
-    /// Returns the sessions that are open, by their ids.
-    pub(crate) async fn open_sessions(&self) -> BTreeMap<String, LiveState> {
+    /// Returns the states of the open sessions, by session id.
+    pub(crate) async fn open_sessions(&self) -> BTreeMap<String, LiveSessionState> {
         let waiting = self.board.waiting_sessions();
         let open = self.open.lock().await;
         let live = open.iter().filter(|(_, live)| !live.is_over());
         live.map(|(id, live)| {
-            let state = LiveState {
-                quiet_ms: live.is_running().then(|| live.shared.events.quiet_ms()),
+            let state = LiveSessionState {
+                quiet_ms: live
+                    .is_running()
+                    .then(|| live.shared.events.ms_since_last_event()),
                 is_waiting: waiting.contains(id),
             };
             (id.clone(), state)
@@ -187,26 +193,29 @@ impl LiveSessions {
         .collect()
     }
 
-    /// Orders a turn, and opens the session if it is not open.
-    pub(crate) async fn order_turn(
+    /// Requests a turn. Opens the session if it is not open.
+    pub(crate) async fn request_turn(
         &self,
         id: &str,
-        order: TurnOrder,
+        order: TurnRequest,
         may_wait: bool,
-    ) -> Result<OrderedTurn, ApiError> {
-        let live = self.opened_or_resumed(id).await?;
-        live.order(SessionWork::Turn(Box::new(order)), may_wait)
+    ) -> Result<RequestedTurn, ApiError> {
+        let live = self.find_or_resume(id).await?;
+        live.request_session_work(SessionWork::Turn(Box::new(order)), may_wait)
     }
 
-    /// Orders a turn for a loop, and opens or creates the session if it is not open.
-    pub(crate) async fn order_loop_turn(&self, turn: LoopTurn) -> Result<OrderedTurn, ApiError> {
+    /// Requests a turn of a loop. Opens or creates the session if it is not open.
+    pub(crate) async fn request_loop_turn(
+        &self,
+        turn: LoopTurn,
+    ) -> Result<RequestedTurn, ApiError> {
         let how: OpenSession = Arc::new(turn.open_session());
         let workspace = self.workspaces.first();
         let live = self.get_or_open(workspace, turn.session(), how).await?;
-        live.order(SessionWork::Loop(Box::new(turn)), true)
+        live.request_session_work(SessionWork::Loop(Box::new(turn)), true)
     }
 
-    /// Returns an open session of the first folder; opens or creates it if it is not open.
+    /// Returns a session of the first folder. Opens or creates it if it is not open.
     pub(crate) async fn hold_session(&self, id: &str) -> Result<Arc<LiveSession>, ApiError> {
         let wanted = id.to_owned();
         let how: OpenSession =
@@ -214,15 +223,15 @@ impl LiveSessions {
         self.get_or_open(self.workspaces.first(), id, how).await
     }
 
-    /// Orders a session to continue its interrupted turn.
-    pub(crate) async fn order_continue(&self, id: &str) -> Result<OrderedTurn, ApiError> {
-        let live = self.opened_or_resumed(id).await?;
-        live.order(SessionWork::Continue, false)
+    /// Requests that a session continue its interrupted turn.
+    pub(crate) async fn request_continuation(&self, id: &str) -> Result<RequestedTurn, ApiError> {
+        let live = self.find_or_resume(id).await?;
+        live.request_session_work(SessionWork::Continue, false)
     }
 
     /// Closes a session. Returns whether it was open.
     pub(crate) async fn close_session(&self, id: &str) -> bool {
-        // The session stays in the list of open sessions until it has released its file.
+        // Keep the session in the list of open sessions until it has released its file.
         let live = self.open.lock().await.get(id).cloned();
         let Some(live) = live else {
             return false;
@@ -240,15 +249,15 @@ impl LiveSessions {
         futures_util::future::join_all(ending).await;
     }
 
-    async fn opened_or_resumed(&self, id: &str) -> Result<Arc<LiveSession>, ApiError> {
-        match self.opened(id).await {
+    async fn find_or_resume(&self, id: &str) -> Result<Arc<LiveSession>, ApiError> {
+        match self.find_open_session(id).await {
             Some(live) => Ok(live),
             None if self.opens_held_only => Err(ApiError::conflict(
                 "closing",
                 "the program that had the session open has closed it: send the request again",
             )),
             None => {
-                let workspace = self.workspaces.host_of_session(id).await?;
+                let workspace = self.workspaces.host_of_session_folder(id).await?;
                 self.get_or_open(&workspace, id, resume(id)).await
             }
         }
@@ -266,15 +275,15 @@ impl LiveSessions {
             .clone();
         let opened = {
             let _alone = own.lock().await;
-            self.get_or_open_alone(workspace, id, how).await
+            self.get_or_open_locked(workspace, id, how).await
         };
         drop(own);
-        // The last request that waited for the lock of this session removes the lock.
+        // Remove the lock of this session if no other request waits for it.
         lock(&self.opening).retain(|_, opening| Arc::strong_count(opening) > 1);
         opened
     }
 
-    async fn get_or_open_alone(
+    async fn get_or_open_locked(
         &self,
         workspace: &WorkspaceHost,
         id: &str,
@@ -292,7 +301,7 @@ impl LiveSessions {
             }
             // Wait for the task of the session, which releases the lock of the session's file.
             live.end_session().await;
-            // A session whose task failed is still in the map.
+            // If the task of the session failed, it has not removed the session from the map.
             let mut open = self.open.lock().await;
             if open.get(id).is_some_and(|own| Arc::ptr_eq(own, &live)) {
                 open.remove(id);
@@ -323,9 +332,9 @@ impl LiveSessions {
             .approver(Arc::new(approver))
             .observe(move |stamped| {
                 hooks.note_event(stamped);
-                log_event(&log, stamped);
+                append_event_to_log(&log, stamped);
             });
-        // Opening reads files and starts plugins, so it must not block the tasks of other requests.
+        // Opening a session reads files and starts plugins, so do it on a blocking thread.
         let session = tokio::task::spawn_blocking(move || how(builder)).await;
         let session = session.map_err(|error| ApiError::internal(&error))??;
         let id = session.id().clone();
@@ -360,22 +369,22 @@ impl LiveSessions {
 }
 
 impl LiveSession {
-    pub(crate) fn order(
+    pub(crate) fn request_session_work(
         self: Arc<Self>,
         work: SessionWork,
         may_wait: bool,
-    ) -> Result<OrderedTurn, ApiError> {
+    ) -> Result<RequestedTurn, ApiError> {
         let (reply, outcome) = oneshot::channel();
         let after = self.shared.events.last_number();
         let cancel = self.shared.ending.child_token();
-        let order = SessionOrder {
+        let order = SessionWorkRequest {
             work,
             cancel: cancel.clone(),
             reply,
         };
-        let send = || self.orders.try_send(order).map_err(unsent);
+        let send = || self.orders.try_send(order).map_err(unsent_request_error);
         self.shared.turns.add_turn(may_wait, cancel, send)?;
-        Ok(OrderedTurn {
+        Ok(RequestedTurn {
             live: self,
             after,
             outcome,
@@ -387,14 +396,14 @@ impl LiveSession {
         self.interrupted.as_ref()
     }
 
-    /// Whether a turn runs or is about to.
+    /// Whether a turn runs or is about to run.
     pub(crate) fn is_running(&self) -> bool {
         self.shared.turns.is_running()
     }
 
-    /// Waits until a turn runs or is about to, for `true`, or until none does, for `false`. Returns
-    /// early once the session accepts no more orders.
-    pub(crate) async fn wait_running(&self, is_running: bool) {
+    /// Waits until a turn runs or is about to run (`is_running`), or until no turn does
+    /// (`!is_running`). Returns early if the session stops accepting turns.
+    pub(crate) async fn wait_until_turn_state(&self, is_running: bool) {
         tokio::select! {
             () = self.shared.turns.wait_for(is_running) => {}
             () = self.shared.ending.cancelled() => {}
@@ -412,7 +421,7 @@ impl LiveSession {
         self.shared.outputs.running_outputs(n_lines)
     }
 
-    /// Ends the running turn cleanly. Returns whether a turn was running.
+    /// Makes the running turn stop at once and store its end. Returns whether a turn was running.
     pub(crate) fn interrupt_turn(&self) -> bool {
         self.shared.turns.interrupt_turn()
     }
@@ -431,13 +440,14 @@ impl LiveSession {
         })
     }
 
-    /// Drops the running turn, so that another program can continue it, and ends the session.
-    pub(crate) fn release_turn(&self) {
+    /// Drops the running turn without storing its end, so that another program can continue it, and
+    /// closes the session.
+    pub(crate) fn abandon_turn_and_close(&self) {
         self.shared.release.cancel();
         self.shared.ending.cancel();
     }
 
-    /// Whether the session no longer accepts orders.
+    /// Whether the session no longer accepts turns.
     pub(crate) fn is_over(&self) -> bool {
         self.orders.is_closed() || self.shared.ending.is_cancelled()
     }
@@ -446,7 +456,7 @@ impl LiveSession {
     /// closed.
     pub(crate) async fn end_session(&self) {
         self.shared.ending.cancel();
-        // Hold the lock while waiting, so that every caller that ends the session waits for the
+        // Keep the lock while waiting, so that every caller that ends the session waits for the
         // end.
         let mut task = self.task.lock().await;
         if let Some(running) = task.as_mut() {
@@ -458,13 +468,13 @@ impl LiveSession {
     }
 }
 
-/// Returns the function that opens an existing session.
+/// Returns a function that opens the existing session `id`.
 fn resume(id: &str) -> OpenSession {
     let wanted = id.to_owned();
     Arc::new(move |builder: SessionBuilder| builder.resume(&wanted))
 }
 
-fn unsent(error: TrySendError<SessionOrder>) -> ApiError {
+fn unsent_request_error(error: TrySendError<SessionWorkRequest>) -> ApiError {
     match error {
         TrySendError::Full(_) => ApiError::too_many(format!(
             "{MAX_WAITING} inputs are already waiting; try again later"
@@ -475,7 +485,7 @@ fn unsent(error: TrySendError<SessionOrder>) -> ApiError {
     }
 }
 
-fn log_event(log: &EventLog, stamped: &Stamped) {
+fn append_event_to_log(log: &EventLog, stamped: &Stamped) {
     match serde_json::to_string(stamped) {
         Ok(json) => log.push_event(stamped.event.name(), json),
         Err(error) => tracing::warn!(%error, "an event cannot be written as JSON"),

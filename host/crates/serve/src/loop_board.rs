@@ -42,7 +42,7 @@ pub struct LoopBoard {
 }
 
 impl LoopBoard {
-    /// Creates an empty board. Calls of hooks during the loops' runs are counted in `hooks`.
+    /// Creates an empty board. Hook calls during the runs of loops are counted in `hooks`.
     pub(crate) fn new(hooks: Arc<HookSums>) -> Self {
         Self {
             loops: Mutex::default(),
@@ -74,7 +74,7 @@ impl LoopBoard {
                 reason,
                 duration_ms,
                 ..
-            } => self.change_loop(plugin, |row| {
+            } => self.update_loop_board_row(plugin, |row| {
                 row.runs += 1;
                 row.failures = match outcome {
                     LoopResult::Failed => row.failures + 1,
@@ -82,13 +82,13 @@ impl LoopBoard {
                 };
                 row.last_run_ms = Some(*duration_ms);
                 row.last_reason.clone_from(reason);
-                // Provisional after a failure: unless the run was the last one, a `LoopWait` event
-                // follows and resets this.
+                // After a failure, this value is preliminary: unless the run was the last one, a
+                // `LoopWait` event follows and sets it to false.
                 row.has_ended = !matches!(outcome, LoopResult::Again);
             }),
             Event::LoopWait {
                 plugin, delay_ms, ..
-            } => self.change_loop(plugin, |row| {
+            } => self.update_loop_board_row(plugin, |row| {
                 let delay = i64::try_from(*delay_ms).unwrap_or(i64::MAX);
                 let now = stamped.at.as_millisecond();
                 row.next_run = Some(now.saturating_add(delay));
@@ -98,7 +98,7 @@ impl LoopBoard {
         }
     }
 
-    fn change_loop(&self, plugin: &str, change: impl FnOnce(&mut LoopRow)) {
+    fn update_loop_board_row(&self, plugin: &str, change: impl FnOnce(&mut LoopRow)) {
         if let Some(row) = lock(&self.loops).get_mut(plugin) {
             row.next_run = None;
             change(row);
@@ -106,7 +106,7 @@ impl LoopBoard {
     }
 
     /// Returns all loops, by the names of their plugins.
-    pub(crate) fn rows(&self) -> Vec<LoopRow> {
+    pub(crate) fn loop_rows(&self) -> Vec<LoopRow> {
         lock(&self.loops).values().cloned().collect()
     }
 }

@@ -1,5 +1,5 @@
-//! Runs the turns of loops in the open sessions of the server: clients can follow, steer and
-//! interrupt them and answer their questions, as for turns started over HTTP.
+//! Runs the turns of loops in the open sessions of the server, so that clients can follow, steer
+//! and interrupt these turns and answer their questions, as for turns started over HTTP.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use rind_lib::point::payload::Source;
 use crate::live::LiveSessions;
 
 /// Runs turns of loops in the sessions of a server.
-pub(crate) struct ServedTurns(pub(crate) Arc<LiveSessions>);
+pub(crate) struct ServerTurnRunner(pub(crate) Arc<LiveSessions>);
 
-impl TurnRunner for ServedTurns {
+impl TurnRunner for ServerTurnRunner {
     fn run_turn(&self, turn: LoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>> {
         let sessions = self.0.clone();
         Box::pin(async move {
-            let ordered = sessions.order_loop_turn(turn).await;
+            let ordered = sessions.request_loop_turn(turn).await;
             let ordered = ordered.map_err(|error| error.message)?;
             let closed = |_| "the session was closed before the turn".to_owned();
             let end = ordered.outcome.await.map_err(closed)?;
@@ -27,7 +27,7 @@ impl TurnRunner for ServedTurns {
 
     fn steer_turn<'a>(&'a self, session: &'a str, text: String) -> BoxFuture<'a, bool> {
         Box::pin(async move {
-            let live = self.0.opened(session).await;
+            let live = self.0.find_open_session(session).await;
             let number = live.and_then(|live| live.steer_turn(text, Source::LoopPlugin, false));
             number.is_some()
         })

@@ -1,6 +1,6 @@
 //! Describes the API in OpenAPI 3.1, for programs. The schemas of bodies are derived from their
-//! types, and one table lists the bodies and answers of each request. The program contains the
-//! generated file, not the generator.
+//! types, and one table lists the bodies and answers of each request. The released program contains
+//! only the generated file.
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
@@ -49,7 +49,7 @@ pub fn openapi() -> Value {
     let mut generator = settings.into_generator();
     let mut paths = Map::new();
     for operation in operations(&mut generator) {
-        let described = describe(&operation, &mut generator);
+        let described = describe_operation(&operation, &mut generator);
         let path = paths
             .entry(operation.path)
             .or_insert_with(|| Value::Object(Map::new()));
@@ -86,7 +86,9 @@ fn host_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
     vec![
         ApiOperation {
             query: Some(schema::<plugins::PluginQuery>(generator)),
-            answers: vec![ok(json_of::<plugins::PluginList>(generator))],
+            answers: vec![ok_response_entry(json_content::<plugins::PluginList>(
+                generator,
+            ))],
             errors: &["400", "403", "409"],
             ..operation(
                 "get",
@@ -96,7 +98,9 @@ fn host_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             )
         },
         ApiOperation {
-            answers: vec![ok(json_of::<costs::CostList>(generator))],
+            answers: vec![ok_response_entry(json_content::<costs::CostList>(
+                generator,
+            ))],
             ..operation(
                 "get",
                 "/costs",
@@ -105,7 +109,9 @@ fn host_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             )
         },
         ApiOperation {
-            answers: vec![ok(json_of::<loops::LoopList>(generator))],
+            answers: vec![ok_response_entry(json_content::<loops::LoopList>(
+                generator,
+            ))],
             ..operation(
                 "get",
                 "/loops",
@@ -143,7 +149,9 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
     vec![
         ApiOperation {
             query: Some(schema::<sessions::ListQuery>(generator)),
-            answers: vec![ok(json_of::<sessions::SessionList>(generator))],
+            answers: vec![ok_response_entry(json_content::<sessions::SessionList>(
+                generator,
+            ))],
             errors: &["400", "404"],
             ..operation(
                 "get",
@@ -153,7 +161,9 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             )
         },
         ApiOperation {
-            answers: vec![ok(json_of::<sessions::WorkspaceList>(generator))],
+            answers: vec![ok_response_entry(json_content::<sessions::WorkspaceList>(
+                generator,
+            ))],
             ..operation(
                 "get",
                 "/workspaces",
@@ -166,13 +176,13 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             answers: vec![(
                 "201",
                 "The session was made and is open",
-                Some(json_of::<sessions::MadeSession>(generator)),
+                Some(json_content::<sessions::MadeSession>(generator)),
             )],
             errors: &["400", "409", "429"],
             ..operation("post", "/sessions", "createSession", "Make a session")
         },
         ApiOperation {
-            answers: vec![ok(
+            answers: vec![ok_response_entry(
                 json!({"application/json": {"schema": {"type": "object"}}}),
             )],
             errors: &["400", "404"],
@@ -184,7 +194,9 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             )
         },
         ApiOperation {
-            answers: vec![ok(json_of::<sessions::Closed>(generator))],
+            answers: vec![ok_response_entry(json_content::<sessions::Closed>(
+                generator,
+            ))],
             ..operation(
                 "post",
                 "/sessions/{id}/close",
@@ -193,7 +205,9 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             )
         },
         ApiOperation {
-            answers: vec![ok(json_of::<outputs::OutputList>(generator))],
+            answers: vec![ok_response_entry(json_content::<outputs::OutputList>(
+                generator,
+            ))],
             errors: &["404"],
             ..operation(
                 "get",
@@ -226,7 +240,7 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
 
 fn turn_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
     let mut turn_answers = || {
-        let mut outcome = json_of::<turns::TurnResult>(generator);
+        let mut outcome = json_content::<turns::TurnResult>(generator);
         if let (Value::Object(content), Value::Object(stream)) = (&mut outcome, event_stream()) {
             content.extend(stream);
         }
@@ -239,7 +253,7 @@ fn turn_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             (
                 "202",
                 "The turn was taken on",
-                Some(json_of::<turns::AcceptedTurn>(generator)),
+                Some(json_content::<turns::AcceptedTurn>(generator)),
             ),
         ]
     };
@@ -269,7 +283,7 @@ fn turn_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
         },
         ApiOperation {
             body: Some(schema::<turns::SteerBody>(generator)),
-            answers: vec![ok(json_of::<turns::Steered>(generator))],
+            answers: vec![ok_response_entry(json_content::<turns::Steered>(generator))],
             errors: &["400", "409"],
             ..operation(
                 "post",
@@ -279,7 +293,9 @@ fn turn_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             )
         },
         ApiOperation {
-            answers: vec![ok(json_of::<turns::Interrupted>(generator))],
+            answers: vec![ok_response_entry(json_content::<turns::Interrupted>(
+                generator,
+            ))],
             ..operation(
                 "post",
                 "/sessions/{id}/interrupt",
@@ -294,7 +310,9 @@ fn question_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
     vec![
         ApiOperation {
             query: Some(schema::<questions::QuestionQuery>(generator)),
-            answers: vec![ok(json_of::<questions::QuestionList>(generator))],
+            answers: vec![ok_response_entry(json_content::<questions::QuestionList>(
+                generator,
+            ))],
             errors: &["400"],
             ..operation(
                 "get",
@@ -336,7 +354,7 @@ fn operation(
     }
 }
 
-fn ok(content: Value) -> (&'static str, &'static str, Option<Value>) {
+fn ok_response_entry(content: Value) -> (&'static str, &'static str, Option<Value>) {
     ("200", "OK", Some(content))
 }
 
@@ -344,7 +362,7 @@ fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
     generator.subschema_for::<T>().to_value()
 }
 
-fn json_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+fn json_content<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
     json!({"application/json": {"schema": schema::<T>(generator)}})
 }
 
@@ -354,7 +372,7 @@ fn event_stream() -> Value {
     json!({"text/event-stream": {"schema": event}})
 }
 
-fn describe(operation: &ApiOperation, generator: &mut SchemaGenerator) -> Value {
+fn describe_operation(operation: &ApiOperation, generator: &mut SchemaGenerator) -> Value {
     let mut parameters = Vec::new();
     if operation.path.contains("{id}") {
         parameters.push(json!({
@@ -372,7 +390,7 @@ fn describe(operation: &ApiOperation, generator: &mut SchemaGenerator) -> Value 
         }
         responses.insert((*status).to_owned(), answer);
     }
-    let failed = json_of::<ErrorBody>(generator);
+    let failed = json_content::<ErrorBody>(generator);
     for status in operation.errors.iter().chain(&["401", "403", "500"]) {
         let answer = json!({"description": "The request failed", "content": failed});
         responses.insert((*status).to_owned(), answer);
@@ -406,7 +424,8 @@ fn query_parameters(query: &Value, generator: &SchemaGenerator) -> Vec<Value> {
     let parameter = |(name, schema): (&String, &Value)| {
         let mut schema = schema.clone();
         let description = schema.get("description").cloned().unwrap_or_default();
-        // An optional parameter is left out of the query, never sent as null.
+        // An optional parameter is omitted from the query and never sent as null, so remove this
+        // type.
         if let Some(Value::Array(types)) = schema.get_mut("type") {
             types.retain(|own| own != "null");
         }

@@ -2,8 +2,8 @@
 //! of plugins.
 //!
 //! A question is on the board while its turn waits for the answer. Clients of the API can only
-//! answer: a call that the policy denies never becomes a question, and the host decides which later
-//! calls an answer covers.
+//! answer questions; they cannot extend permissions. A call that the policy denies never becomes a
+//! question, and the host decides to which later calls an answer also applies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -107,7 +107,7 @@ pub struct AnswerBody {
     pub reason: Option<String>,
 }
 
-/// Error of an answer that was rejected.
+/// Reason why an answer was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// No question has this id.
@@ -120,10 +120,10 @@ pub enum AnswerError {
 
 struct WaitingQuestion {
     shown: OpenQuestion,
-    reply: Reply,
+    reply: QuestionReply,
 }
 
-pub(crate) enum Reply {
+pub(crate) enum QuestionReply {
     Approval(oneshot::Sender<ApprovalAnswer>),
     Plugin(oneshot::Sender<PersonAnswer>, QuestionKind),
 }
@@ -144,7 +144,7 @@ impl Default for QuestionBoard {
 }
 
 impl QuestionBoard {
-    /// Returns the open questions, oldest first: of one session, or of all sessions for `None`.
+    /// Returns the open questions of `session`, or of all sessions if it is `None`, oldest first.
     #[must_use]
     pub fn open_questions(&self, session: Option<&str>) -> Vec<OpenQuestion> {
         let waiting = lock(&self.waiting);
@@ -165,28 +165,30 @@ impl QuestionBoard {
     /// Answers a question.
     ///
     /// # Errors
-    /// No question has this id, or the answer does not fit.
+    /// No open question has this id, or the answer is not valid for the question.
     pub fn answer_question(&self, id: &str, body: &AnswerBody) -> Result<(), AnswerError> {
         let mut waiting = lock(&self.waiting);
         let unknown = || AnswerError::Unknown(id.to_owned());
         let question = waiting.get(id).ok_or_else(unknown)?;
-        // Parse the answer before the question is taken from the board: a wrong answer leaves the
-        // question open.
+        // Parse the answer before removing the question from the board, so that the question stays
+        // open if the answer is invalid.
         let parsed = question.parse_answer(body)?;
         let question = waiting.remove(id).ok_or_else(unknown)?;
         drop(waiting);
         self.version.send_modify(|version| *version += 1);
         let is_heard = match (question.reply, parsed) {
-            (Reply::Approval(sender), ParsedAnswer::Approval(answer)) => {
+            (QuestionReply::Approval(sender), ParsedAnswer::Approval(answer)) => {
                 sender.send(answer).is_ok()
             }
-            (Reply::Plugin(sender, _), ParsedAnswer::Plugin(answer)) => sender.send(answer).is_ok(),
+            (QuestionReply::Plugin(sender, _), ParsedAnswer::Plugin(answer)) => {
+                sender.send(answer).is_ok()
+            }
             _ => false,
         };
         if is_heard { Ok(()) } else { Err(unknown()) }
     }
 
-    pub(crate) fn post_question(&self, shown: OpenQuestion, reply: Reply) {
+    pub(crate) fn post_question(&self, shown: OpenQuestion, reply: QuestionReply) {
         lock(&self.waiting).insert(shown.id.clone(), WaitingQuestion { shown, reply });
         self.version.send_modify(|version| *version += 1);
     }
@@ -207,11 +209,11 @@ impl WaitingQuestion {
     fn parse_answer(&self, body: &AnswerBody) -> Result<ParsedAnswer, AnswerError> {
         let reason = body.reason.as_deref().unwrap_or_default();
         if body.answer.len().max(reason.len()) > MAX_ANSWER_BYTES {
-            return unfit(format!("an answer has at most {MAX_ANSWER_BYTES} bytes"));
+            return reject_answer(format!("an answer has at most {MAX_ANSWER_BYTES} bytes"));
         }
         match &self.reply {
-            Reply::Approval(_) => self.parse_approval(&body.answer, reason),
-            Reply::Plugin(_, kind) => parse_for_plugin(kind, &body.answer),
+            QuestionReply::Approval(_) => self.parse_approval(&body.answer, reason),
+            QuestionReply::Plugin(_, kind) => parse_answer_for_plugin(kind, &body.answer),
         }
     }
 
@@ -220,7 +222,7 @@ impl WaitingQuestion {
             always, no_always, ..
         } = &self.shown.about
         else {
-            return unfit("the question is not an approval");
+            return reject_answer("the question is not an approval");
         };
         let answer = match answer {
             "yes" => ApprovalAnswer::Yes,
@@ -229,20 +231,20 @@ impl WaitingQuestion {
             "always" if always.is_some() => ApprovalAnswer::Always,
             "always" => {
                 let why = no_always.as_deref().unwrap_or("it covers nothing");
-                return unfit(format!("`always` cannot answer this question: {why}"));
+                return reject_answer(format!("`always` cannot answer this question: {why}"));
             }
-            _ => return unfit("the answer must be `yes`, `no` or `always`"),
+            _ => return reject_answer("the answer must be `yes`, `no` or `always`"),
         };
         Ok(ParsedAnswer::Approval(answer))
     }
 }
 
-fn parse_for_plugin(kind: &QuestionKind, answer: &str) -> Result<ParsedAnswer, AnswerError> {
+fn parse_answer_for_plugin(kind: &QuestionKind, answer: &str) -> Result<ParsedAnswer, AnswerError> {
     let answer = match kind {
         QuestionKind::Confirm { .. } => match answer {
             "yes" => PersonAnswer::Yes(true),
             "no" => PersonAnswer::Yes(false),
-            _ => return unfit("the answer must be `yes` or `no`"),
+            _ => return reject_answer("the answer must be `yes` or `no`"),
         },
         QuestionKind::Choose { options, .. } => {
             let chosen = answer.parse::<u32>().ok();
@@ -251,7 +253,7 @@ fn parse_for_plugin(kind: &QuestionKind, answer: &str) -> Result<ParsedAnswer, A
                 Some(at) => PersonAnswer::Choice(at),
                 None => {
                     let last = options.len().saturating_sub(1);
-                    return unfit(format!(
+                    return reject_answer(format!(
                         "the answer must be the number of a choice, from 0 to {last}"
                     ));
                 }
@@ -262,6 +264,6 @@ fn parse_for_plugin(kind: &QuestionKind, answer: &str) -> Result<ParsedAnswer, A
     Ok(ParsedAnswer::Plugin(answer))
 }
 
-fn unfit<T>(text: impl Into<String>) -> Result<T, AnswerError> {
+fn reject_answer<T>(text: impl Into<String>) -> Result<T, AnswerError> {
     Err(AnswerError::Unfit(text.into()))
 }

@@ -1,5 +1,5 @@
-//! Turns that workers run in other programs: the input goes to a queue that is kept when this
-//! server or a worker stops, and a free worker takes it.
+//! Turns that workers run in other programs. The input is stored in a queue that survives a stop of
+//! this server or of a worker, until a free worker takes it.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::ApiState;
 use crate::error::ApiError;
 use crate::remote::RemoteSessions;
 use crate::routes::turns::{AcceptedTurn, TurnResult};
-use crate::session_task::TurnOrder;
+use crate::session_task::TurnRequest;
 
 /// An input that the queue has stored.
 pub(crate) struct QueuedTurn {
@@ -24,13 +24,13 @@ pub(crate) struct QueuedTurn {
 impl ApiState {
     /// Returns the connection to the workers that run the turns of this server; `None` if the
     /// server runs them itself.
-    pub(crate) fn queue(&self) -> Option<&Arc<dyn RemoteSessions>> {
+    pub(crate) fn worker_queue(&self) -> Option<&Arc<dyn RemoteSessions>> {
         self.remote.as_ref().filter(|remote| remote.has_queue())
     }
 
-    /// Checks that this server runs turns itself.
-    pub(crate) fn check_runs_turns(&self) -> Result<(), ApiError> {
-        match self.queue() {
+    /// Returns an error if workers run the turns instead of this server.
+    pub(crate) fn require_turns_in_this_server(&self) -> Result<(), ApiError> {
+        match self.worker_queue() {
             None => Ok(()),
             Some(_) => Err(ApiError::conflict(
                 "idle",
@@ -42,10 +42,10 @@ impl ApiState {
 }
 
 /// Queues an input for a session. The session need not exist yet.
-pub(crate) async fn send_order(
+pub(crate) async fn queue_input(
     remote: &Arc<dyn RemoteSessions>,
     session: &str,
-    order: TurnOrder,
+    order: TurnRequest,
 ) -> Result<QueuedTurn, ApiError> {
     let is_text =
         order.images.is_empty() && order.answer_schema.is_none() && order.max_cost_usd.is_none();
@@ -64,7 +64,7 @@ pub(crate) async fn send_order(
     })
 }
 
-/// Checks that the request names no folder, because each worker has its own.
+/// Returns an error if the request names a folder, because each worker has its own.
 pub(crate) fn check_workspace(workspace: Option<&str>) -> Result<(), ApiError> {
     match workspace {
         None => Ok(()),
@@ -74,9 +74,9 @@ pub(crate) fn check_workspace(workspace: Option<&str>) -> Result<(), ApiError> {
     }
 }
 
-/// Returns the id for a new session: the given id if it is valid, or a new one. The session is
-/// created with its first input.
-pub(crate) fn new_session(id: Option<String>) -> Result<String, ApiError> {
+/// Returns the id for a new session: `id` if it is valid, or a new id if it is `None`. The session
+/// is created when its first input is queued.
+pub(crate) fn session_id_or_new(id: Option<String>) -> Result<String, ApiError> {
     let id = id.unwrap_or_else(rind_lib::clock::new_id);
     match session::is_session_id(&id) {
         true => Ok(id),
@@ -87,8 +87,8 @@ pub(crate) fn new_session(id: Option<String>) -> Result<String, ApiError> {
 }
 
 impl QueuedTurn {
-    /// Answers at once, or, if `wait` is set, with the outcome when the turn has ended.
-    pub(crate) async fn respond(self, wait: bool) -> Result<Response, ApiError> {
+    /// Responds immediately or, if `wait` is set, when the turn has ended, with its outcome.
+    pub(crate) async fn respond_to_turn(self, wait: bool) -> Result<Response, ApiError> {
         if !wait {
             let accepted = AcceptedTurn {
                 session: self.session,

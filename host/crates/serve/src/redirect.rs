@@ -1,8 +1,9 @@
-//! The last step of a login in a browser: a page on loopback to which the login site redirects the
-//! browser.
+//! Serves the page with which a login in a browser ends: a page on loopback, to which the login
+//! site redirects the browser.
 //!
-//! The page needs no token, because the browser has none. Any program and any website can request
-//! the page, so the caller must compare the `state` of each request with the secret of its login.
+//! No token is required for the page, because the browser has none. Any program and any website can
+//! request the page, so the caller must compare the `state` of each request with the secret of its
+//! login.
 //!
 //! Start from [`receive_redirects`].
 
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connections::{ApiListener, serve_connections};
 
-/// Page that answers the redirected browser.
+/// Content of the page that the redirected browser shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedirectPage {
     /// Whether the login succeeded.
@@ -25,8 +26,8 @@ pub struct RedirectPage {
     pub text: String,
 }
 
-/// Answers `GET` requests to one path until `cancel` is set. `answer` gets path and query of a
-/// request and returns the page.
+/// Answers `GET` requests to `path` until `cancel` is cancelled. `answer` gets the path and query
+/// of a request and returns the page.
 ///
 /// # Errors
 /// Connections cannot be accepted any more.
@@ -44,15 +45,15 @@ where
     let answer = move |request: Request| {
         let host = request.headers().get(header::HOST).cloned();
         let own = port.map(|port| format!("127.0.0.1:{port}"));
-        // Accept only the server's own host name: a website could let its own name resolve to
-        // loopback.
+        // Accept only the server's own host name, because a website could make its own host name
+        // resolve to loopback.
         let is_own =
             host.is_some_and(|host| Some(host.as_bytes()) == own.as_deref().map(str::as_bytes));
         let target = request.uri().path_and_query().map(ToString::to_string);
         let answered = is_own.then(|| answer(target.unwrap_or_default()));
         async move {
             match answered {
-                Some(answered) => page_response(&answered.await),
+                Some(answered) => redirect_page_response(&answered.await),
                 None => StatusCode::FORBIDDEN.into_response(),
             }
         }
@@ -61,7 +62,7 @@ where
     serve_connections(listener, router, cancel).await
 }
 
-fn page_response(page: &RedirectPage) -> Response {
+fn redirect_page_response(page: &RedirectPage) -> Response {
     let status = match page.is_done {
         true => StatusCode::OK,
         false => StatusCode::BAD_REQUEST,

@@ -1,8 +1,8 @@
-//! Access to sessions that other programs hold, when several programs share a store.
+//! Accesses sessions that other programs have open (hold), if several programs share a store.
 //!
-//! The server shows all sessions of the store. A session that another program holds runs in that
-//! program, which has the session's events, questions and turns and answers the requests about it.
-//! [`RemoteSessions`] hides how requests reach that program.
+//! The server shows all sessions of the store. If another program holds a session, that program has
+//! the session's events, questions and turns, and answers the requests about it. [`RemoteSessions`]
+//! hides how requests reach that program.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::gate::TurnGate;
 
 /// State of a session that another program holds, as the holder reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RemoteState {
+pub struct RemoteSessionState {
     /// Id of the session.
     pub id: String,
     /// Milliseconds since the last event of the running turn; `None` when none runs.
@@ -29,7 +29,7 @@ pub struct RemoteState {
     pub questions: Vec<String>,
 }
 
-/// Reason why another program did not answer.
+/// Reason why there is no answer from the program that holds a session.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// No program holds the session.
@@ -54,7 +54,7 @@ pub enum RemoteError {
 
 /// Outcome of a turn that another program ran.
 #[derive(Clone, Debug)]
-pub struct RemoteEnd {
+pub struct RemoteTurnOutcome {
     /// Number of the turn in the session.
     pub turn: u32,
     /// Output of the turn, for the person.
@@ -63,7 +63,7 @@ pub struct RemoteEnd {
     pub summary: Value,
 }
 
-/// Connects to the programs that hold sessions. Called from several requests at once.
+/// Connection to the programs that hold sessions. Several requests may call it concurrently.
 pub trait RemoteSessions: Send + Sync {
     /// Sends a request to the holder of a session and returns the holder's response.
     fn ask<'a>(
@@ -82,13 +82,13 @@ pub trait RemoteSessions: Send + Sync {
         time: Duration,
     ) -> BoxFuture<'a, Result<(), RemoteError>>;
 
-    /// Whether inputs of a session wait for a program that runs them.
+    /// Whether inputs of a session are queued for a program that will run them.
     fn is_waiting<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>>;
 
-    /// Whether workers run all turns, with inputs from a queue, and this server runs none.
+    /// Whether workers run all turns. They take inputs from a queue, and this server runs no turns.
     fn has_queue(&self) -> bool;
 
-    /// Queues an input for a session. A second input with the same id has no effect.
+    /// Queues an input for a session. An input whose id was queued before has no effect.
     fn send_input<'a>(
         &'a self,
         session: &'a str,
@@ -96,20 +96,21 @@ pub trait RemoteSessions: Send + Sync {
         text: &'a str,
     ) -> BoxFuture<'a, Result<(), RemoteError>>;
 
-    /// Waits for the end of the turn of an input. The turn continues if the future is dropped.
+    /// Waits for the end of the turn that an input begins. The turn continues if the future is
+    /// dropped.
     fn wait_for_end<'a>(
         &'a self,
         session: &'a str,
         id: &'a str,
-    ) -> BoxFuture<'a, Result<RemoteEnd, RemoteError>>;
+    ) -> BoxFuture<'a, Result<RemoteTurnOutcome, RemoteError>>;
 
-    /// Returns the gate of the turns that run in this program, if there is one.
+    /// Returns the gate for the turns that run in this program; `None` if turns need no permission.
     fn gate(&self) -> Option<Arc<dyn TurnGate>> {
         None
     }
 
     /// Returns the states of all sessions that other programs hold.
-    fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteState>, RemoteError>>;
+    fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteSessionState>, RemoteError>>;
 }
 
 impl From<RemoteError> for ApiError {

@@ -1,5 +1,5 @@
-//! Runs the task that owns an open session: it runs one turn at a time, in the order of the inputs,
-//! and closes the session when it has been idle.
+//! Runs the task of an open session. The task runs one turn at a time, in the order of the inputs,
+//! and closes the session after some time without a turn.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -19,56 +19,56 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::ApiError;
 use crate::event_log::EventLog;
-use crate::gate::{GateRefusal, TurnGate};
+use crate::gate::{TurnGate, TurnGateRefusal};
 
-/// Time after which an idle session is closed. A later request opens it again.
+/// Time without a turn after which a session is closed. A later request opens it again.
 const IDLE: Duration = Duration::from_secs(600);
 
 /// Maximum number of inputs that wait for the running turn.
 pub(crate) const MAX_WAITING: usize = 16;
 
-/// An input for a session.
+/// Request for a turn, with its input.
 #[derive(Default)]
-pub(crate) struct TurnOrder {
+pub(crate) struct TurnRequest {
     pub(crate) text: String,
     pub(crate) images: Vec<Attachment>,
     pub(crate) input_id: Option<String>,
     pub(crate) answer_schema: Option<AnswerSchema>,
     pub(crate) max_cost_usd: Option<f64>,
-    /// Whether the outcome is sent only after the store has written it.
+    /// Whether the outcome is sent only after the store has written the end of the turn.
     pub(crate) is_stored_first: bool,
 }
 
-/// Work that a client or a loop orders from a session.
+/// Work that a client or a loop requests from a session.
 pub(crate) enum SessionWork {
     /// Run a turn.
-    Turn(Box<TurnOrder>),
+    Turn(Box<TurnRequest>),
     /// Continue the interrupted turn.
     Continue,
-    /// Run a turn that a loop ordered.
+    /// Run a turn that a loop requested.
     Loop(Box<LoopTurn>),
 }
 
-/// Order of work, with the channel for its outcome.
-pub(crate) struct SessionOrder {
+/// Requested work, with the channel for its outcome.
+pub(crate) struct SessionWorkRequest {
     pub(crate) work: SessionWork,
-    /// Interrupts the turn cleanly.
+    /// Token that interrupts the turn. The turn then stops at once and stores its end.
     pub(crate) cancel: CancellationToken,
     pub(crate) reply: TurnReply,
 }
 
-/// Outcome of a turn, or the reason why there is none.
+/// Outcome of a turn, or the error because of which there is none.
 pub(crate) type TurnEnd = Result<TurnOutcome, TurnError>;
 
 /// Error of a turn without outcome.
 #[derive(Debug)]
 pub(crate) struct TurnError {
-    /// Description with the chain of causes.
+    /// Description of the error with its chain of causes.
     pub(crate) text: String,
     /// Whether another program has continued the session.
     pub(crate) is_fenced: bool,
     /// Refusal by the gate before the turn began, if the gate refused it.
-    pub(crate) refusal: Option<GateRefusal>,
+    pub(crate) refusal: Option<TurnGateRefusal>,
 }
 
 impl TurnError {
@@ -92,8 +92,8 @@ impl From<String> for TurnError {
     }
 }
 
-impl From<GateRefusal> for TurnError {
-    fn from(refusal: GateRefusal) -> Self {
+impl From<TurnGateRefusal> for TurnError {
+    fn from(refusal: TurnGateRefusal) -> Self {
         Self {
             text: refusal.text.clone(),
             is_fenced: false,
@@ -102,16 +102,17 @@ impl From<GateRefusal> for TurnError {
     }
 }
 
-/// Sender for the outcome of a turn. The receiver may have been dropped.
+/// Sender for the outcome of a turn. The receiver may be dropped before the outcome is sent.
 pub(crate) type TurnReply = oneshot::Sender<TurnEnd>;
 
-/// Cancellation tokens of the ordered turns that have not ended, the running one first.
+/// Cancellation tokens of the requested turns that have not ended. The token of the running turn
+/// comes first.
 #[derive(Debug, Default)]
-pub(crate) struct OrderedTurns(watch::Sender<VecDeque<CancellationToken>>);
+pub(crate) struct RequestedTurns(watch::Sender<VecDeque<CancellationToken>>);
 
-impl OrderedTurns {
-    /// Adds a turn and orders it with `send`. The lock is held during `send`, so that two
-    /// concurrent requests cannot both find the session idle.
+impl RequestedTurns {
+    /// Adds a turn and requests it from the session's task by calling `send`. The lock is held
+    /// during `send`, so that two concurrent requests cannot both find the session idle.
     pub(crate) fn add_turn(
         &self,
         may_wait: bool,
@@ -138,46 +139,49 @@ impl OrderedTurns {
         });
     }
 
-    /// Whether a turn runs or is about to.
+    /// Whether a turn runs or is about to run.
     pub(crate) fn is_running(&self) -> bool {
         !self.0.borrow().is_empty()
     }
 
-    /// Waits until a turn runs or is about to, for `true`, or until none does, for `false`.
+    /// Waits until a turn runs or is about to run (`is_running`), or until no turn does
+    /// (`!is_running`).
     pub(crate) async fn wait_for(&self, is_running: bool) {
         let mut turns = self.0.subscribe();
-        // An error would mean that the sender was dropped, but `self` still borrows it.
+        // An error would mean that the sender was dropped, which is impossible while `self` borrows
+        // it.
         let _ = turns.wait_for(|turns| turns.is_empty() != is_running).await;
     }
 
-    /// Ends the running turn cleanly. Returns whether a turn was running.
+    /// Makes the running turn stop at once and store its end. Returns whether a turn was running.
     pub(crate) fn interrupt_turn(&self) -> bool {
         let turns = self.0.borrow();
         turns.front().inspect(|cancel| cancel.cancel()).is_some()
     }
 }
 
-/// Parts of an open session that its task shares with requests.
+/// Parts of an open session that both its task and the requests use.
 #[derive(Clone)]
 pub(crate) struct SharedSession {
-    pub(crate) turns: Arc<OrderedTurns>,
+    pub(crate) turns: Arc<RequestedTurns>,
     pub(crate) events: Arc<EventLog>,
     pub(crate) steering: SteerHandle,
     /// Outputs of the running calls.
     pub(crate) outputs: LiveOutputs,
-    /// Cancelled when the session closes: the running turn is interrupted and no further one
+    /// Cancelled when the session closes. The running turn is then interrupted, and no other turn
     /// begins.
     pub(crate) ending: CancellationToken,
-    /// Cancelled when the running turn is dropped, so that another program can continue it.
+    /// Cancelled when the running turn is to be dropped, so that another program can continue it.
     pub(crate) release: CancellationToken,
-    /// Gate that every turn passes before it begins.
+    /// Gate that must permit each turn before the turn begins.
     pub(crate) gate: Option<Arc<dyn TurnGate>>,
 }
 
-/// Runs the orders for a session until the session is closed or has been idle for [`IDLE`].
+/// Does the work that is requested from a session, until the session is closed or has had no turn
+/// for [`IDLE`].
 pub(crate) async fn run_session(
     mut session: Session,
-    mut orders: mpsc::Receiver<SessionOrder>,
+    mut orders: mpsc::Receiver<SessionWorkRequest>,
     shared: SharedSession,
 ) {
     loop {
@@ -189,13 +193,13 @@ pub(crate) async fn run_session(
         match order {
             Ok(Some(order)) => tokio::select! {
                 biased;
-                // The turn is dropped and not interrupted, because the next holder continues it and
-                // writes its end.
+                // Drop the turn instead of interrupting it: the next program that opens the session
+                // continues the turn and writes its end.
                 () = shared.release.cancelled() => break,
-                () = run_order(&mut session, order, &shared) => {}
+                () = run_requested_work(&mut session, order, &shared) => {}
             },
             Ok(None) => break,
-            // The session is idle: accept no further orders, but carry out those that were already
+            // The session is idle. Accept no further orders, but carry out those that were already
             // sent.
             Err(_) => orders.close(),
         }
@@ -211,15 +215,19 @@ pub(crate) async fn run_session(
     shared.events.close_log();
 }
 
-/// Runs a turn, and then further turns for texts that arrived too late for that turn.
-async fn run_order(session: &mut Session, order: SessionOrder, shared: &SharedSession) {
-    let SessionOrder {
+/// Runs a turn. Then runs further turns for texts that arrived too late for the one before.
+async fn run_requested_work(
+    session: &mut Session,
+    order: SessionWorkRequest,
+    shared: &SharedSession,
+) {
+    let SessionWorkRequest {
         work,
         cancel,
         reply,
     } = order;
-    // A turn that has already ended only returns its outcome again, so it needs no gate.
-    let is_known = matches!(&work, SessionWork::Turn(order) if has_ended(session, order));
+    // A turn that has already ended only returns its outcome again, so the gate is not asked.
+    let is_known = matches!(&work, SessionWork::Turn(order) if has_turn_ended(session, order));
     let turn = async {
         match work {
             SessionWork::Turn(order) => run_turn(session, *order, &cancel).await,
@@ -229,17 +237,17 @@ async fn run_order(session: &mut Session, order: SessionOrder, shared: &SharedSe
     };
     let outcome = match is_known {
         true => turn.await,
-        false => pass_gate(shared, turn).await,
+        false => run_turn_if_gate_permits(shared, turn).await,
     };
-    // The caller may have stopped listening.
+    // An error means that the caller no longer waits for the outcome.
     let _ = reply.send(outcome);
-    while let Some(text) = late_text(shared, &cancel) {
-        let order = TurnOrder {
+    while let Some(text) = take_late_steering_text(shared, &cancel) {
+        let order = TurnRequest {
             text,
-            ..TurnOrder::default()
+            ..TurnRequest::default()
         };
         let turn = run_turn(session, order, &cancel);
-        if let Err(error) = pass_gate(shared, turn).await {
+        if let Err(error) = run_turn_if_gate_permits(shared, turn).await {
             tracing::warn!(error = error.text, "a turn started by late texts failed");
         }
     }
@@ -247,14 +255,17 @@ async fn run_order(session: &mut Session, order: SessionOrder, shared: &SharedSe
 }
 
 /// Whether the session has already run the turn of this input to its end.
-fn has_ended(session: &Session, order: &TurnOrder) -> bool {
+fn has_turn_ended(session: &Session, order: &TurnRequest) -> bool {
     let id = order.input_id.as_deref();
     let taken = id.and_then(|id| session.stored().taken_input(id));
     taken.is_some_and(|taken| taken.ended.is_some())
 }
 
-/// Runs a turn if the gate allows it, and then reports to the gate what the turn used.
-async fn pass_gate(shared: &SharedSession, turn: impl Future<Output = TurnEnd>) -> TurnEnd {
+/// Runs a turn if the gate allows it, and then reports the turn's tokens and cost to the gate.
+async fn run_turn_if_gate_permits(
+    shared: &SharedSession,
+    turn: impl Future<Output = TurnEnd>,
+) -> TurnEnd {
     let Some(gate) = &shared.gate else {
         return turn.await;
     };
@@ -270,10 +281,10 @@ async fn pass_gate(shared: &SharedSession, turn: impl Future<Output = TurnEnd>) 
     outcome
 }
 
-/// Takes the texts that the ended turn did not read, joined into one input. After an interruption
-/// the texts are dropped, with an event for each, because the person who interrupted decides what
-/// comes next.
-fn late_text(shared: &SharedSession, cancel: &CancellationToken) -> Option<String> {
+/// Takes the texts that arrived too late for the ended turn, joined into one input. After an
+/// interruption, the texts are dropped, with an event for each, because the user who interrupted
+/// the turn decides what happens next.
+fn take_late_steering_text(shared: &SharedSession, cancel: &CancellationToken) -> Option<String> {
     let waiting = shared.steering.waiting().into_iter();
     let taken: Vec<(u64, String)> = waiting
         .filter_map(|waiting| {
@@ -294,7 +305,11 @@ fn late_text(shared: &SharedSession, cancel: &CancellationToken) -> Option<Strin
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
-async fn run_turn(session: &mut Session, order: TurnOrder, cancel: &CancellationToken) -> TurnEnd {
+async fn run_turn(
+    session: &mut Session,
+    order: TurnRequest,
+    cancel: &CancellationToken,
+) -> TurnEnd {
     let mut turn = session
         .turn(order.text)
         .source(Source::Http)
@@ -317,7 +332,7 @@ async fn run_turn(session: &mut Session, order: TurnOrder, cancel: &Cancellation
     Ok(outcome)
 }
 
-/// Runs the turn of a loop. Both the loop and clients of the API can interrupt the turn.
+/// Runs the turn of a loop. The loop and clients of the API can interrupt the turn.
 async fn run_loop_turn(
     session: &mut Session,
     turn: LoopTurn,

@@ -1,8 +1,8 @@
-//! The folders that sessions work in: the one in which the server was started, and others that the
-//! operator names. Requests can reach no other folder.
+//! Manages the folders that sessions may work in: the one in which the server was started, and
+//! others that the operator names at the start. Requests cannot use any other folder.
 //!
-//! Each folder has its own host with the settings, rules, plugins and skills of that folder. The
-//! host is created when the first session of the folder is opened, and then kept.
+//! Each folder has its own host with the settings, rules, plugins and skills of that folder. It is
+//! created when the first session of the folder is opened, and kept until the server stops.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,20 +16,20 @@ use tokio::sync::OnceCell;
 
 use crate::error::ApiError;
 use crate::hook_sums::HookSums;
-use crate::routes::in_background;
+use crate::routes::run_blocking;
 
 /// A host whose sessions work in one folder.
 pub struct WorkspaceHost {
     pub(crate) host: Host,
     pub(crate) policy: Arc<dyn Policy>,
     pub(crate) plugins: Arc<PluginSet>,
-    /// Sums over the hook calls in the sessions of the host.
+    /// Numbers and durations of the hook calls in the sessions of the host.
     pub(crate) hooks: Arc<HookSums>,
 }
 
 impl WorkspaceHost {
-    /// Creates the workspace from the host of its folder, the policy for tool calls, which may ask
-    /// a person, and the plugins that were found for the folder, which the API lists.
+    /// Creates the host of a folder from `host`, from the policy for tool calls, which may ask a
+    /// user for approval, and from the plugins that were found for the folder, which the API lists.
     #[must_use]
     pub fn new(host: Host, policy: Arc<dyn Policy>, plugins: Arc<PluginSet>) -> Self {
         Self {
@@ -50,7 +50,7 @@ pub trait OpenWorkspace: Send + Sync {
     fn open_host(&self, folder: PathBuf) -> BoxFuture<'_, Result<WorkspaceHost, String>>;
 }
 
-/// The folders and their hosts.
+/// Folders in which sessions may work, with the host of each.
 pub(crate) struct Workspaces {
     first: Arc<WorkspaceHost>,
     others: BTreeMap<PathBuf, OnceCell<Arc<WorkspaceHost>>>,
@@ -58,8 +58,8 @@ pub(crate) struct Workspaces {
 }
 
 impl Workspaces {
-    /// Creates the set from the folder in which the server was started and the canonical paths of
-    /// the others.
+    /// Creates the set from the host of the folder in which the server was started, and the
+    /// canonical paths of the other folders.
     pub(crate) fn new(
         first: WorkspaceHost,
         folders: Vec<PathBuf>,
@@ -87,45 +87,47 @@ impl Workspaces {
         all.map(|folder| folder.display().to_string()).collect()
     }
 
-    /// Returns the host of the folder that a request names, or of the first folder for `None`.
-    pub(crate) async fn find_host(
+    /// Returns the host of the folder `wanted`, or of the first folder if it is `None`.
+    pub(crate) async fn find_workspace_host(
         &self,
         wanted: Option<String>,
     ) -> Result<Arc<WorkspaceHost>, ApiError> {
         let Some(wanted) = wanted else {
             return Ok(self.first.clone());
         };
-        let refused = self.refusal(&wanted);
-        // Resolve links and `..` first: two spellings of a folder must lead to the same host.
-        let folder = in_background(move || {
+        let refused = self.unknown_folder_error(&wanted);
+        // Resolve symlinks and `..` first, so that two spellings of a folder lead to the same host.
+        let folder = run_blocking(move || {
             let path = Path::new(&wanted);
             let folder = path.is_absolute().then(|| path.canonicalize().ok());
             Ok(folder.flatten())
         });
         match folder.await? {
-            Some(folder) => self.host_of(&folder, refused).await,
+            Some(folder) => self.get_or_open_host(&folder, refused).await,
             None => Err(refused),
         }
     }
 
     /// Returns the host of the folder in which an existing session works.
-    pub(crate) async fn host_of_session(
+    pub(crate) async fn host_of_session_folder(
         &self,
         wanted: &str,
     ) -> Result<Arc<WorkspaceHost>, ApiError> {
         let first = &self.first.host;
         let (store, folder) = (first.store().clone(), first.workspace().to_owned());
         let wanted = wanted.to_owned();
-        let about =
-            in_background(move || Ok(store.about(&store.resolve_in(&wanted, &folder)?)?)).await?;
+        let about = run_blocking(move || {
+            Ok(store.workspace_and_model(&store.resolve_in(&wanted, &folder)?)?)
+        })
+        .await?;
         if about.workspace.as_os_str().is_empty() {
             return Ok(self.first.clone());
         }
-        let refused = self.refusal(&about.workspace.display().to_string());
-        self.host_of(&about.workspace, refused).await
+        let refused = self.unknown_folder_error(&about.workspace.display().to_string());
+        self.get_or_open_host(&about.workspace, refused).await
     }
 
-    async fn host_of(
+    async fn get_or_open_host(
         &self,
         folder: &Path,
         refused: ApiError,
@@ -146,7 +148,7 @@ impl Workspaces {
         made.await.cloned()
     }
 
-    fn refusal(&self, wanted: &str) -> ApiError {
+    fn unknown_folder_error(&self, wanted: &str) -> ApiError {
         ApiError::forbidden(format!(
             "{wanted} is not a folder of this server; sessions work in {}, and the operator names others when the server is started",
             self.folders().join(", ")

@@ -1,68 +1,83 @@
-//! Checks of frames: their order, appends that wait, and the positions between frames.
+//! Checks of frames: their order, waiting appends, and the positions between frames.
 
 use rind_lib::session::Position;
 
-use crate::{Checked, StoreHandles, address, append_all, done, lines_of, same, write_session};
+use crate::{
+    Checked, StoreHandles, address, append_all, check_equal, named_result, read_session_text,
+    write_session,
+};
 
 pub(crate) fn frames_come_back_in_order(store: &StoreHandles) -> Checked {
     let frames = ["{\"a\":1}\n", "{\"b\":2}\n{\"c\":3}\n", "{\"d\":\"é\"}\n"];
     let at = write_session(&*store.own, "one", &frames)?;
-    same("lines", &lines_of(&*store.other, &at)?, &frames.concat())
+    check_equal(
+        "lines",
+        &read_session_text(&*store.other, &at)?,
+        &frames.concat(),
+    )
 }
 
 pub(crate) fn frames_that_wait_go_before_the_next_one(store: &StoreHandles) -> Checked {
     let at = address("one")?;
-    let mut journal = done("create a session", store.own.create(&at))?;
+    let mut journal = named_result("create a session", store.own.create(&at))?;
     append_all(&mut *journal, &["1\n"])?;
     let before = journal.end();
-    done("append", journal.append_with_next(b"2\n"))?;
-    done("append", journal.append_with_next(b"3\n"))?;
+    named_result("append", journal.append_with_next(b"2\n"))?;
+    named_result("append", journal.append_with_next(b"3\n"))?;
     if journal.end() <= before {
         return Err("the end does not count frames that wait".to_owned());
     }
     append_all(&mut *journal, &["4\n"])?;
-    done("sync", journal.sync())?;
-    same("bytes", &journal.bytes(), &8)?;
-    same(
+    named_result("sync", journal.sync())?;
+    check_equal("bytes", &journal.bytes(), &8)?;
+    check_equal(
         "lines",
-        &lines_of(&*store.other, &at)?,
+        &read_session_text(&*store.other, &at)?,
         &"1\n2\n3\n4\n".to_owned(),
     )
 }
 
 pub(crate) fn a_sync_writes_the_frames_that_wait(store: &StoreHandles) -> Checked {
     let at = address("one")?;
-    let mut journal = done("create a session", store.own.create(&at))?;
-    done("append", journal.append_with_next(b"1\n"))?;
-    done("sync", journal.sync())?;
-    same("lines", &lines_of(&*store.other, &at)?, &"1\n".to_owned())?;
-    done("append", journal.append_with_next(b"2\n"))?;
-    done("write", journal.write_waiting())?;
-    done("sync", journal.sync())?;
-    same(
+    let mut journal = named_result("create a session", store.own.create(&at))?;
+    named_result("append", journal.append_with_next(b"1\n"))?;
+    named_result("sync", journal.sync())?;
+    check_equal(
         "lines",
-        &lines_of(&*store.other, &at)?,
+        &read_session_text(&*store.other, &at)?,
+        &"1\n".to_owned(),
+    )?;
+    named_result("append", journal.append_with_next(b"2\n"))?;
+    named_result("write", journal.write_waiting())?;
+    named_result("sync", journal.sync())?;
+    check_equal(
+        "lines",
+        &read_session_text(&*store.other, &at)?,
         &"1\n2\n".to_owned(),
     )
 }
 
 pub(crate) fn dropping_a_journal_writes_the_frames_that_wait(store: &StoreHandles) -> Checked {
     let at = address("one")?;
-    let mut journal = done("create a session", store.own.create(&at))?;
-    done("append", journal.append_with_next(b"1\n"))?;
+    let mut journal = named_result("create a session", store.own.create(&at))?;
+    named_result("append", journal.append_with_next(b"1\n"))?;
     drop(journal);
-    same("lines", &lines_of(&*store.other, &at)?, &"1\n".to_owned())
+    check_equal(
+        "lines",
+        &read_session_text(&*store.other, &at)?,
+        &"1\n".to_owned(),
+    )
 }
 
 pub(crate) fn a_session_is_read_from_each_position(store: &StoreHandles) -> Checked {
     let at = address("one")?;
-    let mut journal = done("create a session", store.own.create(&at))?;
+    let mut journal = named_result("create a session", store.own.create(&at))?;
     let mut ends = vec![Position::START];
     for frame in ["1\n", "22\n", "3\n3\n"] {
         append_all(&mut *journal, &[frame])?;
         ends.push(journal.end());
     }
-    done("sync", journal.sync())?;
+    named_result("sync", journal.sync())?;
     if !ends.is_sorted_by(|one, next| one < next) {
         return Err(format!("positions do not grow: {ends:?}"));
     }
@@ -70,8 +85,8 @@ pub(crate) fn a_session_is_read_from_each_position(store: &StoreHandles) -> Chec
         .into_iter()
         .zip(["1\n22\n3\n3\n", "22\n3\n3\n", "3\n3\n", ""])
     {
-        let read = done("read", store.other.read(&at, end))?;
-        same(
+        let read = named_result("read", store.other.read(&at, end))?;
+        check_equal(
             "the rest",
             &String::from_utf8_lossy(&read).into_owned(),
             &rest.to_owned(),
@@ -82,20 +97,20 @@ pub(crate) fn a_session_is_read_from_each_position(store: &StoreHandles) -> Chec
 
 pub(crate) fn large_and_many_frames_are_kept(store: &StoreHandles) -> Checked {
     let at = address("one")?;
-    let mut journal = done("create a session", store.own.create(&at))?;
+    let mut journal = named_result("create a session", store.own.create(&at))?;
     let large = format!("\"{}\"\n", "x".repeat(3 << 20));
     append_all(&mut *journal, &[&large])?;
     let mut expected = large;
     for n in 0..2_000 {
         let frame = format!("{n}\n");
         match n % 3 {
-            0 => done("append", journal.append(frame.as_bytes()))?,
-            _ => done("append", journal.append_with_next(frame.as_bytes()))?,
+            0 => named_result("append", journal.append(frame.as_bytes()))?,
+            _ => named_result("append", journal.append_with_next(frame.as_bytes()))?,
         }
         expected.push_str(&frame);
     }
-    done("sync", journal.sync())?;
-    let found = lines_of(&*store.other, &at)?;
+    named_result("sync", journal.sync())?;
+    let found = read_session_text(&*store.other, &at)?;
     match found == expected {
         true => Ok(()),
         false => Err(format!(
@@ -110,15 +125,15 @@ pub(crate) fn a_session_that_is_opened_again_goes_on_after_its_last_frame(
     store: &StoreHandles,
 ) -> Checked {
     let at = write_session(&*store.own, "one", &["1\n", "2\n"])?;
-    let mut opened = done("open a session", store.other.open(&at))?;
-    same("lines", &opened.lines, &b"1\n2\n".to_vec())?;
-    same("notices", &opened.notices, &Vec::new())?;
+    let mut opened = named_result("open a session", store.other.open(&at))?;
+    check_equal("lines", &opened.lines, &b"1\n2\n".to_vec())?;
+    check_equal("notices", &opened.notices, &Vec::new())?;
     let end = opened.journal.end();
     append_all(&mut *opened.journal, &["3\n"])?;
-    done("sync", opened.journal.sync())?;
-    same(
+    named_result("sync", opened.journal.sync())?;
+    check_equal(
         "the rest",
-        &done("read", store.own.read(&at, end))?,
+        &named_result("read", store.own.read(&at, end))?,
         &b"3\n".to_vec(),
     )
 }

@@ -1,8 +1,9 @@
-//! The conformance kit for stores of sessions: checks of all that the host relies on in an
-//! implementation of [`Sessions`].
+//! Tests implementations of [`Sessions`] (stores) for conformance: each check tests one property on
+//! which the host relies.
 //!
 //! A store passes when every check of [`CHECKS`] returns `Ok`. Each check gets two handles of one
-//! new, empty store, as two programs would have them. The kit must not know any store. In a test:
+//! new, empty store, as two programs would have them. The checks do not depend on any particular
+//! store. In a test:
 //!
 //! ```
 //! use rind_lib::session::MemorySessions;
@@ -37,8 +38,8 @@ pub struct StoreHandles {
 }
 
 impl StoreHandles {
-    /// Creates a pair of handles. Both may be clones of one value if the store cannot be opened
-    /// twice.
+    /// Creates a pair of handles. Both may be clones of the same value if the store cannot be
+    /// opened twice.
     pub fn new(own: impl Sessions + 'static, other: impl Sessions + 'static) -> Self {
         Self {
             own: Arc::new(own),
@@ -59,7 +60,7 @@ impl StoreCheck {
     /// Runs the check on a new, empty store. It may take a second.
     ///
     /// # Errors
-    /// The store does not have the property; the text has the expected and the found value.
+    /// The store does not have the property. The text contains the expected and the found value.
     pub fn run(&self, store: &StoreHandles) -> Result<(), String> {
         (self.check)(store).map_err(|why| format!("{}: {why}", self.name))
     }
@@ -112,18 +113,19 @@ pub const CHECKS: &[StoreCheck] = checks![
     sessions::a_session_of_an_agent_is_forked_at_an_entry,
 ];
 
-/// Parses an address that the kit itself uses.
+/// Parses the address of a session that a check uses.
 fn address(text: &str) -> Result<SessionAddress, String> {
     SessionAddress::parse(text).ok_or_else(|| format!("`{text}` is no address"))
 }
 
-/// Returns the value, or a description of the error that names the operation `what`.
-fn done<T>(what: &str, result: Result<T, Error>) -> Result<T, String> {
+/// Returns the value of a successful result, or a description of the error that names the operation
+/// `what`.
+fn named_result<T>(what: &str, result: Result<T, Error>) -> Result<T, String> {
     result.map_err(|error| format!("to {what} failed: {}", error_chain(&error)))
 }
 
 /// Checks that two values are equal; `what` names the value in the error.
-fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Checked {
+fn check_equal<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Checked {
     if found == expected {
         return Ok(());
     }
@@ -131,7 +133,11 @@ fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Checked {
 }
 
 /// Checks that an error has the expected kind.
-fn refused<T>(what: &str, result: Result<T, Error>, is_expected: fn(&Error) -> bool) -> Checked {
+fn check_refused<T>(
+    what: &str,
+    result: Result<T, Error>,
+    is_expected: fn(&Error) -> bool,
+) -> Checked {
     match result {
         Err(error) if is_expected(&error) => Ok(()),
         Err(error) => Err(format!("{what}: another error was expected, not `{error}`")),
@@ -139,15 +145,15 @@ fn refused<T>(what: &str, result: Result<T, Error>, is_expected: fn(&Error) -> b
     }
 }
 
-fn is_unknown(error: &Error) -> bool {
+fn is_unknown_session_error(error: &Error) -> bool {
     matches!(error, Error::Unknown { .. })
 }
 
-fn is_locked(error: &Error) -> bool {
+fn is_locked_session_error(error: &Error) -> bool {
     matches!(error, Error::Locked { .. })
 }
 
-fn is_existing(error: &Error) -> bool {
+fn is_existing_session_error(error: &Error) -> bool {
     matches!(error, Error::Exists { .. })
 }
 
@@ -158,22 +164,22 @@ fn write_session(
     frames: &[&str],
 ) -> Result<SessionAddress, String> {
     let at = address(at)?;
-    let mut journal = done("create a session", store.create(&at))?;
+    let mut journal = named_result("create a session", store.create(&at))?;
     append_all(&mut *journal, frames)?;
-    done("sync", journal.sync())?;
+    named_result("sync", journal.sync())?;
     Ok(at)
 }
 
 fn append_all(journal: &mut dyn Journal, frames: &[&str]) -> Checked {
     for frame in frames {
-        done("append a frame", journal.append(frame.as_bytes()))?;
+        named_result("append a frame", journal.append(frame.as_bytes()))?;
     }
     Ok(())
 }
 
 /// Returns all lines of a session as text.
-fn lines_of(store: &dyn Sessions, at: &SessionAddress) -> Result<String, String> {
-    let bytes = done("read a session", store.read(at, Position::START))?;
+fn read_session_text(store: &dyn Sessions, at: &SessionAddress) -> Result<String, String> {
+    let bytes = named_result("read a session", store.read(at, Position::START))?;
     String::from_utf8(bytes).map_err(|error| error.to_string())
 }
 

@@ -5,14 +5,17 @@ use std::collections::BTreeSet;
 use rind_lib::session::{BlobKind, SessionBlobs};
 
 use crate::{
-    Checked, StoreHandles, address, append_all, done, is_existing, is_locked, is_unknown, lines_of,
-    refused, same, write_session,
+    Checked, StoreHandles, address, append_all, check_equal, check_refused,
+    is_existing_session_error, is_locked_session_error, is_unknown_session_error, named_result,
+    read_session_text, write_session,
 };
 
 pub(crate) fn sessions_are_listed_in_pages(store: &StoreHandles) -> Checked {
-    same(
+    check_equal(
         "an empty store",
-        &done("list", store.own.list(None, 10))?.sessions.len(),
+        &named_result("list", store.own.list(None, 10))?
+            .sessions
+            .len(),
         &0,
     )?;
     let ids = ["a", "b", "b-1", "c.1", "d_2", "e", "z"];
@@ -23,12 +26,12 @@ pub(crate) fn sessions_are_listed_in_pages(store: &StoreHandles) -> Checked {
     for limit in [1, 3, 7, 100] {
         let (mut found, mut after) = (Vec::new(), None);
         for _ in 0..=ids.len() {
-            let page = done("list", store.other.list(after.as_deref(), limit))?;
+            let page = named_result("list", store.other.list(after.as_deref(), limit))?;
             if page.sessions.len() > limit {
                 return Err(format!("a page of {limit} has {}", page.sessions.len()));
             }
             for listed in page.sessions {
-                same("bytes", &listed.bytes, &2)?;
+                check_equal("bytes", &listed.bytes, &2)?;
                 if listed.updated <= 0 {
                     return Err("a session has no time".to_owned());
                 }
@@ -39,8 +42,8 @@ pub(crate) fn sessions_are_listed_in_pages(store: &StoreHandles) -> Checked {
                 break;
             }
         }
-        same("listed", &found, &ids.map(str::to_owned).to_vec())?;
-        same("the page after the last", &after, &None)?;
+        check_equal("listed", &found, &ids.map(str::to_owned).to_vec())?;
+        check_equal("the page after the last", &after, &None)?;
     }
     Ok(())
 }
@@ -51,67 +54,85 @@ pub(crate) fn subagents_are_listed_below_their_session(store: &StoreHandles) -> 
     for agent in ["sub-2", "sub-1", "sub-1/agents/held-3"] {
         write_session(&*store.own, &format!("one/agents/{agent}"), &["2\n"])?;
     }
-    let below = |at: &str| done("list below", store.other.children(&address(at)?));
-    same(
+    let below = |at: &str| named_result("list below", store.other.children(&address(at)?));
+    check_equal(
         "below",
         &below("one")?,
         &vec!["sub-1".to_owned(), "sub-2".to_owned()],
     )?;
-    same(
+    check_equal(
         "below",
         &below("one/agents/sub-1")?,
         &vec!["held-3".to_owned()],
     )?;
-    same("below", &below("one-more")?, &Vec::new())?;
+    check_equal("below", &below("one-more")?, &Vec::new())?;
     let deep = address("one/agents/sub-1/agents/held-3")?;
-    same("lines", &lines_of(&*store.other, &deep)?, &"2\n".to_owned())?;
-    same("lines", &lines_of(&*store.other, &at)?, &"1\n".to_owned())
+    check_equal(
+        "lines",
+        &read_session_text(&*store.other, &deep)?,
+        &"2\n".to_owned(),
+    )?;
+    check_equal(
+        "lines",
+        &read_session_text(&*store.other, &at)?,
+        &"1\n".to_owned(),
+    )
 }
 
 pub(crate) fn a_removed_session_is_gone_with_all_that_it_has(store: &StoreHandles) -> Checked {
     let at = write_session(&*store.own, "one", &["1\n"])?;
     let child = write_session(&*store.own, "one/agents/sub-1", &["2\n"])?;
-    let name = SessionBlobs::text_id("x");
+    let name = SessionBlobs::text_blob_id("x");
     let blobs = store.own.blobs(&at, BlobKind::Content);
-    done("keep a value", blobs.put(&name, b"x"))?;
+    named_result("keep a value", blobs.put(&name, b"x"))?;
     drop(blobs);
-    done("remove a subagent", store.own.remove(&child))?;
-    same(
+    named_result("remove a subagent", store.own.remove(&child))?;
+    check_equal(
         "below",
-        &done("list below", store.other.children(&at))?,
+        &named_result("list below", store.other.children(&at))?,
         &Vec::new(),
     )?;
     write_session(&*store.own, "one/agents/sub-1", &["2\n"])?;
-    done("remove a session", store.other.remove(&at))?;
+    named_result("remove a session", store.other.remove(&at))?;
     for gone in [&at, &child] {
-        same("whether it is there", &store.own.contains(gone), &false)?;
-        refused("to open what was removed", store.own.open(gone), is_unknown)?;
+        check_equal("whether it is there", &store.own.contains(gone), &false)?;
+        check_refused(
+            "to open what was removed",
+            store.own.open(gone),
+            is_unknown_session_error,
+        )?;
     }
-    same(
+    check_equal(
         "listed",
-        &done("list", store.own.list(None, 10))?.sessions.len(),
+        &named_result("list", store.own.list(None, 10))?
+            .sessions
+            .len(),
         &0,
     )?;
     write_session(&*store.own, "one", &["3\n"])?;
-    same(
+    check_equal(
         "below",
-        &done("list below", store.own.children(&at))?,
+        &named_result("list below", store.own.children(&at))?,
         &Vec::new(),
     )?;
     let blobs = store.other.blobs(&at, BlobKind::Content);
-    same("value of the removed one", &blobs.length(&name), &None)
+    check_equal("value of the removed one", &blobs.length(&name), &None)
 }
 
 pub(crate) fn a_session_that_is_open_is_not_removed(store: &StoreHandles) -> Checked {
     let at = address("one")?;
-    let mut journal = done("create a session", store.own.create(&at))?;
+    let mut journal = named_result("create a session", store.own.create(&at))?;
     append_all(&mut *journal, &["1\n"])?;
-    refused("to remove what is open", store.other.remove(&at), is_locked)?;
+    check_refused(
+        "to remove what is open",
+        store.other.remove(&at),
+        is_locked_session_error,
+    )?;
     append_all(&mut *journal, &["2\n"])?;
-    done("sync", journal.sync())?;
-    same(
+    named_result("sync", journal.sync())?;
+    check_equal(
         "lines",
-        &lines_of(&*store.other, &at)?,
+        &read_session_text(&*store.other, &at)?,
         &"1\n2\n".to_owned(),
     )
 }
@@ -121,9 +142,9 @@ pub(crate) fn a_fork_has_its_own_lines_values_and_subagents(store: &StoreHandles
     for agent in ["sub-1", "sub-1/agents/sub-9", "sub-2"] {
         write_session(&*store.own, &format!("one/agents/{agent}"), &["3\n"])?;
     }
-    let name = SessionBlobs::text_id("x");
+    let name = SessionBlobs::text_blob_id("x");
     for kind in [BlobKind::Content, BlobKind::State] {
-        done(
+        named_result(
             "keep a value",
             store.own.blobs(&from, kind).put(&name, b"x"),
         )?;
@@ -131,43 +152,63 @@ pub(crate) fn a_fork_has_its_own_lines_values_and_subagents(store: &StoreHandles
     let to = address("two")?;
     let agents = BTreeSet::from(["sub-1".to_owned(), "sub-404".to_owned()]);
     // The original session may be open during the fork.
-    let mut opened = done("open a session", store.own.open(&from))?;
-    done("fork", store.other.fork(&from, &to, b"1\n", &agents))?;
+    let mut opened = named_result("open a session", store.own.open(&from))?;
+    named_result("fork", store.other.fork(&from, &to, b"1\n", &agents))?;
     append_all(&mut *opened.journal, &["4\n"])?;
     drop(opened);
-    same("lines", &lines_of(&*store.own, &to)?, &"1\n".to_owned())?;
-    same(
+    check_equal(
+        "lines",
+        &read_session_text(&*store.own, &to)?,
+        &"1\n".to_owned(),
+    )?;
+    check_equal(
         "below",
-        &done("list below", store.own.children(&to))?,
+        &named_result("list below", store.own.children(&to))?,
         &vec!["sub-1".to_owned()],
     )?;
     let deep = address("two/agents/sub-1/agents/sub-9")?;
-    same("lines", &lines_of(&*store.own, &deep)?, &"3\n".to_owned())?;
+    check_equal(
+        "lines",
+        &read_session_text(&*store.own, &deep)?,
+        &"3\n".to_owned(),
+    )?;
     for kind in [BlobKind::Content, BlobKind::State] {
         // The fork keeps a value that the original session has released.
         store.own.blobs(&from, kind).release(&name);
-        let value = done("get a value", store.own.blobs(&to, kind).get(&name))?;
-        same("value", &value, &b"x".to_vec())?;
+        let value = named_result("get a value", store.own.blobs(&to, kind).get(&name))?;
+        check_equal("value", &value, &b"x".to_vec())?;
     }
-    done("remove a session", store.own.remove(&from))?;
-    same("lines", &lines_of(&*store.own, &deep)?, &"3\n".to_owned())?;
-    done("open the fork", store.own.open(&to)).map(drop)
+    named_result("remove a session", store.own.remove(&from))?;
+    check_equal(
+        "lines",
+        &read_session_text(&*store.own, &deep)?,
+        &"3\n".to_owned(),
+    )?;
+    named_result("open the fork", store.own.open(&to)).map(drop)
 }
 
 pub(crate) fn a_fork_replaces_no_session(store: &StoreHandles) -> Checked {
     let from = write_session(&*store.own, "one", &["1\n"])?;
     let to = write_session(&*store.own, "two", &["2\n"])?;
     let none = BTreeSet::new();
-    refused(
+    check_refused(
         "to fork to what is there",
         store.other.fork(&from, &to, b"1\n", &none),
-        is_existing,
+        is_existing_session_error,
     )?;
-    same("lines", &lines_of(&*store.own, &to)?, &"2\n".to_owned())?;
+    check_equal(
+        "lines",
+        &read_session_text(&*store.own, &to)?,
+        &"2\n".to_owned(),
+    )?;
     let missing = address("three")?;
     let forked = store.own.fork(&missing, &address("four")?, b"1\n", &none);
-    refused("to fork what is not there", forked, is_unknown)?;
-    same(
+    check_refused(
+        "to fork what is not there",
+        forked,
+        is_unknown_session_error,
+    )?;
+    check_equal(
         "whether it is there",
         &store.own.contains(&address("four")?),
         &false,

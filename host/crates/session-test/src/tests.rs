@@ -1,4 +1,5 @@
-//! Runs the checks on the stores of the host, and on stores with deliberate faults.
+//! Tests that the stores of the host pass all checks, and that the checks find deliberate faults of
+//! other stores.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -41,14 +42,14 @@ fn sessions_in_memory_pass() {
     assert_eq!(failures(new), Vec::<String>::new());
 }
 
-/// A fault that the store under test has.
+/// Deliberate fault of the store under test.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Fault {
+enum StoreFault {
     /// A session can be opened by several writers.
     NoLock,
     /// Frames that wait to be appended are lost.
     LosesWaiting,
-    /// A page repeats the last session of the page before.
+    /// A page of the session list repeats the last session of the page before.
     RepeatsPage,
     /// A fork gets none of the values of its session.
     ForkWithoutValues,
@@ -57,7 +58,7 @@ enum Fault {
 }
 
 #[derive(Clone, Debug)]
-struct FaultyStore(MemorySessions, Fault);
+struct FaultyStore(MemorySessions, StoreFault);
 
 struct LosingJournal(Box<dyn Journal>);
 
@@ -101,14 +102,14 @@ impl Sessions for FaultyStore {
     fn create(&self, at: &SessionAddress) -> Result<Box<dyn Journal>, Error> {
         let journal = self.0.create(at)?;
         Ok(match self.1 {
-            Fault::LosesWaiting => Box::new(LosingJournal(journal)),
+            StoreFault::LosesWaiting => Box::new(LosingJournal(journal)),
             _ => journal,
         })
     }
 
     fn open(&self, at: &SessionAddress) -> Result<OpenedJournal, Error> {
         match self.0.open(at) {
-            Err(Error::Locked { .. }) if self.1 == Fault::NoLock => Ok(OpenedJournal {
+            Err(Error::Locked { .. }) if self.1 == StoreFault::NoLock => Ok(OpenedJournal {
                 journal: MemorySessions::default().create(at)?,
                 lines: self.0.read(at, Position::START)?,
                 notices: Vec::new(),
@@ -139,14 +140,14 @@ impl Sessions for FaultyStore {
 
     fn remove(&self, at: &SessionAddress) -> Result<(), Error> {
         match self.1 {
-            Fault::KeepsRemoved => Ok(()),
+            StoreFault::KeepsRemoved => Ok(()),
             _ => self.0.remove(at),
         }
     }
 
     fn list(&self, after: Option<&str>, limit: usize) -> Result<SessionPage, Error> {
         let mut page = self.0.list(after, limit)?;
-        if self.1 == Fault::RepeatsPage
+        if self.1 == StoreFault::RepeatsPage
             && let Some(last) = page.sessions.first().cloned()
         {
             page.sessions.insert(0, last);
@@ -161,7 +162,7 @@ impl Sessions for FaultyStore {
         lines: &[u8],
         agents: &BTreeSet<String>,
     ) -> Result<(), Error> {
-        if self.1 == Fault::ForkWithoutValues {
+        if self.1 == StoreFault::ForkWithoutValues {
             return self.0.create(to)?.append(lines);
         }
         self.0.fork(from, to, lines, agents)
@@ -171,18 +172,18 @@ impl Sessions for FaultyStore {
 #[test]
 fn each_fault_of_a_store_is_found_by_name() {
     for (fault, expected) in [
-        (Fault::NoLock, "a_session_has_one_writer"),
+        (StoreFault::NoLock, "a_session_has_one_writer"),
         (
-            Fault::LosesWaiting,
+            StoreFault::LosesWaiting,
             "frames_that_wait_go_before_the_next_one",
         ),
-        (Fault::RepeatsPage, "sessions_are_listed_in_pages"),
+        (StoreFault::RepeatsPage, "sessions_are_listed_in_pages"),
         (
-            Fault::ForkWithoutValues,
+            StoreFault::ForkWithoutValues,
             "a_fork_has_its_own_lines_values_and_subagents",
         ),
         (
-            Fault::KeepsRemoved,
+            StoreFault::KeepsRemoved,
             "a_removed_session_is_gone_with_all_that_it_has",
         ),
     ] {

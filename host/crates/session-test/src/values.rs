@@ -1,52 +1,55 @@
-//! Checks of values: stored under their hash, separately for each session and kind.
+//! Checks of stored values: each is stored under its hash, separately for each session and kind.
 
 use rind_lib::session::{BlobKind, SessionBlobs};
 
-use crate::{Checked, StoreHandles, done, same, write_session};
+use crate::{Checked, StoreHandles, check_equal, named_result, write_session};
 
 pub(crate) fn a_value_is_kept_under_its_hash(store: &StoreHandles) -> Checked {
     let at = write_session(&*store.own, "one", &["1\n"])?;
     for kind in [BlobKind::Content, BlobKind::State] {
         let (own, other) = (store.own.blobs(&at, kind), store.other.blobs(&at, kind));
         let (text, empty) = ("a value".repeat(1_000), String::new());
-        let (name, of_empty) = (SessionBlobs::text_id(&text), SessionBlobs::text_id(&empty));
-        same("length before", &other.length(&name), &None)?;
+        let (name, of_empty) = (
+            SessionBlobs::text_blob_id(&text),
+            SessionBlobs::text_blob_id(&empty),
+        );
+        check_equal("length before", &other.length(&name), &None)?;
         if own.get(&name).is_ok() {
             return Err("the store returned a value that was not stored".to_owned());
         }
         for _ in 0..2 {
-            done("keep a value", own.put(&name, text.as_bytes()))?;
-            done("keep an empty value", own.put(&of_empty, b""))?;
+            named_result("keep a value", own.put(&name, text.as_bytes()))?;
+            named_result("keep an empty value", own.put(&of_empty, b""))?;
         }
-        same(
+        check_equal(
             "value",
-            &done("get a value", other.get(&name))?,
+            &named_result("get a value", other.get(&name))?,
             &text.clone().into_bytes(),
         )?;
-        same(
+        check_equal(
             "value",
-            &done("get a value", other.get(&of_empty))?,
+            &named_result("get a value", other.get(&of_empty))?,
             &Vec::new(),
         )?;
-        same("length", &other.length(&name), &Some(text.len() as u64))?;
-        same(
+        check_equal("length", &other.length(&name), &Some(text.len() as u64))?;
+        check_equal(
             "total",
-            &done("add up", other.total())?,
+            &named_result("add up", other.total())?,
             &(text.len() as u64),
         )?;
         let mut names = vec![name.clone(), of_empty.clone()];
         names.sort();
-        same("names", &done("list names", other.names())?, &names)?;
+        check_equal("names", &named_result("list names", other.names())?, &names)?;
         own.release(&of_empty);
-        same(
+        check_equal(
             "the other value",
-            &done("get a value", own.get(&name))?.len(),
+            &named_result("get a value", own.get(&name))?.len(),
             &text.len(),
         )?;
-        done("keep it again", own.put(&of_empty, b""))?;
-        same(
+        named_result("keep it again", own.put(&of_empty, b""))?;
+        check_equal(
             "value",
-            &done("get a value", other.get(&of_empty))?,
+            &named_result("get a value", other.get(&of_empty))?,
             &Vec::new(),
         )?;
     }
@@ -56,7 +59,7 @@ pub(crate) fn a_value_is_kept_under_its_hash(store: &StoreHandles) -> Checked {
 pub(crate) fn a_name_that_is_no_hash_is_refused(store: &StoreHandles) -> Checked {
     let at = write_session(&*store.own, "one", &["1\n"])?;
     let blobs = store.own.blobs(&at, BlobKind::State);
-    let upper = SessionBlobs::text_id("x").to_uppercase();
+    let upper = SessionBlobs::text_blob_id("x").to_uppercase();
     for name in [
         "",
         "../session.jsonl",
@@ -68,12 +71,12 @@ pub(crate) fn a_name_that_is_no_hash_is_refused(store: &StoreHandles) -> Checked
         if blobs.put(name, b"x").is_ok() || blobs.get(name).is_ok() {
             return Err(format!("`{name}` was mistaken for a hash"));
         }
-        same("length", &blobs.length(name), &None)?;
+        check_equal("length", &blobs.length(name), &None)?;
         blobs.release(name);
     }
-    same(
+    check_equal(
         "lines",
-        &crate::lines_of(&*store.own, &at)?,
+        &crate::read_session_text(&*store.own, &at)?,
         &"1\n".to_owned(),
     )
 }
@@ -83,21 +86,25 @@ pub(crate) fn values_of_one_kind_or_session_are_not_those_of_another(
 ) -> Checked {
     let one = write_session(&*store.own, "one", &["1\n"])?;
     let two = write_session(&*store.own, "two", &["1\n"])?;
-    let name = SessionBlobs::text_id("x");
+    let name = SessionBlobs::text_blob_id("x");
     let content = store.own.blobs(&one, BlobKind::Content);
-    done("keep a value", content.put(&name, b"x"))?;
+    named_result("keep a value", content.put(&name, b"x"))?;
     let others = [
         store.own.blobs(&one, BlobKind::State),
         store.own.blobs(&two, BlobKind::Content),
     ];
     for other in others {
-        same("length elsewhere", &other.length(&name), &None)?;
-        same("total elsewhere", &done("add up", other.total())?, &0)?;
+        check_equal("length elsewhere", &other.length(&name), &None)?;
+        check_equal(
+            "total elsewhere",
+            &named_result("add up", other.total())?,
+            &0,
+        )?;
         other.release(&name);
     }
-    same(
+    check_equal(
         "value",
-        &done("get a value", content.get(&name))?,
+        &named_result("get a value", content.get(&name))?,
         &b"x".to_vec(),
     )
 }

@@ -6,8 +6,9 @@ use std::thread;
 use rind_lib::session::{Position, SessionAddress, Sessions};
 
 use crate::{
-    Checked, StoreHandles, address, append_all, done, is_existing, is_locked, is_unknown, lines_of,
-    refused, same, write_session,
+    Checked, StoreHandles, address, append_all, check_equal, check_refused,
+    is_existing_session_error, is_locked_session_error, is_unknown_session_error, named_result,
+    read_session_text, write_session,
 };
 
 /// Number of threads that compete in a check.
@@ -15,38 +16,50 @@ const RIVALS: usize = 8;
 
 pub(crate) fn a_session_is_created_once(store: &StoreHandles) -> Checked {
     let at = address("one")?;
-    let mut journal = done("create a session", store.own.create(&at))?;
-    refused(
+    let mut journal = named_result("create a session", store.own.create(&at))?;
+    check_refused(
         "to create it while it is open",
         store.other.create(&at),
-        is_existing,
+        is_existing_session_error,
     )?;
     append_all(&mut *journal, &["1\n"])?;
-    done("sync", journal.sync())?;
+    named_result("sync", journal.sync())?;
     drop(journal);
-    refused("to create it again", store.other.create(&at), is_existing)?;
-    same("lines", &lines_of(&*store.own, &at)?, &"1\n".to_owned())
+    check_refused(
+        "to create it again",
+        store.other.create(&at),
+        is_existing_session_error,
+    )?;
+    check_equal(
+        "lines",
+        &read_session_text(&*store.own, &at)?,
+        &"1\n".to_owned(),
+    )
 }
 
 pub(crate) fn a_session_has_one_writer(store: &StoreHandles) -> Checked {
     let at = address("one")?;
-    let mut journal = done("create a session", store.own.create(&at))?;
+    let mut journal = named_result("create a session", store.own.create(&at))?;
     append_all(&mut *journal, &["1\n"])?;
-    refused(
+    check_refused(
         "to open what is being created",
         store.other.open(&at),
-        is_locked,
+        is_locked_session_error,
     )?;
     drop(journal);
-    let opened = done("open it", store.other.open(&at))?;
-    refused("to open what is open", store.own.open(&at), is_locked)?;
+    let opened = named_result("open it", store.other.open(&at))?;
+    check_refused(
+        "to open what is open",
+        store.own.open(&at),
+        is_locked_session_error,
+    )?;
     drop(opened);
-    done("open it again", store.own.open(&at)).map(drop)
+    named_result("open it again", store.own.open(&at)).map(drop)
 }
 
-/// Counts how many of several threads succeed at the same moment. Their results, such as open
-/// sessions, are kept until all threads have tried.
-fn winners<T: Send>(
+/// Returns how many of several threads succeed when all try at the same moment. Their results, such
+/// as open sessions, are kept until all threads have tried.
+fn count_winners<T: Send>(
     store: &StoreHandles,
     try_once: impl Fn(&dyn Sessions) -> Option<T> + Sync,
 ) -> usize {
@@ -72,8 +85,8 @@ fn winners<T: Send>(
 pub(crate) fn of_many_that_create_a_session_at_once_one_succeeds(store: &StoreHandles) -> Checked {
     for n in 0..20 {
         let at = address(&format!("race-{n}"))?;
-        let n_won = winners(store, |handle| handle.create(&at).ok());
-        same("programs that created it", &n_won, &1)?;
+        let n_won = count_winners(store, |handle| handle.create(&at).ok());
+        check_equal("programs that created it", &n_won, &1)?;
     }
     Ok(())
 }
@@ -81,20 +94,20 @@ pub(crate) fn of_many_that_create_a_session_at_once_one_succeeds(store: &StoreHa
 pub(crate) fn of_many_that_open_a_session_at_once_one_succeeds(store: &StoreHandles) -> Checked {
     for n in 0..20 {
         let at = write_session(&*store.own, &format!("race-{n}"), &["1\n"])?;
-        let n_won = winners(store, |handle| handle.open(&at).ok());
-        same("programs that opened it", &n_won, &1)?;
+        let n_won = count_winners(store, |handle| handle.open(&at).ok());
+        check_equal("programs that opened it", &n_won, &1)?;
     }
     Ok(())
 }
 
 pub(crate) fn a_session_is_read_while_it_is_written(store: &StoreHandles) -> Checked {
     let at = address("one")?;
-    let mut journal = done("create a session", store.own.create(&at))?;
+    let mut journal = named_result("create a session", store.own.create(&at))?;
     for n in 1..=3_usize {
         append_all(&mut *journal, &["1\n"])?;
-        done("sync", journal.sync())?;
-        let read = lines_of(&*store.other, &at)?;
-        same("lines after a sync", &read, &"1\n".repeat(n))?;
+        named_result("sync", journal.sync())?;
+        let read = read_session_text(&*store.other, &at)?;
+        check_equal("lines after a sync", &read, &"1\n".repeat(n))?;
     }
     Ok(())
 }
@@ -102,11 +115,19 @@ pub(crate) fn a_session_is_read_while_it_is_written(store: &StoreHandles) -> Che
 pub(crate) fn what_is_not_there_is_named(store: &StoreHandles) -> Checked {
     let missing = |at: &SessionAddress| {
         let (own, other) = (&store.own, &store.other);
-        same("whether it is there", &own.contains(at), &false)?;
-        refused("to open", own.open(at), is_unknown)?;
-        refused("to read", other.read(at, Position::START), is_unknown)?;
-        refused("to remove", own.remove(at), is_unknown)?;
-        refused("to list below", other.children(at), is_unknown)
+        check_equal("whether it is there", &own.contains(at), &false)?;
+        check_refused("to open", own.open(at), is_unknown_session_error)?;
+        check_refused(
+            "to read",
+            other.read(at, Position::START),
+            is_unknown_session_error,
+        )?;
+        check_refused("to remove", own.remove(at), is_unknown_session_error)?;
+        check_refused(
+            "to list below",
+            other.children(at),
+            is_unknown_session_error,
+        )
     };
     missing(&address("one")?)?;
     write_session(&*store.own, "one", &["1\n"])?;

@@ -14,11 +14,11 @@ pub struct ArchivalConfig {
     /// Whether finished turns are archived. Default: no. Needs `subagents.enabled`.
     pub enabled: bool,
     /// Conditions for archiving a turn.
-    pub trigger: TriggerConfig,
+    pub trigger: ArchiveTriggerConfig,
     /// Summary that replaces an archived turn.
-    pub summary: SummaryConfig,
+    pub summary: ArchiveSummaryConfig,
     /// List of the holders in the system prompt.
-    pub list: ListConfig,
+    pub list: HolderListConfig,
 }
 
 impl Section for ArchivalConfig {
@@ -28,14 +28,14 @@ impl Section for ArchivalConfig {
 /// Settings for the list of holders in the system prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct ListConfig {
+pub struct HolderListConfig {
     /// Longest list, in tokens, estimated. It names the newest holders and says how many older ones
     /// there are. Every request carries it. Default: 1000.
     #[serde(deserialize_with = "number::within::<0, 1_000_000, _, _>")]
     pub max_tokens: u64,
 }
 
-impl Default for ListConfig {
+impl Default for HolderListConfig {
     fn default() -> Self {
         Self { max_tokens: 1000 }
     }
@@ -44,7 +44,7 @@ impl Default for ListConfig {
 /// Conditions for archiving a turn: it is archived if it meets any of them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct TriggerConfig {
+pub struct ArchiveTriggerConfig {
     /// A turn that ended at the step limit. Default: yes.
     pub on_max_turns: bool,
     /// Tokens of a turn's messages from which it is archived, estimated as for compaction.
@@ -61,7 +61,7 @@ pub struct TriggerConfig {
     pub depth_cap: u32,
 }
 
-impl Default for TriggerConfig {
+impl Default for ArchiveTriggerConfig {
     fn default() -> Self {
         Self {
             on_max_turns: true,
@@ -86,7 +86,7 @@ pub enum SummaryStyle {
 /// Settings for the summary of an archived turn.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct SummaryConfig {
+pub struct ArchiveSummaryConfig {
     /// Style of the summary. Default: structured; with the provider `ollama` always paragraph.
     pub style: SummaryStyle,
     /// Model of the same provider that writes the summary. Absent: the model of the agent.
@@ -96,7 +96,7 @@ pub struct SummaryConfig {
     pub timeout_seconds: u64,
 }
 
-impl Default for SummaryConfig {
+impl Default for ArchiveSummaryConfig {
     fn default() -> Self {
         Self {
             style: SummaryStyle::default(),
@@ -106,14 +106,14 @@ impl Default for SummaryConfig {
     }
 }
 
-impl SummaryConfig {
+impl ArchiveSummaryConfig {
     pub(super) fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout_seconds)
     }
 
     /// Returns the style for a provider. Ollama mostly serves small models, which rarely keep to a
     /// JSON format.
-    pub(super) fn style_for(&self, provider: &str) -> SummaryStyle {
+    pub(super) fn summary_style_for_provider(&self, provider: &str) -> SummaryStyle {
         if provider == "ollama" {
             SummaryStyle::Paragraph
         } else {
@@ -125,9 +125,9 @@ impl SummaryConfig {
 /// Maximum of `depth_cap`. Sessions of agents are not searched at a greater depth.
 const MAX_DEPTH_CAP: u64 = 8;
 
-impl TriggerConfig {
+impl ArchiveTriggerConfig {
     /// Returns the maximum depth of a subagent.
-    pub(in crate::agent) fn deepest(&self) -> u32 {
+    pub(in crate::agent) fn max_subagent_depth(&self) -> u32 {
         self.depth_cap.saturating_sub(1)
     }
 }

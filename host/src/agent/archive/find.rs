@@ -1,8 +1,8 @@
-//! Searches everything that was moved out of the conversation: holders, subagents, and turns that
-//! compaction removed without a holder.
+//! Searches everything that was moved out of the conversation: archived turns (in holders),
+//! subagents, and turns that compaction removed without archiving them.
 //!
-//! Every search reads the transcripts from their files, one at a time, so that no result is stale
-//! and no transcript stays in memory. Start from [`search_all`].
+//! Every search reads the transcripts from their files, one at a time, so that results are never
+//! outdated and no transcript stays in memory. Start from [`search_all`].
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -10,15 +10,15 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::passages::{Passage, PassageSearch};
+use super::passages::{PassageSearch, TranscriptPassage};
 use super::transcript::messages_of_entries;
 use crate::agent::scope::TurnScope;
 use crate::message::Message;
-use crate::session::{Child, LeftTurn, Position, SessionPlace, left_out};
+use crate::session::{Child, CompactedTurn, Position, SessionLocation, compacted_turns};
 use crate::text::clean_line;
 use crate::text::error_chain;
 
-/// Prefix of the id of a turn that compaction removed and that has no holder.
+/// Prefix of the id of a turn that compaction removed and that is not archived.
 const TURN: &str = "turn-";
 
 /// Maximum number of passages that a search returns.
@@ -27,24 +27,24 @@ const MAX_PASSAGES: usize = 8;
 /// Maximum number of transcripts whose errors are reported.
 const MAX_ERRORS: usize = 5;
 
-/// Session to search. Of an agent above, only the subagents are searched; of the agent's own
-/// session, also the turns that compaction removed.
+/// Session to search. In the agent's own session, its subagents and the turns that compaction
+/// removed are searched; in the session of a parent agent, only the subagents.
 struct SearchedSession {
-    place: SessionPlace,
+    place: SessionLocation,
     children: Vec<Child>,
-    /// Ids of the messages in the agent's conversation; `None` for the session of an agent above.
+    /// Ids of the messages in the agent's conversation; `None` for the session of a parent agent.
     here: Option<HashSet<String>>,
 }
 
 /// Names and errors of the searched transcripts, in the order in which they were added.
 #[derive(Default)]
-struct Searched {
+struct SearchedTranscripts {
     names: Vec<String>,
     errors: Vec<String>,
     n_errors: usize,
 }
 
-impl Searched {
+impl SearchedTranscripts {
     fn add_error(&mut self, text: String) {
         self.n_errors += 1;
         if self.errors.len() < MAX_ERRORS {
@@ -54,8 +54,8 @@ impl Searched {
 }
 
 /// Returns the passages that contain words of `wanted`, the best first, each with the id of its
-/// subagent or turn. `scopes` are the turn of the agent, then the turns of the agents above whose
-/// subagents it may read.
+/// subagent or turn. `scopes` contains first the turn of the agent, and then the turns of its
+/// parent agents, whose subagents the agent may read.
 ///
 /// # Errors
 /// The query has no words, or the search was interrupted.
@@ -69,7 +69,7 @@ pub(super) async fn search_all(scopes: &[Arc<TurnScope>], wanted: &str) -> Resul
             let session = &scope.spec.session;
             let ids = || session.view_messages(message_ids);
             SearchedSession {
-                place: session.place(),
+                place: session.session_location(),
                 children: session.children(),
                 here: (n == 0).then(ids),
             }
@@ -77,17 +77,17 @@ pub(super) async fn search_all(scopes: &[Arc<TurnScope>], wanted: &str) -> Resul
         .collect();
     let cancel = scopes.first().map(|scope| scope.cancel.clone());
     let cancel = cancel.unwrap_or_default();
-    // A blocking thread, because transcripts can be long files.
+    // Use a blocking thread, because transcripts can be long files.
     let task = tokio::task::spawn_blocking(move || run_search(search, &sessions, &cancel));
     let (best, searched) = task
         .await
         .map_err(|_| "the search was interrupted".to_owned())?;
-    Ok(describe(wanted, &best, &searched))
+    Ok(describe_search_result(wanted, &best, &searched))
 }
 
-/// Best passages, and the number of all passages that were found.
+/// Best passages, and the number of passages that were found in total.
 struct BestPassages {
-    passages: Vec<Passage>,
+    passages: Vec<TranscriptPassage>,
     n_found: u32,
 }
 
@@ -95,12 +95,12 @@ fn run_search(
     mut search: PassageSearch,
     sessions: &[SearchedSession],
     cancel: &CancellationToken,
-) -> (BestPassages, Searched) {
-    let mut searched = Searched::default();
+) -> (BestPassages, SearchedTranscripts) {
+    let mut searched = SearchedTranscripts::default();
     for session in sessions {
         session
             .place
-            .read_children(&session.children, &mut |child, read| {
+            .visit_children(&session.children, &mut |child, read| {
                 let name = format!("{} ({})", child.agent, clean_line(&child.task, 100));
                 match read {
                     Ok(entries) => {
@@ -117,7 +117,7 @@ fn run_search(
         let Some(here) = &session.here else {
             continue;
         };
-        match find_left_turns(&session.place, here) {
+        match find_turns_removed_by_compaction(&session.place, here) {
             Ok(turns) => {
                 for left in turns.into_iter().rev() {
                     search.add_transcript(searched.names.len(), &left.messages);
@@ -127,18 +127,25 @@ fn run_search(
             Err(why) => searched.add_error(why),
         }
     }
-    let n_found = search.n_found();
-    let passages = search.best(MAX_PASSAGES);
+    let n_found = search.n_matching_passages();
+    let passages = search.best_passages(MAX_PASSAGES);
     (BestPassages { passages, n_found }, searched)
 }
 
-fn find_left_turns(place: &SessionPlace, here: &HashSet<String>) -> Result<Vec<LeftTurn>, String> {
+fn find_turns_removed_by_compaction(
+    place: &SessionLocation,
+    here: &HashSet<String>,
+) -> Result<Vec<CompactedTurn>, String> {
     let entries = place.entries_since(Position::START);
     let entries = entries.map_err(|error| format!("this session: {}", error_chain(&error)))?;
-    Ok(left_out(entries, |id| here.contains(id)))
+    Ok(compacted_turns(entries, |id| here.contains(id)))
 }
 
-fn describe(wanted: &str, best: &BestPassages, searched: &Searched) -> String {
+fn describe_search_result(
+    wanted: &str,
+    best: &BestPassages,
+    searched: &SearchedTranscripts,
+) -> String {
     let (n, shown) = (best.n_found, best.passages.len());
     let n_searched = searched.names.len();
     let wanted = clean_line(wanted, 200);
@@ -158,7 +165,7 @@ fn describe(wanted: &str, best: &BestPassages, searched: &Searched) -> String {
         let (message, role) = (passage.message, passage.role);
         out.push_str(&format!(
             "\n\n## {name}, message {message}, {role}\n{}",
-            quote_heads(&passage.text)
+            escape_headings(&passage.text)
         ));
     }
     for error in &searched.errors {
@@ -171,9 +178,9 @@ fn describe(wanted: &str, best: &BestPassages, searched: &Searched) -> String {
     out
 }
 
-/// Escapes lines that would read as the heading of another passage: the text of one transcript must
-/// not pose as a passage of another.
-fn quote_heads(text: &str) -> String {
+/// Escapes lines that look like the heading of a passage, so that the text of one transcript cannot
+/// imitate a passage of another.
+fn escape_headings(text: &str) -> String {
     let lines = text
         .lines()
         .map(|line| match line.trim_start().starts_with("##") {
@@ -183,12 +190,12 @@ fn quote_heads(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the messages of the turn with the id `turn-N`, if compaction removed them from the
-/// conversation and the turn has no holder.
+/// Returns the messages of the turn with the id `turn-N`, if compaction removed the turn from the
+/// conversation and it is not archived.
 ///
 /// # Errors
 /// The session cannot be read.
-pub(super) async fn read_left_turn(
+pub(super) async fn read_turn_removed_by_compaction(
     scope: &Arc<TurnScope>,
     id: &str,
 ) -> Result<Option<Vec<Message>>, String> {
@@ -198,8 +205,8 @@ pub(super) async fn read_left_turn(
     };
     let session = &scope.spec.session;
     let here = session.view_messages(message_ids);
-    let place = session.place();
-    let read = tokio::task::spawn_blocking(move || find_left_turns(&place, &here));
+    let place = session.session_location();
+    let read = tokio::task::spawn_blocking(move || find_turns_removed_by_compaction(&place, &here));
     let turns = read.await.unwrap_or_else(|_| Ok(Vec::new()))?;
     let turn = turns.into_iter().find(|left| left.turn == number);
     Ok(turn.map(|left| left.messages))

@@ -1,20 +1,20 @@
-//! A turn that has ended, as read from its session. Start from [`FinishedTurn::read_turn`].
+//! Reads a turn that has ended from its session. Start from [`FinishedTurn::read_turn`].
 
 use std::collections::HashSet;
 
 use crate::message::Message;
-use crate::session::{self, Body, Entry, Position, Session, SessionPlace};
+use crate::session::{self, Body, Entry, Position, Session, SessionLocation};
 
 pub(super) struct FinishedTurn {
     /// Entries that are copied to the holder.
     pub(super) entries: Vec<Entry>,
     /// All messages of the turn, including those that compaction removed from the conversation.
     pub(super) messages: Vec<Message>,
-    /// Whether there is nothing to archive: the turn has a holder already, or the person took the
-    /// turn back.
+    /// Whether the turn must not be archived, because it is already archived or the user has taken
+    /// it back.
     pub(super) is_settled: bool,
-    /// Ids of the turn's messages, and of the summaries that replaced only these messages, by which
-    /// they are found in the conversation.
+    /// Ids by which the turn is found in the conversation: of its messages, and of the summaries
+    /// that replaced only these messages.
     own: HashSet<String>,
 }
 
@@ -22,13 +22,13 @@ impl FinishedTurn {
     /// Reads a turn from the session's file, starting at the position `from`. Blocks, and the file
     /// may be long.
     pub(super) fn read_turn(
-        place: &SessionPlace,
+        place: &SessionLocation,
         turn: u32,
         from: Position,
     ) -> Result<Self, session::Error> {
         let all = place.entries_since(from)?;
-        let settled = settled_messages(&all);
-        let mut entries = of_turn(all, turn);
+        let settled = moved_or_withdrawn_message_ids(&all);
+        let mut entries = entries_of_turn(all, turn);
         let (mut own, mut messages) = (HashSet::new(), Vec::new());
         for entry in &entries {
             match &entry.body {
@@ -47,7 +47,7 @@ impl FinishedTurn {
                 _ => {}
             }
         }
-        entries.retain(|entry| is_of_holder(&entry.body));
+        entries.retain(|entry| is_copied_to_holder(&entry.body));
         Ok(Self {
             entries,
             is_settled: messages.iter().any(|message| settled.contains(&message.id)),
@@ -57,20 +57,21 @@ impl FinishedTurn {
     }
 
     /// Returns the messages of the turn that are still in the conversation.
-    pub(super) fn build_slice(&self, session: &Session) -> Vec<Message> {
+    pub(super) fn remaining_messages(&self, session: &Session) -> Vec<Message> {
         let mut slice = session.messages();
         slice.retain(|message| self.own.contains(&message.id));
         slice
     }
 
-    /// Returns the input that began the turn; it stays in the conversation.
-    pub(super) fn asked(&self) -> Option<&Message> {
+    /// Returns the input that began the turn. Archiving the turn keeps this input in the
+    /// conversation.
+    pub(super) fn first_input(&self) -> Option<&Message> {
         self.messages.iter().find(|message| message.is_input())
     }
 }
 
-/// Returns the ids of the messages that a holder has, or that the person took back.
-fn settled_messages(entries: &[Entry]) -> HashSet<String> {
+/// Returns the ids of the messages that were moved to a holder or that the user has taken back.
+fn moved_or_withdrawn_message_ids(entries: &[Entry]) -> HashSet<String> {
     let removed = entries.iter().filter_map(|entry| match &entry.body {
         Body::Replaced {
             reason,
@@ -84,7 +85,7 @@ fn settled_messages(entries: &[Entry]) -> HashSet<String> {
 }
 
 /// Returns the entries of a turn, from its start to its end or to the start of the next turn.
-fn of_turn(entries: Vec<Entry>, number: u32) -> Vec<Entry> {
+fn entries_of_turn(entries: Vec<Entry>, number: u32) -> Vec<Entry> {
     let mut is_within = false;
     let mut kept = Vec::new();
     for entry in entries {
@@ -102,8 +103,8 @@ fn of_turn(entries: Vec<Entry>, number: u32) -> Vec<Entry> {
 
 /// Whether an entry is copied to the holder. The holder gets every message, call and result of the
 /// turn. Data of plugins and records of their hooks stay in the agent's session; entries of
-/// compaction are not needed, because the holder has the messages that they replaced.
-fn is_of_holder(body: &Body) -> bool {
+/// compaction are not copied, because the holder has the messages that they replaced.
+fn is_copied_to_holder(body: &Body) -> bool {
     !matches!(
         body,
         Body::Session { .. }

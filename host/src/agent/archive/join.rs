@@ -1,5 +1,5 @@
-//! Archives the finished turns of one agent: records them as due, prepares them, moves them to
-//! their holders, and reports the outcome.
+//! Archives the finished turns of one agent: records them as due, prepares them, moves each to a
+//! holder (a subagent that keeps the turn), and reports the outcome.
 //!
 //! Start from [`ArchiveQueue`].
 
@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::finished::FinishedTurn;
-use super::prepare::{ArchiveBatch, KeepReason, MAX_TRIES, PreparedArchive};
-use super::trigger::{self, TurnFacts};
+use super::prepare::{ArchivePreparationTask, MAX_TRIES, NotArchivedReason, PreparedArchive};
+use super::trigger::{self, ArchivalFacts};
 use crate::agent::compact::CompactionState;
 use crate::agent::scope::TurnScope;
 use crate::agent::spec::AgentSpec;
@@ -23,11 +23,11 @@ use crate::point::payload::{FailureReport, Slice, StopReason};
 use crate::session::{self, Body, DueTurn, Position, Session, SessionSpec};
 use crate::text::error_chain;
 
-/// Task that moves a turn. Returns the id of the holder and the removed messages, or the number of
-/// messages and the error.
-type Moving = JoinHandle<Result<(String, Slice), (u32, session::Error)>>;
+/// Task that moves a turn to its holder. Returns the id of the holder and the removed messages, or
+/// the number of messages and the error.
+type MoveTask = JoinHandle<Result<(String, Slice), (u32, session::Error)>>;
 
-/// Maximum wait for a running summary when a session closes.
+/// Maximum time to wait for a summary that is being written when a session closes.
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
 /// Queue of an agent's turns to archive: those that are prepared while the current turn runs, and
@@ -35,17 +35,17 @@ const CLOSE_GRACE: Duration = Duration::from_secs(3);
 #[derive(Default)]
 pub(in crate::agent) struct ArchiveQueue {
     /// Earlier turns that are being prepared in the background.
-    preparing: Option<ArchiveBatch>,
+    preparing: Option<ArchivePreparationTask>,
     /// Turn that is being moved to its holder.
-    moving: Option<Moving>,
+    moving: Option<MoveTask>,
     /// Positions in the session at which the due turns of this process begin, by turn number. Each
-    /// turn is read from its position, because reading from the start of a growing session took
+    /// turn is read from its position, because reading from the start of the session would take
     /// longer with every turn.
     begins_at: BTreeMap<u32, Position>,
 }
 
 impl ArchiveQueue {
-    /// Starts to prepare the due turns while the turn `scope` runs.
+    /// Starts to prepare the due turns in the background while the turn `scope` runs.
     pub(in crate::agent) fn begin_archiving(&mut self, spec: &AgentSpec, scope: &Arc<TurnScope>) {
         if !spec.config.archival.enabled || self.preparing.is_some() {
             return;
@@ -58,17 +58,20 @@ impl ArchiveQueue {
         self.begins_at = begins_at.collect();
         if !due.is_empty() {
             let due = due.into_iter().map(|due| {
-                // Turns without a position were recorded as due by an earlier process.
+                // A turn without a position was recorded as due by an earlier process.
                 let from = self.begins_at.get(&due.turn).copied();
                 (due, from.unwrap_or(Position::START))
             });
-            self.preparing = Some(ArchiveBatch::begin_batch(scope, due.collect()));
+            self.preparing = Some(ArchivePreparationTask::begin_preparing_turns(
+                scope,
+                due.collect(),
+            ));
         }
     }
 
     /// Records the ended turn `scope` as due for archiving, if one of the triggers applies. The
     /// turn begins at the position `begins_at` of the session.
-    pub(in crate::agent) async fn note_due(
+    pub(in crate::agent) async fn record_due_turn(
         &mut self,
         scope: &Arc<TurnScope>,
         compaction: &CompactionState,
@@ -79,87 +82,91 @@ impl ArchiveQueue {
         if !spec.config.archival.enabled || scope.cancel.is_cancelled() {
             return;
         }
-        let (place, turn, from) = (spec.session.place(), scope.number, begins_at);
+        let (place, turn, from) = (spec.session.session_location(), scope.number, begins_at);
         let read = tokio::task::spawn_blocking(move || FinishedTurn::read_turn(&place, turn, from));
         let finished = match read.await {
             Ok(Ok(finished)) => finished,
-            Ok(Err(error)) => return cannot_archive(spec, scope, 0, error).await,
+            Ok(Err(error)) => return report_session_error(spec, scope, 0, error).await,
             Err(_) => return,
         };
         let n_calls = finished.messages.iter().flat_map(Message::tool_calls);
-        let facts = TurnFacts {
+        let facts = ArchivalFacts {
             depth: spec.depth,
             stop,
             n_calls: n_calls.count(),
-            tokens: compaction.tokens_of(&spec.model, &finished.messages),
+            tokens: compaction.estimate_messages_tokens(&spec.model, &finished.messages),
         };
         let reason = trigger::archive_reason(&spec.config.archival.trigger, &facts);
-        // Do not archive a turn with an unanswered call, because the call has not ended yet. A turn
-        // that continues an interrupted turn has no input of its own, after which the summary could
-        // stand.
+        // Do not archive a turn with an unanswered call, because the call has not ended yet. Do not
+        // archive a turn that continues an interrupted turn, because it has no input after which
+        // the summary could be inserted.
         if let Some(reason) = reason
-            && finished.asked().is_some()
+            && finished.first_input().is_some()
             && unanswered_calls(&finished.messages).next().is_none()
         {
             self.begins_at.insert(turn, begins_at);
-            write_kept(&spec.session, turn, reason, 0, false);
+            record_archive_attempt(&spec.session, turn, reason, 0, false);
         }
     }
 
-    /// Archives the turns that are ready. Call it only at a safe point of the turn `scope`: no call
-    /// is open, and no request is running.
-    pub(in crate::agent) async fn join_ready(
+    /// Archives the turns that are prepared. Must be called only while the turn `scope` has no
+    /// unanswered call and no running request.
+    pub(in crate::agent) async fn archive_turns_that_are_prepared(
         &mut self,
         spec: &AgentSpec,
         scope: &Arc<TurnScope>,
         compaction: &mut CompactionState,
     ) {
         // Finish a move that an interrupted turn left incomplete.
-        self.move_archives(spec, scope, compaction).await;
+        self.finish_moving_turn(spec, scope, compaction).await;
         let Some(archiving) = &self.preparing else {
             return;
         };
-        // Read `is_over` before taking the ready turns, so that turns that become ready in between
-        // are handled at the next safe point.
+        // Read `is_over` before taking the prepared turns, so that turns that become ready in
+        // between are handled at the next call.
         let is_over = archiving.is_over();
-        let ready = archiving.take();
+        let ready = archiving.take_ready_turns();
         if is_over {
             self.preparing = None;
         }
         for prepared in ready {
-            self.join_archives(spec, scope, compaction, prepared).await;
+            self.move_prepared_turn(spec, scope, compaction, prepared)
+                .await;
         }
     }
 
-    /// Waits until the preparation has finished.
+    /// Waits until all turns of the batch are prepared.
     pub(in crate::agent) async fn wait_for_archives(&mut self) {
         if let Some(preparing) = &mut self.preparing {
-            preparing.wait_for_batch().await;
+            preparing.wait_for_prepared_turns().await;
         }
     }
 
     /// Waits for the preparation when the session is closed, at most for [`CLOSE_GRACE`]. Returns
     /// whether anything was being prepared.
-    pub(in crate::agent) async fn wait_shortly(&mut self, scope: &TurnScope) -> bool {
+    pub(in crate::agent) async fn wait_for_preparation_before_close(
+        &mut self,
+        scope: &TurnScope,
+    ) -> bool {
         let Some(preparing) = &mut self.preparing else {
             return false;
         };
         tokio::select! {
-            () = preparing.wait_for_batch() => {}
+            () = preparing.wait_for_prepared_turns() => {}
             () = scope.cancel.cancelled() => {}
             () = tokio::time::sleep(CLOSE_GRACE) => {}
         }
         true
     }
 
-    /// Cancels the preparation; the turns stay due.
+    /// Cancels the preparation. The turns stay due.
     pub(in crate::agent) async fn stop_archiving(&mut self) {
         if let Some(mut archiving) = self.preparing.take() {
-            archiving.stop_batch().await;
+            archiving.stop_preparing_turns().await;
         }
     }
 
-    async fn join_archives(
+    async fn move_prepared_turn(
         &mut self,
         spec: &AgentSpec,
         scope: &Arc<TurnScope>,
@@ -169,9 +176,9 @@ impl ArchiveQueue {
         let session = spec.session.clone();
         let due = prepared.due.clone();
         if prepared.finished.is_settled {
-            return note_archive(&session, &due, true);
+            return record_archive_try(&session, &due, true);
         }
-        let mut slice = prepared.finished.build_slice(&session);
+        let mut slice = prepared.finished.remaining_messages(&session);
         // Compaction has removed the turn from the conversation, but the session file still has the
         // turn for the holder.
         let is_compacted = slice.is_empty();
@@ -181,21 +188,21 @@ impl ArchiveQueue {
         let n_messages = u32::try_from(slice.len()).unwrap_or(u32::MAX);
         spec.events.emit(Event::ArchiveStart {
             messages: n_messages,
-            tokens: compaction.tokens_of(&spec.model, &slice),
+            tokens: compaction.estimate_messages_tokens(&spec.model, &slice),
             reason: due.reason.clone(),
         });
         let summary = match &prepared.summary {
             Ok(summary) => summary.clone(),
-            Err(_) => return stays_in_conversation(spec, scope, n_messages, prepared).await,
+            Err(_) => return report_turn_not_archived(spec, scope, n_messages, prepared).await,
         };
-        // The text of a skill that is still active must stay, because the model needs it and the
-        // summary does not contain it.
+        // Keep the text of a skill that is still active, because the model needs it and the summary
+        // does not contain it.
         let asked = prepared.asked.id.clone();
         let leaving = slice.iter().filter(|message| message.id != asked);
         let leaving: Vec<Message> = leaving.cloned().collect();
-        let stays = (!is_compacted).then(|| TurnRemains {
+        let stays = (!is_compacted).then(|| MessagesBesideSummary {
             asked: prepared.asked.clone(),
-            again: scope.skills.repeated_texts(&leaving),
+            again: scope.skills.skill_texts_to_repeat(&leaving),
         });
         let slice = Slice {
             reason: due.reason.clone(),
@@ -207,22 +214,22 @@ impl ArchiveQueue {
             provider: spec.provider.name().to_owned(),
             model: spec.model.clone(),
         };
-        // Use a blocking thread, because dropping the turn cannot stop such a thread halfway.
+        // Use a blocking thread, because it continues to the end even if the turn is dropped.
         self.moving = Some(tokio::task::spawn_blocking(move || {
             let holder = prepared.holder.agent.clone();
-            let result = move_out(&session, &of_holder, prepared, &slice, stays);
+            let result = move_turn_to_holder(&session, &of_holder, prepared, &slice, stays);
             if result.is_err() {
-                note_archive(&session, &due, due.tries + 1 >= MAX_TRIES);
+                record_archive_try(&session, &due, due.tries + 1 >= MAX_TRIES);
             }
             result
                 .map(|()| (holder, slice))
                 .map_err(|error| (n_messages, error))
         }));
-        self.move_archives(spec, scope, compaction).await;
+        self.finish_moving_turn(spec, scope, compaction).await;
     }
 
     /// Waits for the turn that is being moved, if there is one, and reports the outcome.
-    async fn move_archives(
+    async fn finish_moving_turn(
         &mut self,
         spec: &AgentSpec,
         scope: &Arc<TurnScope>,
@@ -235,11 +242,11 @@ impl ArchiveQueue {
         self.moving = None;
         match moved {
             Ok(Ok((holder, slice))) => {
-                compaction.try_again();
-                let caller = scope.scope_caller(0);
+                compaction.allow_compaction_retry();
+                let caller = scope.turn_caller(0);
                 let shown = scope
                     .emitter
-                    .for_watchers(&caller, slice.summary.clone())
+                    .text_for_observers(&caller, slice.summary.clone())
                     .await;
                 spec.events.emit(Event::ArchiveEnd {
                     messages: u32::try_from(slice.messages.len()).unwrap_or(u32::MAX),
@@ -252,14 +259,17 @@ impl ArchiveQueue {
                     .dispatch_hooks::<at::AfterArchive>(&caller, slice)
                     .await;
             }
-            Ok(Err((n_messages, error))) => cannot_archive(spec, scope, n_messages, error).await,
+            Ok(Err((n_messages, error))) => {
+                report_session_error(spec, scope, n_messages, error).await
+            }
             Err(_) => {}
         }
     }
 }
 
-/// Reports that a turn is not archived, with the reason, and records whether it is tried again.
-async fn stays_in_conversation(
+/// Reports that a turn was not archived, with the reason, and records whether archiving is tried
+/// again.
+async fn report_turn_not_archived(
     spec: &AgentSpec,
     scope: &Arc<TurnScope>,
     messages: u32,
@@ -268,24 +278,24 @@ async fn stays_in_conversation(
     let PreparedArchive { due, summary, .. } = prepared;
     let session = &spec.session;
     let why = match summary {
-        Err(KeepReason::Refused(why)) => {
-            note_archive(session, &due, true);
+        Err(NotArchivedReason::Refused(why)) => {
+            record_archive_try(session, &due, true);
             why
         }
-        Err(KeepReason::Later(why)) => {
-            note_archive(session, &due, false);
+        Err(NotArchivedReason::Later(why)) => {
+            record_archive_try(session, &due, false);
             format!("there is no summary yet: {why}; the next turn tries again")
         }
-        Err(KeepReason::Failed(error)) => {
-            note_archive(session, &due, due.tries + 1 >= MAX_TRIES);
-            return cannot_archive(spec, scope, messages, error).await;
+        Err(NotArchivedReason::Failed(error)) => {
+            record_archive_try(session, &due, due.tries + 1 >= MAX_TRIES);
+            return report_session_error(spec, scope, messages, error).await;
         }
         Ok(_) => return,
     };
-    not_archived(spec, messages, why);
+    emit_turn_not_archived(spec, messages, why);
 }
 
-fn not_archived(spec: &AgentSpec, messages: u32, why: String) {
+fn emit_turn_not_archived(spec: &AgentSpec, messages: u32, why: String) {
     spec.events.emit(Event::ArchiveEnd {
         messages,
         holder: None,
@@ -294,32 +304,34 @@ fn not_archived(spec: &AgentSpec, messages: u32, why: String) {
     });
 }
 
-/// Reports an error of the session. The turn, if it is due, stays due.
-async fn cannot_archive(
+/// Reports an error of the session. If the turn was due, it stays due.
+async fn report_session_error(
     spec: &AgentSpec,
     scope: &Arc<TurnScope>,
     messages: u32,
     error: session::Error,
 ) {
     let why = error_chain(&error);
-    not_archived(spec, messages, why.clone());
+    emit_turn_not_archived(spec, messages, why.clone());
     let report = FailureReport {
         where_: "session".to_owned(),
         message: why,
         plugin: None,
     };
-    let caller = scope.scope_caller(0);
+    let caller = scope.turn_caller(0);
     scope
         .emitter
         .dispatch_hooks::<at::Error>(&caller, report)
         .await;
 }
 
-/// Warns at the beginning of a session about settings for archival that do not suit the provider.
-pub(in crate::agent) fn warn_style(spec: &AgentSpec) {
+/// Warns at the beginning of a session if the configured style of summaries does not suit the
+/// provider.
+pub(in crate::agent) fn warn_summary_style(spec: &AgentSpec) {
     let config = &spec.config.archival;
     let provider = spec.provider.name();
-    if config.enabled && config.summary.style != config.summary.style_for(provider) {
+    if config.enabled && config.summary.style != config.summary.summary_style_for_provider(provider)
+    {
         spec.events.emit(Event::notice(
             Level::Warn,
             format!(
@@ -329,41 +341,42 @@ pub(in crate::agent) fn warn_style(spec: &AgentSpec) {
     }
 }
 
-/// Records an attempt to archive a due turn. `is_over` says that there is no further attempt.
-fn note_archive(session: &Session, due: &DueTurn, is_over: bool) {
-    write_kept(session, due.turn, &due.reason, due.tries + 1, is_over);
+/// Records an attempt to archive a due turn. `is_over` is whether this is the last attempt.
+fn record_archive_try(session: &Session, due: &DueTurn, is_over: bool) {
+    record_archive_attempt(session, due.turn, &due.reason, due.tries + 1, is_over);
 }
 
-fn write_kept(session: &Session, turn: u32, reason: &str, tries: u32, is_over: bool) {
+fn record_archive_attempt(session: &Session, turn: u32, reason: &str, tries: u32, is_over: bool) {
     let written = session.append(Body::Archival {
         turn,
         reason: reason.to_owned(),
         tries,
         is_over,
     });
-    // A lost record does no harm: the turn on disk is complete and unchanged, and a later write
-    // will report the full disk.
+    // Ignore the error: the turn on disk is complete and unchanged, and a later write will report a
+    // full disk.
     if let Err(error) = written {
         tracing::warn!(turn, %error, "cannot record that a turn was archived");
     }
 }
 
-/// Messages of an archived turn that stay in the conversation beside its summary.
-struct TurnRemains {
+/// Messages of an archived turn that stay in the conversation next to its summary.
+struct MessagesBesideSummary {
     /// Input that began the turn.
     asked: Message,
     /// Messages with the texts of skills that are still active.
     again: Vec<Message>,
 }
 
-/// Writes the turn to the file of its holder, then replaces the turn's messages in the conversation
-/// by `stays` and the summary. `stays` is `None` if compaction has already removed the messages.
-fn move_out(
+/// Writes a turn to the session file of its holder, then replaces the turn's messages in the
+/// conversation by `stays` and the summary. `stays` is `None` if compaction has already removed the
+/// messages.
+fn move_turn_to_holder(
     session: &Session,
     of_holder: &SessionSpec,
     prepared: PreparedArchive,
     slice: &Slice,
-    stays: Option<TurnRemains>,
+    stays: Option<MessagesBesideSummary>,
 ) -> Result<(), session::Error> {
     let PreparedArchive {
         due,
@@ -372,12 +385,12 @@ fn move_out(
         ..
     } = prepared;
     let agent = holder.agent.clone();
-    // An earlier process that was killed may have left an incomplete holder.
-    session::remove_left_holders(session);
-    session.create_holder(&agent, of_holder, finished.entries)?;
+    // Remove incomplete holders, which an earlier process may have left when it was killed.
+    session::remove_unfinished_holders(session);
+    session.create_holder_session(&agent, of_holder, finished.entries)?;
     let messages = match stays {
-        Some(TurnRemains { asked, again }) => {
-            let summary = Message::of_archived(&agent, &slice.summary);
+        Some(MessagesBesideSummary { asked, again }) => {
+            let summary = Message::for_archived_turn(&agent, &slice.summary);
             [asked, summary].into_iter().chain(again).collect()
         }
         None => Vec::new(),
@@ -389,7 +402,7 @@ fn move_out(
         holder: Some(holder),
     });
     // Remove the holder's file: no tool can query it, so it would only use disk space.
-    replaced.inspect_err(|_| session.remove_holder(&agent))?;
-    note_archive(session, &due, true);
+    replaced.inspect_err(|_| session.remove_holder_session(&agent))?;
+    record_archive_try(session, &due, true);
     session.sync()
 }

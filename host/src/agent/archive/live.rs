@@ -1,13 +1,13 @@
-//! Gives the model access to holders: their list in the system prompt, and the tool that queries
-//! them.
+//! Gives the model access to holders (subagents that keep archived turns): lists them in the system
+//! prompt, and provides the tool that queries them.
 
 use std::sync::Arc;
 
-use super::query::{QuerySubagent, has_holders};
+use super::query::{QuerySubagent, has_archived_turns};
 use crate::agent::scope::ActiveTurns;
 use crate::agent::spec::AgentSpec;
 use crate::point::payload::{PromptPart, Tier};
-use crate::prompt::host_part;
+use crate::prompt::host_prompt_part;
 use crate::session::{Child, Session};
 use crate::tokens::estimate_tokens;
 
@@ -22,18 +22,22 @@ that fit best. Where the summary is enough, do not ask.";
 /// Returns the part of the system prompt that lists the holders, with at most `max_tokens` tokens;
 /// `None` if there are no holders. The same holders result in the same bytes, so that the part does
 /// not change between requests.
-pub(in crate::agent) fn live_part(session: &Session, max_tokens: u64) -> Option<PromptPart> {
-    let text = list_holders(&session.children(), max_tokens)?;
-    Some(host_part(Tier::Volatile, "20-live-subagents", text))
+pub(in crate::agent) fn live_subagents_part(
+    session: &Session,
+    max_tokens: u64,
+) -> Option<PromptPart> {
+    let text = list_archive_holders(&session.children(), max_tokens)?;
+    Some(host_prompt_part(Tier::Volatile, "20-live-subagents", text))
 }
 
-fn list_holders(children: &[Child], max_tokens: u64) -> Option<String> {
+fn list_archive_holders(children: &[Child], max_tokens: u64) -> Option<String> {
     let holders: Vec<&Child> = children.iter().filter(|child| child.is_holder).collect();
     if holders.is_empty() {
         return None;
     }
     let mut text = format!("{LIVE}\n");
-    let mut room = max_tokens.saturating_sub(estimate_tokens(&text) + estimate_tokens(&older(0)));
+    let mut room = max_tokens
+        .saturating_sub(estimate_tokens(&text) + estimate_tokens(&unlisted_holders_line(0)));
     let mut n_older = holders.len();
     for holder in holders.iter().rev() {
         let line = format!("\n- id: {} | task: {}", holder.agent, holder.task);
@@ -45,13 +49,13 @@ fn list_holders(children: &[Child], max_tokens: u64) -> Option<String> {
         text.push_str(&line);
     }
     if n_older > 0 {
-        text.push_str(&older(n_older));
+        text.push_str(&unlisted_holders_line(n_older));
     }
     Some(text)
 }
 
-/// Returns the line that counts the holders for which the list has no room.
-fn older(n: usize) -> String {
+/// Returns the line with the number of holders that do not fit into the list.
+fn unlisted_holders_line(n: usize) -> String {
     format!(
         "\n- {n} older ones, not listed: find them with `query_subagent` and `search`, without an id"
     )
@@ -59,10 +63,10 @@ fn older(n: usize) -> String {
 
 /// Adds the tool that queries subagents, if the settings enable it or the session already has
 /// holders.
-pub(in crate::agent) fn add_tools(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
+pub(in crate::agent) fn add_query_tool(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     let is_on = spec.config.subagents.enabled || spec.config.archival.enabled;
-    if is_on || has_holders(spec) {
-        spec.add_built_in(Arc::new(QuerySubagent::new(active_turns.clone())));
+    if is_on || has_archived_turns(spec) {
+        spec.add_built_in_tool(Arc::new(QuerySubagent::new(active_turns.clone())));
     }
 }
 
@@ -85,13 +89,13 @@ mod tests {
 
     #[test]
     fn the_list_is_bounded_newest_first_and_says_how_many_older_ones_there_are() {
-        assert_eq!(list_holders(&children(0), 1000), None);
-        let short = list_holders(&children(3), 1000).unwrap();
+        assert_eq!(list_archive_holders(&children(0), 1000), None);
+        let short = list_archive_holders(&children(3), 1000).unwrap();
         let ids: Vec<&str> = short.lines().filter(|l| l.starts_with("- ")).collect();
         assert_eq!(ids[0], "- id: held-00000002 | task: Archive: task number 2");
         assert_eq!(ids.len(), 3);
         for (n, most) in [(500, 1000), (5000, 1000), (500, 3000)] {
-            let list = list_holders(&children(n), most).unwrap();
+            let list = list_archive_holders(&children(n), most).unwrap();
             assert!(estimate_tokens(&list) <= most + 10, "{n} {most}");
             let ids: Vec<&str> = list.lines().filter(|l| l.starts_with("- id")).collect();
             let last = list.lines().last().unwrap();
@@ -100,9 +104,9 @@ mod tests {
                 last.starts_with(&format!("- {n_older} older ones")),
                 "{last}"
             );
-            assert_eq!(list_holders(&children(n), most).unwrap(), list);
+            assert_eq!(list_archive_holders(&children(n), most).unwrap(), list);
         }
-        let none = list_holders(&children(3), 0).unwrap();
+        let none = list_archive_holders(&children(3), 0).unwrap();
         assert!(none.contains("- 3 older ones, not listed"), "{none}");
     }
 }

@@ -2,20 +2,21 @@
 //! keeps the complete turn on disk; the conversation keeps the user's message and a summary with
 //! the holder's id.
 //!
-//! Decides when a turn is moved, which messages stay and how the model reads the rest; hooks of
-//! `before-archive` may refuse or provide their own summary. A holder is only data: it has no
-//! process, the number of holders is unlimited, and no model runs until a query. Archival is
-//! atomic: the turn stays as it was until one entry is written that replaces its messages.
+//! Decides when a turn is moved, which messages stay in the conversation and how the model reads
+//! the moved ones; hooks of `before-archive` may refuse or provide their own summary. A holder is
+//! only data: it has no process, the number of holders is unlimited, and no model runs until a
+//! query. Archival is atomic: the turn stays as it was until one entry is written that replaces its
+//! messages.
 //!
-//! When a turn ends, it is only [recorded](join::ArchiveQueue::note_due) as due in the session. Due
-//! turns are prepared while the next turn of the conversation runs, in this process or another, and
-//! moved between two steps of that turn. Therefore no turn waits for a summary, and a conversation
-//! without a further turn costs nothing. If the summary fails, the next turn tries again, a few
-//! times. A turn that compaction removed in the meantime still gets a holder, from the session's
-//! file.
+//! When a turn ends, it is only [recorded](join::ArchiveQueue::record_due_turn) as due in the
+//! session. Due turns are prepared while the next turn of the conversation runs, in this process or
+//! another, and moved between two steps of that turn. Therefore no turn waits for a summary, and a
+//! conversation without a further turn costs nothing. If the summary fails, the next turn tries
+//! again, a few times. If compaction has removed a due turn from the conversation, the turn is
+//! still archived, from the session's file.
 //!
 //! A subagent archives in the same way, into its own holders, if its depth is below `depth_cap`.
-//! Its next turn begins when it is continued.
+//! Its due turns are prepared when it is continued.
 
 pub(super) mod config;
 mod find;
@@ -29,7 +30,10 @@ mod summary;
 mod transcript;
 mod trigger;
 
-pub use config::{ArchivalConfig, ListConfig, SummaryConfig, SummaryStyle, TriggerConfig, check};
+pub use config::{
+    ArchivalConfig, ArchiveSummaryConfig, ArchiveTriggerConfig, HolderListConfig, SummaryStyle,
+    check,
+};
 
 #[cfg(test)]
 #[cfg(feature = "scripted")]

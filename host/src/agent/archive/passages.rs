@@ -1,23 +1,23 @@
 //! Ranks passages of transcripts by the words of a query, without a model.
 //!
-//! Transcripts are added one by one, and only the best passages of each are kept in memory. Pure.
-//! Start from [`PassageSearch::new`].
+//! Transcripts are added one by one, and only the best passages of each are kept in memory. The
+//! module has no side effects. Start from [`PassageSearch::new`].
 
 use std::cmp::Reverse;
 
-use super::transcript::{render_body, role_label};
+use super::transcript::{render_message_body, role_label};
 use crate::message::Message;
 use crate::rank::{WordCounts, WordQuery};
 
 /// Maximum length of a passage in bytes.
 const PASSAGE_BYTES: usize = 800;
 
-/// Number of bytes that are shown after a passage, because a word and the value that belongs to it
-/// may be on both sides of the passage's end.
+/// Number of bytes that are shown after a passage, because the end of the passage may separate a
+/// word from the value that belongs to it.
 const AFTER_BYTES: usize = 240;
 
-/// Number of characters at the end of a passage in which the last gap between words is searched, if
-/// the passage has no line feed.
+/// Number of characters in which the last gap between words is searched, at the end of a passage
+/// without a line feed.
 const SEAM_CHARS: usize = 100;
 
 /// Maximum number of passages of one transcript that are ranked against those of other transcripts.
@@ -26,12 +26,13 @@ const MAX_OF_ONE: usize = 6;
 /// Maximum number of passages of one transcript that are returned.
 const MAX_SHOWN_OF_ONE: usize = 3;
 
-/// Factor of the score of a passage that contains the query verbatim, ignoring case.
+/// Factor by which the score of a passage is multiplied if the passage contains the query verbatim,
+/// ignoring case.
 const PHRASE: f64 = 1.5;
 
-/// A passage that was found.
+/// Passage of a transcript that contains words of the query.
 #[derive(Clone, Debug)]
-pub(super) struct Passage {
+pub(super) struct TranscriptPassage {
     /// Number of the transcript, as passed to [`PassageSearch::add_transcript`].
     pub(super) source: usize,
     /// Number of the message in the transcript, counted from 1.
@@ -49,13 +50,13 @@ pub(super) struct Passage {
 pub(super) struct PassageSearch {
     phrase: String,
     query: WordQuery,
-    found: Vec<Passage>,
+    found: Vec<TranscriptPassage>,
     /// Number of passages that contain a word of the query, including those that were not kept.
     n_found: u32,
 }
 
 impl PassageSearch {
-    /// Begins a search; `None` when the query has no words.
+    /// Begins a search. Returns `None` if the query has no words.
     pub(super) fn new(query: &str) -> Option<Self> {
         Some(Self {
             phrase: query.trim().to_lowercase(),
@@ -65,8 +66,8 @@ impl PassageSearch {
         })
     }
 
-    /// Number of passages that contain a word of the query.
-    pub(super) fn n_found(&self) -> u32 {
+    /// Returns the number of passages that contain a word of the query.
+    pub(super) fn n_matching_passages(&self) -> u32 {
         self.n_found
     }
 
@@ -74,18 +75,18 @@ impl PassageSearch {
     pub(super) fn add_transcript(&mut self, source: usize, messages: &[Message]) {
         let mut own = Vec::new();
         for (at, message) in messages.iter().enumerate() {
-            let body = render_body(message, usize::MAX);
+            let body = render_message_body(message, usize::MAX);
             let mut start = 0;
             while let Some(rest) = body.get(start..).filter(|rest| !rest.is_empty()) {
-                let end = find_end(rest, PASSAGE_BYTES);
+                let end = find_passage_end(rest, PASSAGE_BYTES);
                 let counts = self.query.count_words(rest.get(..end).unwrap_or(rest));
-                if counts.has_any() {
-                    // Show some text after the passage: a value that is cut there would be mistaken
-                    // for the complete value.
+                if counts.has_query_word() {
+                    // Show some text after the passage: if a value were truncated at the end of the
+                    // passage, the model would take the beginning for the complete value.
                     let after = rest.get(end..).unwrap_or_default();
-                    let shown = end.saturating_add(find_end(after, AFTER_BYTES));
+                    let shown = end.saturating_add(find_passage_end(after, AFTER_BYTES));
                     let text = rest.get(..shown).unwrap_or(rest);
-                    own.push(Passage {
+                    own.push(TranscriptPassage {
                         source,
                         message: at + 1,
                         role: role_label(message),
@@ -95,26 +96,27 @@ impl PassageSearch {
                     });
                     self.n_found = self.n_found.saturating_add(1);
                     if own.len() > 10 * MAX_OF_ONE {
-                        keep_likely(&mut own);
+                        keep_likely_passages(&mut own);
                     }
                 }
                 start += end.max(1);
             }
         }
-        keep_likely(&mut own);
+        keep_likely_passages(&mut own);
         self.found.append(&mut own);
     }
 
     /// Returns at most `most` of the best passages, the best first.
-    pub(super) fn best(mut self, most: usize) -> Vec<Passage> {
+    pub(super) fn best_passages(mut self, most: usize) -> Vec<TranscriptPassage> {
         let found = std::mem::take(&mut self.found);
-        let mut scored: Vec<(f64, Passage)> = found
+        let mut scored: Vec<(f64, TranscriptPassage)> = found
             .into_iter()
             .map(|passage| (self.score(&passage), passage))
             .collect();
-        // The sort is stable, so a tie goes to the transcript that was added first.
+        // The sort is stable, so of passages with equal scores, those of the transcript that was
+        // added first come first.
         scored.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        let mut best: Vec<Passage> = Vec::new();
+        let mut best: Vec<TranscriptPassage> = Vec::new();
         for (_, passage) in scored {
             let of_one = best.iter().filter(|own| own.source == passage.source);
             if best.len() < most && of_one.count() < MAX_SHOWN_OF_ONE {
@@ -124,22 +126,22 @@ impl PassageSearch {
         best
     }
 
-    fn score(&self, passage: &Passage) -> f64 {
+    fn score(&self, passage: &TranscriptPassage) -> f64 {
         let score = self.query.score(&passage.counts);
         score * if passage.is_phrase { PHRASE } else { 1.0 }
     }
 }
 
-/// Keeps the passages of one transcript that are probably the best. The final rank needs the
-/// frequency of each word in all transcripts, which is known only at the end of the search.
-fn keep_likely(own: &mut Vec<Passage>) {
-    own.sort_by_key(|passage| Reverse((passage.is_phrase, passage.counts.likeness())));
+/// Removes all but the passages of one transcript that are probably the best. The final rank needs
+/// the frequency of each word in all transcripts, which is known only at the end of the search.
+fn keep_likely_passages(own: &mut Vec<TranscriptPassage>) {
+    own.sort_by_key(|passage| Reverse((passage.is_phrase, passage.counts.match_counts())));
     own.truncate(MAX_OF_ONE);
 }
 
 /// Returns the length of a text's prefix that has at most `limit` bytes. The prefix ends after a
-/// line feed, else between words, else at `limit`.
-fn find_end(text: &str, limit: usize) -> usize {
+/// line feed if there is one, or else between words if possible, or else at `limit`.
+fn find_passage_end(text: &str, limit: usize) -> usize {
     if text.len() <= limit {
         return text.len();
     }
@@ -164,7 +166,7 @@ mod tests {
         for (source, text) in all.iter().enumerate() {
             search.add_transcript(source, &[Message::text(Role::User, *text)]);
         }
-        let best = search.best(8).into_iter();
+        let best = search.best_passages(8).into_iter();
         best.map(|passage| passage.source).collect()
     }
 
@@ -190,8 +192,8 @@ mod tests {
         text.insert_str(50_001, "\nthe valve code is 4711-X\n");
         let mut search = PassageSearch::new("valve code").unwrap();
         search.add_transcript(7, &[Message::text(Role::User, text)]);
-        assert_eq!(search.n_found(), 1);
-        let best = search.best(8).remove(0);
+        assert_eq!(search.n_matching_passages(), 1);
+        let best = search.best_passages(8).remove(0);
         assert!(
             best.text.contains("the valve code is 4711-X"),
             "{}",
@@ -209,7 +211,7 @@ mod tests {
             let text = format!("{rows}clearance of the gate is K-762\n{}", row.repeat(40));
             let mut search = PassageSearch::new("clearance gate").unwrap();
             search.add_transcript(0, &[Message::text(Role::User, text)]);
-            for found in search.best(8) {
+            for found in search.best_passages(8) {
                 let mut codes = found.text.split("gate is ").skip(1);
                 assert!(
                     codes.all(|code| code.starts_with("K-762")),
@@ -225,11 +227,11 @@ mod tests {
         let text = "needle ".repeat(50_000);
         let mut search = PassageSearch::new("needle").unwrap();
         search.add_transcript(0, &[Message::text(Role::User, text)]);
-        assert!(search.n_found() > 400);
-        assert_eq!(search.best(8).len(), MAX_SHOWN_OF_ONE);
+        assert!(search.n_matching_passages() > 400);
+        assert_eq!(search.best_passages(8).len(), MAX_SHOWN_OF_ONE);
         let long = "é".repeat(10_000);
         let mut search = PassageSearch::new("x").unwrap();
         search.add_transcript(0, &[Message::text(Role::User, long)]);
-        assert_eq!(search.n_found(), 0);
+        assert_eq!(search.n_matching_passages(), 0);
     }
 }

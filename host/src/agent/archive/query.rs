@@ -1,5 +1,5 @@
-//! The tool `query_subagent`: asks a holder about its turn, with a model that reads the transcript
-//! or with a text search.
+//! The tool `query_subagent`: answers questions about a turn that a holder keeps, with a model that
+//! reads the transcript or with a text search.
 
 use std::sync::Arc;
 
@@ -8,15 +8,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::find::{read_left_turn, search_all};
-use super::transcript::{fence_text, messages_of_entries, render_transcript, search_transcript};
-use crate::agent::ask::{HostQuestion, ask_for_host, transcript_bytes};
+use super::find::{read_turn_removed_by_compaction, search_all};
+use super::transcript::{
+    fence_transcript, messages_of_entries, render_transcript, search_transcript,
+};
+use crate::agent::ask::{HostQuestion, ask_model_for_host, max_transcript_bytes};
 use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::agent::spec::{AgentSpec, QUERY};
-use crate::agent::subagent::find::{UnresolvedAgent, resolve_agent, unknown_agent};
+use crate::agent::subagent::find::{UnresolvedAgent, resolve_agent, unknown_agent_text};
 use crate::message::{EffectClass, Message, ToolSpec};
 use crate::text::error_chain;
-use crate::tool::builtin::{spec_of, until_cancelled};
+use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Maximum number of tokens of the model's answer.
@@ -27,7 +29,7 @@ const MAX_TOKENS: u32 = 4000;
 const MAX_QUESTIONS: u32 = 20;
 
 /// Maximum length of a search text in bytes, because each of its words may be searched in every
-/// line. If a question is longer, only its beginning is searched.
+/// line. Of a longer question, only the beginning is used as a search text.
 const MAX_SEARCH_BYTES: usize = 500;
 
 const TASK: &str = "You answer one question about a part of an agent's work, from its transcript and nothing else. The \
@@ -52,15 +54,16 @@ struct Arguments {
 pub(super) struct QuerySubagent {
     spec: ToolSpec,
     active_turns: ActiveTurns,
-    /// Whether the tool reaches only the agent's own subagents, and not those of the agents above.
+    /// Whether the tool can query only the agent's own subagents, and not those of its parent
+    /// agents.
     is_own_only: bool,
 }
 
 impl QuerySubagent {
-    /// Creates the tool for the subagents of the calling agent and of the agents above it.
+    /// Creates the tool for querying the subagents of the calling agent and of its parent agents.
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
-            spec: spec_of::<Arguments>(
+            spec: build_tool_spec::<Arguments>(
                 QUERY,
                 "Asks a subagent of this conversation about what it holds: an archived turn, or the work it was given. Say \
                  `search`, `prompt` or both. Without an id it searches all of them, and earlier turns that were summed up.",
@@ -71,8 +74,8 @@ impl QuerySubagent {
         }
     }
 
-    /// Creates the tool for the calling agent's own subagents only.
-    pub(super) fn of_own(active_turns: ActiveTurns) -> Self {
+    /// Creates the tool for querying only the calling agent's own subagents.
+    pub(super) fn query_own_subagents_tool(active_turns: ActiveTurns) -> Self {
         Self {
             is_own_only: true,
             ..Self::new(active_turns)
@@ -90,13 +93,16 @@ impl QuerySubagent {
                 "`search` takes a few words, at most {MAX_SEARCH_BYTES} bytes"
             ));
         }
-        let Some(scope) = self.active_turns.turn_of(&ctx.caller.context.agent) else {
+        let Some(scope) = self
+            .active_turns
+            .find_active_turn(&ctx.caller.context.agent)
+        else {
             return ToolOutput::error("no turn is running");
         };
-        let scopes = self.scopes(scope);
+        let scopes = self.scopes_to_search(scope);
         let Some(id) = wanted(asked.id) else {
-            return match all_passages(&scopes, prompt.as_deref(), words.as_deref()).await {
-                Ok(found) => answer_from(&scopes, ctx, prompt, found).await,
+            return match search_passages(&scopes, prompt.as_deref(), words.as_deref()).await {
+                Ok(found) => answer_query_from_found_lines(&scopes, ctx, prompt, found).await,
                 Err(why) => ToolOutput::error(why),
             };
         };
@@ -108,20 +114,20 @@ impl QuerySubagent {
         let transcript = prompt.is_some().then(|| {
             let most = scopes
                 .first()
-                .map_or(0, |scope| transcript_bytes(&scope.spec));
-            fence_text(&render_transcript(&messages, usize::MAX, most))
+                .map_or(0, |scope| max_transcript_bytes(&scope.spec));
+            fence_transcript(&render_transcript(&messages, usize::MAX, most))
         });
-        let found = FoundText {
+        let found = SubagentQueryTexts {
             agent: Some(id),
             transcript: transcript.unwrap_or_default(),
             lines: found,
         };
-        answer_from(&scopes, ctx, prompt, found).await
+        answer_query_from_found_lines(&scopes, ctx, prompt, found).await
     }
 
-    /// Returns the turn of the calling agent, then the turns of the agents above it unless the tool
-    /// reaches only the agent's own.
-    fn scopes(&self, scope: Arc<TurnScope>) -> Vec<Arc<TurnScope>> {
+    /// Returns the turn of the calling agent, followed by the turns of its parent agents unless the
+    /// tool is restricted to the agent's own subagents.
+    fn scopes_to_search(&self, scope: Arc<TurnScope>) -> Vec<Arc<TurnScope>> {
         let mut scopes = Vec::new();
         let mut next = Some(scope);
         while let Some(scope) = next {
@@ -134,41 +140,42 @@ impl QuerySubagent {
 }
 
 /// Texts from which a query is answered.
-struct FoundText {
+struct SubagentQueryTexts {
     /// Id of the queried subagent; `None` if all were searched.
     agent: Option<String>,
-    /// Transcript for the model, between marks that its text cannot close.
+    /// Transcript for the model, enclosed in marks that the text of the transcript cannot contain.
     transcript: String,
     /// Result of a text search, for the tool's output.
     lines: Option<String>,
 }
 
-/// Searches everything that was moved out of the conversation for the given words, or for the words
-/// of the question if there are none.
-async fn all_passages(
+/// Searches everything that was moved out of the conversation for `words`, or, if it is `None`, for
+/// the words of the question.
+async fn search_passages(
     scopes: &[Arc<TurnScope>],
     prompt: Option<&str>,
     words: Option<&str>,
-) -> Result<FoundText, String> {
+) -> Result<SubagentQueryTexts, String> {
     let wanted = words.or(prompt).unwrap_or_default();
     let most = wanted.floor_char_boundary(MAX_SEARCH_BYTES);
     let lines = search_all(scopes, wanted.get(..most).unwrap_or(wanted)).await?;
-    let transcript = prompt.map(|_| fence_text(&lines));
-    Ok(FoundText {
+    let transcript = prompt.map(|_| fence_transcript(&lines));
+    Ok(SubagentQueryTexts {
         agent: None,
         transcript: transcript.unwrap_or_default(),
         lines: Some(lines),
     })
 }
 
-/// Returns the lines that were found, and the answer of a model if there is a question.
-async fn answer_from(
+/// Returns the lines that were found, followed by the answer of a model if the query contains a
+/// question.
+async fn answer_query_from_found_lines(
     scopes: &[Arc<TurnScope>],
     ctx: &ToolCtx,
     prompt: Option<String>,
-    material: FoundText,
+    material: SubagentQueryTexts,
 ) -> ToolOutput {
-    let FoundText {
+    let SubagentQueryTexts {
         agent,
         transcript,
         lines: found,
@@ -184,8 +191,8 @@ async fn answer_from(
         };
     }
     let lines = match (&found, &agent) {
-        (Some(found), Some(_)) => format!("\n\nLines of it:\n{}", fence_text(found)),
-        // The transcript consists of these passages already.
+        (Some(found), Some(_)) => format!("\n\nLines of it:\n{}", fence_transcript(found)),
+        // Omit the lines, because the transcript already consists of these passages.
         _ => String::new(),
     };
     let question = HostQuestion {
@@ -196,10 +203,13 @@ async fn answer_from(
         prompt: format!("{transcript}{lines}\n\n{prompt}"),
         max_tokens: MAX_TOKENS,
     };
-    match (ask_for_host(scope, &ctx.caller, question).await, found) {
+    match (
+        ask_model_for_host(scope, &ctx.caller, question).await,
+        found,
+    ) {
         (Ok(answer), None) => ToolOutput::ok(answer),
         (Ok(answer), Some(found)) => ToolOutput::ok(format!("{answer}\n\n{found}")),
-        // Without an answer, still return the results of the text search.
+        // If the model gives no answer, still return the results of the text search.
         (Err(no), Some(found)) => ToolOutput::ok(format!("[{no}]\n\n{found}")),
         (Err(no), None) => ToolOutput::error(format!(
             "{no}; `search` finds lines in its messages without a model"
@@ -213,27 +223,32 @@ impl Tool for QuerySubagent {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        until_cancelled(value, ctx, |asked| self.answer_query(asked, ctx))
+        run_until_cancelled(value, ctx, |asked| self.answer_query(asked, ctx))
     }
 }
 
-/// Returns the complete id of a subagent and all of its messages. The subagent may belong to one of
-/// `scopes` or to one of their subagents; a turn that compaction removed is found as well.
+/// Returns the complete id of a subagent and all of its messages. `text` is the id or its
+/// beginning. The subagent may belong to an agent in `scopes` or to a subagent of such an
+/// agent. A turn that compaction removed is also found, by its id.
 async fn read_transcript(
     scopes: &[Arc<TurnScope>],
     text: &str,
 ) -> Result<(String, Vec<Message>), String> {
-    let known = known_ids(scopes);
+    let known = subagent_ids(scopes);
     let id = match resolve_agent(text, known.iter().map(String::as_str)) {
         Ok(id) => id,
         Err(UnresolvedAgent::Ambiguous(why)) => return Err(why),
-        // A subagent of a subagent is not in the list, and is found by its complete id only.
+        // A subagent of a subagent is not in this list. It is found only by its complete id.
         Err(UnresolvedAgent::Unknown) => text,
     };
     for scope in scopes {
         let session = &scope.spec.session;
-        let (place, children, child) = (session.place(), session.children(), id.to_owned());
-        // A blocking thread, because a transcript can be a long file.
+        let (place, children, child) = (
+            session.session_location(),
+            session.children(),
+            id.to_owned(),
+        );
+        // Use a blocking thread, because a transcript can be a long file.
         let read = tokio::task::spawn_blocking(move || place.read_child(&children, &child));
         match read.await.unwrap_or(Ok(None)) {
             Ok(Some(entries)) => return Ok((id.to_owned(), messages_of_entries(entries))),
@@ -249,33 +264,39 @@ async fn read_transcript(
     let Some(scope) = scopes.first() else {
         return Err("no turn is running".to_owned());
     };
-    if let Some(messages) = read_left_turn(scope, id).await? {
+    if let Some(messages) = read_turn_removed_by_compaction(scope, id).await? {
         return Ok((id.to_owned(), messages));
     }
     let children = scope.spec.session.children();
     let ids = children.iter().map(|child| child.agent.as_str());
-    Err(unknown_agent(text, ids))
+    Err(unknown_agent_text(text, ids))
 }
 
 /// Returns the ids of the direct subagents of these agents.
-fn known_ids(scopes: &[Arc<TurnScope>]) -> Vec<String> {
+fn subagent_ids(scopes: &[Arc<TurnScope>]) -> Vec<String> {
     let children = scopes
         .iter()
         .flat_map(|scope| scope.spec.session.children());
     children.map(|child| child.agent).collect()
 }
 
-/// Adds the tool to a subagent for its own holders, if it has holders or turns that are due. Its
-/// holders contain only its own work, so the subagent gets no more than its parent granted.
-pub(in crate::agent) fn add_tool_of_subagent(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
+/// Adds the tool to a subagent for its own holders, if it has holders or turns that are due. These
+/// holders contain only its own work, so the tool gives the subagent no access that its parent did
+/// not grant.
+pub(in crate::agent) fn add_query_tool_to_subagent(
+    spec: &mut AgentSpec,
+    active_turns: &ActiveTurns,
+) {
     let is_due = spec.config.archival.enabled && !spec.session.archival_due().is_empty();
     let is_granted = spec.tools.get(QUERY).is_some();
-    if !is_granted && (is_due || has_holders(spec)) {
-        spec.add_built_in(Arc::new(QuerySubagent::of_own(active_turns.clone())));
+    if !is_granted && (is_due || has_archived_turns(spec)) {
+        spec.add_built_in_tool(Arc::new(QuerySubagent::query_own_subagents_tool(
+            active_turns.clone(),
+        )));
     }
 }
 
 /// Whether an agent has archived turns.
-pub(super) fn has_holders(spec: &AgentSpec) -> bool {
+pub(super) fn has_archived_turns(spec: &AgentSpec) -> bool {
     spec.session.children().iter().any(|child| child.is_holder)
 }

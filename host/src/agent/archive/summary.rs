@@ -1,14 +1,14 @@
-//! Has the model write the summary that replaces an archived turn, and parses its answer.
+//! Requests from a model the summary that replaces an archived turn, and parses the answer.
 
 use serde::{Deserialize, Serialize};
 
 use super::config::SummaryStyle;
-use super::transcript::{fence_text, render_transcript};
-use crate::agent::ask::{HostQuestion, ask_for_host, transcript_bytes};
-use crate::agent::compact::cut_middle;
-use crate::agent::request::NoAnswer;
+use super::transcript::{fence_transcript, render_transcript};
+use crate::agent::ask::{HostQuestion, ask_model_for_host, max_transcript_bytes};
+use crate::agent::compact::remove_middle;
+use crate::agent::request::NoAnswerReason;
 use crate::agent::scope::TurnScope;
-use crate::json::strip_fence;
+use crate::json::strip_code_fence;
 use crate::message::Message;
 use crate::point::caller::Caller;
 
@@ -21,8 +21,8 @@ const UNPARSED: &str = "[unparsed] ";
 /// Maximum number of tokens of a summary.
 const MAX_TOKENS: u32 = 2000;
 
-/// Maximum length of a summary in bytes. Twice the limit of the model's answer, for hooks that
-/// provide their own summary.
+/// Maximum length of a summary in bytes. It is twice the limit of the model's answer, because hooks
+/// may provide their own summary.
 pub(super) const MAX_BYTES: usize = 16 << 10;
 
 /// Maximum length of a call's arguments or a result in the transcript for the model, in bytes.
@@ -60,27 +60,27 @@ struct StructuredSummary {
     open_questions: Vec<String>,
 }
 
-/// Has the model summarize the messages of a turn for the holder `agent`. Returns the summary, or
-/// the reason why the model wrote none.
+/// Requests from a model a summary of a turn's messages, for the holder `agent`. Returns the
+/// summary, or the reason why the model wrote none.
 ///
 /// # Errors
 /// A hook refused the request, the turn was interrupted, or the session cannot be written.
-pub(super) async fn sum_up(
+pub(super) async fn request_summary(
     scope: &TurnScope,
     caller: &Caller,
     messages: &[Message],
     agent: &str,
-) -> Result<Result<String, String>, NoAnswer> {
+) -> Result<Result<String, String>, NoAnswerReason> {
     let config = &scope.spec.config.archival.summary;
-    let style = config.style_for(scope.spec.provider.name());
+    let style = config.summary_style_for_provider(scope.spec.provider.name());
     let format = match style {
         SummaryStyle::Structured => STRUCTURED,
         SummaryStyle::Paragraph => PARAGRAPH,
     };
-    let transcript = fence_text(&render_transcript(
+    let transcript = fence_transcript(&render_transcript(
         messages,
         PART_BYTES,
-        transcript_bytes(&scope.spec),
+        max_transcript_bytes(&scope.spec),
     ));
     let question = HostQuestion {
         about: "archive",
@@ -90,12 +90,12 @@ pub(super) async fn sum_up(
         prompt: format!("{transcript}\n\nSum up this turn."),
         max_tokens: MAX_TOKENS,
     };
-    let asked = ask_for_host(scope, caller, question);
+    let asked = ask_model_for_host(scope, caller, question);
     Ok(match tokio::time::timeout(config.timeout(), asked).await {
         Err(_) => Err(format!("it took longer than {} s", config.timeout_seconds)),
         Ok(Ok(text)) if text.trim().is_empty() => Err("the model wrote nothing".to_owned()),
         Ok(Ok(text)) => Ok(write_summary(style, &text)),
-        Ok(Err(NoAnswer::Provider(why))) => Err(NoAnswer::Provider(why).to_string()),
+        Ok(Err(NoAnswerReason::Provider(why))) => Err(NoAnswerReason::Provider(why).to_string()),
         // A hook refused the request, so the turn is not archived.
         Ok(Err(no)) => return Err(no),
     })
@@ -107,14 +107,14 @@ fn write_summary(style: SummaryStyle, text: &str) -> String {
     let text = match style {
         SummaryStyle::Paragraph => text.to_owned(),
         SummaryStyle::Structured => {
-            parse_structured(text).unwrap_or_else(|| format!("{UNPARSED}{text}"))
+            parse_structured_summary(text).unwrap_or_else(|| format!("{UNPARSED}{text}"))
         }
     };
-    cut_middle(&text, MAX_BYTES)
+    remove_middle(&text, MAX_BYTES)
 }
 
-fn parse_structured(text: &str) -> Option<String> {
-    let mut summary: StructuredSummary = serde_json::from_str(strip_fence(text)).ok()?;
+fn parse_structured_summary(text: &str) -> Option<String> {
+    let mut summary: StructuredSummary = serde_json::from_str(strip_code_fence(text)).ok()?;
     summary.key_findings.truncate(MAX_FINDINGS);
     serde_json::to_string(&summary).ok()
 }

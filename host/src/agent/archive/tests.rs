@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::query::add_tool_of_subagent;
+use super::query::add_query_tool_to_subagent;
 use crate::agent::scope::AgentFamily;
 use crate::agent::spec::QUERY;
 use crate::agent::{AgentConfig, AgentSpec, LiveAgent, TurnSpec};
@@ -72,9 +72,9 @@ async fn run(agent: &mut LiveAgent, input: &str) {
     turn.await.unwrap();
 }
 
-/// Runs a turn of five calls and a second turn of a subagent of this depth. Returns the subagent's
-/// session, and whether the subagent has the tool to query holders.
-async fn continued_subagent(place: &Path, depth: u32) -> (Arc<Session>, bool) {
+/// Runs two turns of a subagent at the depth `depth`; the first turn has five tool calls. Returns
+/// the subagent's session, and whether the subagent has the tool to query holders.
+async fn run_continued_subagent(place: &Path, depth: u32) -> (Arc<Session>, bool) {
     std::fs::write(place.join("a.txt"), "alpha").unwrap();
     let of_session = SessionSpec {
         workspace: place.to_owned(),
@@ -83,7 +83,9 @@ async fn continued_subagent(place: &Path, depth: u32) -> (Arc<Session>, bool) {
     };
     let store = SessionStore::new(place.join("sessions"));
     let session = Arc::new(store.create(&of_session).unwrap());
-    let own = session.place().create_child("sub-00000001", &of_session);
+    let own = session
+        .session_location()
+        .create_child("sub-00000001", &of_session);
     let own = Arc::new(own.unwrap());
     let mut main = LiveAgent::new(spec(place, session, vec![Reply::text("hello")]));
     run(&mut main, "hello").await;
@@ -111,12 +113,12 @@ async fn continued_subagent(place: &Path, depth: u32) -> (Arc<Session>, bool) {
         depth,
         ..spec(place, own.clone(), script)
     };
-    let mut first = LiveAgent::of_family(spec.clone(), family.clone());
+    let mut first = LiveAgent::new_in_family(spec.clone(), family.clone());
     run(&mut first, "Read a.txt").await;
     drop(first);
-    add_tool_of_subagent(&mut spec, &family.active_turns);
+    add_query_tool_to_subagent(&mut spec, &family.active_turns);
     let has_tool = spec.tools.get(QUERY).is_some();
-    let mut second = LiveAgent::of_family(spec, family);
+    let mut second = LiveAgent::new_in_family(spec, family);
     run(&mut second, "and once more").await;
     second.close_archival().await;
     (own, has_tool)
@@ -125,7 +127,7 @@ async fn continued_subagent(place: &Path, depth: u32) -> (Arc<Session>, bool) {
 #[tokio::test]
 async fn a_subagent_that_is_continued_archives_its_turn_below_itself_and_can_query_it() {
     let place = tempfile::tempdir().unwrap();
-    let (session, has_tool) = continued_subagent(place.path(), 2).await;
+    let (session, has_tool) = run_continued_subagent(place.path(), 2).await;
     let children = session.children();
     assert_eq!(children.len(), 1, "{children:?}");
     assert!(children[0].is_holder && has_tool);
@@ -139,13 +141,16 @@ async fn a_subagent_that_is_continued_archives_its_turn_below_itself_and_can_que
     assert!(session.folder().unwrap().ends_with("agents/sub-00000001"));
     let kept = session.messages();
     assert_eq!(kept.len(), 4, "{kept:?}");
-    assert_eq!(kept[1].archived_in(), Some(&*children[0].agent));
+    assert_eq!(
+        kept[1].id_of_archiving_subagent(),
+        Some(&*children[0].agent)
+    );
 }
 
 #[tokio::test]
 async fn at_the_depth_cap_nothing_is_archived() {
     let place = tempfile::tempdir().unwrap();
-    let (session, has_tool) = continued_subagent(place.path(), 3).await;
+    let (session, has_tool) = run_continued_subagent(place.path(), 3).await;
     assert_eq!((session.children().len(), has_tool), (0, false));
     assert_eq!(session.archival_due(), []);
 }

@@ -1,11 +1,12 @@
-//! Decides whether a finished turn is archived, and why. Pure. Start from [`archive_reason`].
+//! Decides whether a finished turn is archived, and for which reason. The module has no side
+//! effects. Start from [`archive_reason`].
 
-use super::config::TriggerConfig;
+use super::config::ArchiveTriggerConfig;
 use crate::point::payload::StopReason;
 
 /// Facts about a turn that decide whether it is archived.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TurnFacts {
+pub(super) struct ArchivalFacts {
     /// Depth of the agent: 0 for the main agent.
     pub(super) depth: u32,
     /// Reason why the turn ended.
@@ -20,7 +21,10 @@ pub(super) struct TurnFacts {
 /// Only a turn that ended with an answer or at the step limit is archived: after a turn that was
 /// interrupted, refused or failed, the next turn usually continues the same work. An agent at
 /// `depth_cap` archives nothing.
-pub(super) fn archive_reason(config: &TriggerConfig, facts: &TurnFacts) -> Option<&'static str> {
+pub(super) fn archive_reason(
+    config: &ArchiveTriggerConfig,
+    facts: &ArchivalFacts,
+) -> Option<&'static str> {
     let is_finished = matches!(facts.stop, StopReason::Done | StopReason::MaxSteps);
     if facts.depth >= config.depth_cap || !is_finished {
         None
@@ -41,14 +45,14 @@ mod tests {
 
     #[test]
     fn triggers_are_tried_in_their_order() {
-        let on = TriggerConfig::default();
-        let off = TriggerConfig {
+        let on = ArchiveTriggerConfig::default();
+        let off = ArchiveTriggerConfig {
             on_max_turns: false,
-            ..TriggerConfig::default()
+            ..ArchiveTriggerConfig::default()
         };
-        let none = TriggerConfig {
+        let none = ArchiveTriggerConfig {
             depth_cap: 0,
-            ..TriggerConfig::default()
+            ..ArchiveTriggerConfig::default()
         };
         for (config, depth, stop, n_calls, tokens, expected) in [
             (&on, 0, StopReason::MaxSteps, 5, 8000, Some("max-steps")),
@@ -63,7 +67,7 @@ mod tests {
             (&on, 2, StopReason::Done, 5, 8000, Some("tool-calls")),
             (&on, 3, StopReason::Done, 5, 8000, None),
         ] {
-            let facts = TurnFacts {
+            let facts = ArchivalFacts {
                 depth,
                 stop,
                 n_calls,

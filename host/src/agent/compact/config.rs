@@ -51,37 +51,41 @@ impl Default for CompactConfig {
 }
 
 /// Default threshold if the model's window is not known: it leaves room for an answer and a large
-/// tool result in a window of 128,000 tokens, the smallest common one on the internet.
+/// tool result in a window of 128,000 tokens, which is the smallest common window of models on the
+/// internet.
 const UNKNOWN_WINDOW_THRESHOLD: u64 = 80_000;
 
-/// Part of the room for prompts, in percent, that a request may use before compaction. The rest is
-/// reserved for the next tool results and for the error of the estimate.
+/// Percentage of the window without the answer that a request may use before compaction. The rest
+/// is reserved for the next tool results and for the error of the estimate.
 const THRESHOLD_PERCENT: u64 = 80;
 
-/// Minimum of a threshold that follows from the window: below it only the system prompt would fit.
+/// Minimum of a threshold that is computed from the window. With a lower threshold, only the system
+/// prompt would fit.
 const LEAST_THRESHOLD: u64 = 1_000;
 
-/// Limits of the requests to one model, in tokens: the settings, completed from the model's
-/// profile.
+/// Limits of the requests to one model, in tokens. They come from the settings, or else from the
+/// profile of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ContextLimits {
+pub(super) struct RequestTokenLimits {
     pub(super) threshold: u64,
     pub(super) keep_last_messages: usize,
     pub(super) keep: u64,
     pub(super) max_summary: u64,
-    /// Tokens of a request above which tool results are cut; `None` for no limit.
+    /// Tokens of a request above which tool results are truncated; `None` for no limit.
     pub(super) hard: Option<u64>,
 }
 
-impl ContextLimits {
-    /// Returns the tokens of a request below which neither compaction nor cutting is needed.
-    pub(super) fn least_that_matters(&self) -> u64 {
+impl RequestTokenLimits {
+    /// Returns the number of tokens of a request below which neither compaction nor truncation is
+    /// needed.
+    pub(super) fn lowest_limit(&self) -> u64 {
         self.threshold.min(self.hard.unwrap_or(u64::MAX))
     }
 
     /// Lowers the limits below the size of a request that a server refused as too long, if there
-    /// was one. Counts are estimates, so the limits stay a quarter below that size.
-    pub(super) fn limits_below(mut self, refused: Option<u64>) -> Self {
+    /// was one. Because counts are estimates, the limits become at most three quarters of that
+    /// size.
+    pub(super) fn lower_limits_below_refused_size(mut self, refused: Option<u64>) -> Self {
         if let Some(refused) = refused {
             let most = refused / 4 * 3;
             self.threshold = self.threshold.min(most);
@@ -101,8 +105,9 @@ impl CompactConfig {
         self.enabled.then(|| self.limits(model).threshold)
     }
 
-    /// Returns the limits for a model. A setting takes precedence over the window.
-    pub(super) fn limits(&self, model: &ModelProfile) -> ContextLimits {
+    /// Returns the limits for a model. A setting has precedence over a limit that is computed from
+    /// the model's window.
+    pub(super) fn limits(&self, model: &ModelProfile) -> RequestTokenLimits {
         // The answer shares the window with the prompt. If the longest answer could fill the
         // window, a quarter of the window is reserved for it.
         let room = model.window_tokens.map(|window| {
@@ -115,7 +120,7 @@ impl CompactConfig {
             true => self.keep_tokens.min(follows.unwrap_or(u64::MAX) / 4),
             false => self.keep_tokens,
         };
-        ContextLimits {
+        RequestTokenLimits {
             threshold: threshold.unwrap_or(UNKNOWN_WINDOW_THRESHOLD),
             keep_last_messages: self.keep_last_messages,
             keep,

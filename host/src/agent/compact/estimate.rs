@@ -1,9 +1,9 @@
 //! Estimates the tokens of a request before a provider reports them.
 //!
-//! [`tokens`] counts the tokens of texts with one tokenizer, which differs from the tokenizers of
-//! some models. The counts are corrected by the provider, which reports the tokens of each request
-//! with its answer. Counting takes time and memory, so each text is counted once, and a request
-//! that cannot be too long is not counted at all: see [`TokenBound`].
+//! [`tokens`] counts the tokens of texts with a single tokenizer, which differs from the tokenizers
+//! of some models. Therefore the counts are corrected by the numbers that the provider reports with
+//! each answer. Counting takes time and memory, so each text is counted once, and a request that
+//! cannot be too long is not counted at all: see [`RequestTokenBound`].
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -23,8 +23,8 @@ const MESSAGE_TOKENS: u64 = 4;
 /// Tokens of the placeholder text for a blob that is not sent as an image.
 const LINE_TOKENS: u64 = 32;
 
-/// Minimum estimate, in tokens, for learning the ratio. In a smaller request, the tokens that the
-/// provider adds outweigh the conversation.
+/// Minimum estimate, in tokens, from which the ratio is learned. In a smaller request, the tokens
+/// that the provider adds outweigh those of the conversation.
 const LEAST_TO_LEARN: u64 = 500;
 
 /// Bounds of the ratio between reported and estimated tokens. A ratio outside them means that the
@@ -35,11 +35,11 @@ const RATIOS: (f64, f64) = (0.5, 4.0);
 const SMOOTHING: f64 = 0.3;
 
 /// Minimum length, in bytes, of a text whose count is cached. Counting a shorter text takes no
-/// longer than looking its count up.
+/// longer than a look-up in the cache.
 const LEAST_KEPT: usize = 64;
 
-/// Maximum number of cached counts. Beyond it the cache is cleared, which also drops texts that are
-/// no longer sent.
+/// Maximum number of cached counts. If it is reached, the cache is cleared, which also removes
+/// texts that are no longer sent.
 const MAX_KEPT: usize = 1 << 16;
 
 /// Smoothed ratio of reported to estimated tokens, which corrects later estimates.
@@ -59,12 +59,12 @@ impl TokenGauge {
         self.ratio = Some(ratio + SMOOTHING * (measured - ratio));
     }
 
-    pub(super) fn gauge_tokens(self, estimated: u64) -> u64 {
+    pub(super) fn corrected_tokens(self, estimated: u64) -> u64 {
         (estimated as f64 * self.ratio.unwrap_or(1.0)) as u64
     }
 
     /// Returns the approximate length, in bytes, of a text with this number of tokens.
-    pub(super) fn gauge_bytes(self, tokens: u64) -> usize {
+    pub(super) fn bytes_for_tokens(self, tokens: u64) -> usize {
         (tokens as f64 / self.ratio.unwrap_or(1.0)) as usize * BYTES_PER_TOKEN as usize
     }
 }
@@ -78,35 +78,36 @@ pub(super) struct TokenCounter {
 }
 
 impl TokenCounter {
-    pub(super) fn of_message(&self, model: &str, message: &Message) -> u64 {
-        let size = |text: &str| self.of_text(text);
-        MESSAGE_TOKENS + size_content(message, &size, &image_of(model))
+    pub(super) fn message_tokens(&self, model: &str, message: &Message) -> u64 {
+        let size = |text: &str| self.text_tokens(text);
+        MESSAGE_TOKENS + sum_content_sizes(message, &size, &blob_token_counter(model))
     }
 
-    pub(super) fn of_messages<'a>(
+    pub(super) fn messages_tokens<'a>(
         &self,
         model: &str,
         messages: impl IntoIterator<Item = &'a Message>,
     ) -> u64 {
-        let of_message = |message| self.of_message(model, message);
-        messages.into_iter().map(of_message).sum()
+        let message_tokens = |message| self.message_tokens(model, message);
+        messages.into_iter().map(message_tokens).sum()
     }
 
-    /// Returns the tokens of the system prompt and the tools, which precede the conversation.
-    pub(super) fn of_head<'a>(
+    /// Returns the number of tokens of the system prompt and the tools, which come before the
+    /// conversation in a request.
+    pub(super) fn system_and_tools_tokens<'a>(
         &self,
         system: &[SystemBlock],
         tools: impl IntoIterator<Item = &'a ToolSpec>,
     ) -> u64 {
-        estimate_head(system, tools, &|text| self.of_text(text))
+        estimate_system_and_tools(system, tools, &|text| self.text_tokens(text))
     }
 
-    pub(super) fn of_request(&self, request: &Request) -> u64 {
-        self.of_head(&request.system, &request.tools)
-            + self.of_messages(&request.model, &request.messages)
+    pub(super) fn count_request_tokens(&self, request: &Request) -> u64 {
+        self.system_and_tools_tokens(&request.system, &request.tools)
+            + self.messages_tokens(&request.model, &request.messages)
     }
 
-    fn of_text(&self, text: &str) -> u64 {
+    fn text_tokens(&self, text: &str) -> u64 {
         if text.len() < LEAST_KEPT {
             return tokens::count_tokens(text);
         }
@@ -124,58 +125,59 @@ impl TokenCounter {
     }
 }
 
-/// Returns the estimated tokens of a request for which no provider reported any. Caches nothing.
+/// Returns the estimated number of tokens of a request for which the provider has reported none.
+/// Caches no counts.
 pub(in super::super) fn request_tokens(request: &Request) -> u64 {
-    estimate_whole(
+    estimate_request_parts(
         &request.system,
         &request.tools,
         &request.messages,
         &tokens::count_tokens,
-        &image_of(&request.model),
+        &blob_token_counter(&request.model),
     )
 }
 
 /// Returns a faster, rougher estimate than [`request_tokens`], made without the tokenizer.
 pub(in super::super) fn rough_request_tokens(request: &Request) -> u64 {
-    estimate_whole(
+    estimate_request_parts(
         &request.system,
         &request.tools,
         &request.messages,
         &tokens::estimate_tokens,
-        &image_of(&request.model),
+        &blob_token_counter(&request.model),
     )
 }
 
 /// Maximum average number of bytes per token in a request. If a provider reports fewer tokens than
-/// this implies, the report is wrong.
+/// the number of bytes divided by this maximum, the report is wrong.
 const MOST_BYTES_PER_TOKEN: u64 = 8;
 
-/// Upper bound of the tokens of a request, computed without counting: the tokens of the last
-/// report, plus the bytes of the messages added since, because a text has no more tokens than
-/// bytes. Without a report the bound is twice the rough estimate, until the first report.
+/// Upper bound of the tokens of a request, computed without a tokenizer: the tokens of the last
+/// report, plus the bytes of the messages that were added since, because a text has no more tokens
+/// than bytes. Before the first report, the bound is twice the rough estimate.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct TokenBound {
+pub(super) struct RequestTokenBound {
     /// Sizes of the request that is being prepared.
     now: RequestSizes,
     /// Sizes of the last request whose tokens were reported, and those tokens.
     reported: Option<(RequestSizes, u64)>,
 }
 
-/// Upper bounds of the tokens of a request's parts, from their bytes. See [`measure_most`].
+/// Upper bounds of the tokens of a request's parts, from their bytes. See [`max_request_tokens`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RequestSizes {
     /// Upper bound for the system prompt and the tools.
     pub(super) head: u64,
-    /// Upper bound for the conversation, which only grows.
+    /// Upper bound for the messages of the conversation, to which messages are only added.
     pub(super) kept: u64,
-    /// Upper bound for the messages that are part of this request only.
+    /// Upper bound for the messages that are sent only with this request.
     pub(super) passing: u64,
 }
 
-impl TokenBound {
+impl RequestTokenBound {
     /// Whether a request of these sizes may exceed `limit` tokens. `estimate` returns the rough
     /// estimate of the request, and is called only if there is no report.
-    pub(super) fn exceeds_limit(
+    pub(super) fn may_exceed_token_limit(
         &mut self,
         limit: u64,
         now: RequestSizes,
@@ -193,9 +195,9 @@ impl TokenBound {
         from_report.unwrap_or_else(|| estimate() * 2) > limit
     }
 
-    /// Records the tokens that the provider reported for the request. Returns these tokens, or the
-    /// minimum that the size of the request implies if that is larger.
-    pub(super) fn learn_reported(&mut self, reported: u64) -> u64 {
+    /// Records the tokens that the provider reported for the request. Returns this number, or the
+    /// minimum that follows from the size of the request if it is larger.
+    pub(super) fn record_reported_tokens(&mut self, reported: u64) -> u64 {
         let RequestSizes {
             head,
             kept,
@@ -208,19 +210,19 @@ impl TokenBound {
     }
 
     /// Drops the last report, because the conversation has changed.
-    pub(super) fn forget_bound(&mut self) {
+    pub(super) fn forget_last_report(&mut self) {
         self.reported = None;
     }
 }
 
 /// Returns an upper bound of a request's tokens for any tokenizer: a text has no more tokens than
-/// bytes, and an image counts as the largest one.
-pub(super) fn measure_most<'a>(
+/// bytes, and each image counts as an image of the maximum size.
+pub(super) fn max_request_tokens<'a>(
     system: &[SystemBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
     messages: impl IntoIterator<Item = &'a Message>,
 ) -> u64 {
-    estimate_whole(system, tools, messages, &|text| text.len() as u64, &|_| {
+    estimate_request_parts(system, tools, messages, &|text| text.len() as u64, &|_| {
         tokens::MAX_IMAGE_TOKENS
     })
 }
@@ -231,23 +233,23 @@ pub(super) fn estimate_roughly<'a>(
     tools: impl IntoIterator<Item = &'a ToolSpec>,
     messages: impl IntoIterator<Item = &'a Message>,
 ) -> u64 {
-    estimate_whole(system, tools, messages, &tokens::estimate_tokens, &|_| {
+    estimate_request_parts(system, tools, messages, &tokens::estimate_tokens, &|_| {
         tokens::MAX_IMAGE_TOKENS
     })
 }
 
-fn estimate_whole<'a>(
+fn estimate_request_parts<'a>(
     system: &[SystemBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
     messages: impl IntoIterator<Item = &'a Message>,
     size: &dyn Fn(&str) -> u64,
     image: &dyn Fn(&Blob) -> u64,
 ) -> u64 {
-    let message = |message| MESSAGE_TOKENS + size_content(message, size, image);
-    estimate_head(system, tools, size) + messages.into_iter().map(message).sum::<u64>()
+    let message = |message| MESSAGE_TOKENS + sum_content_sizes(message, size, image);
+    estimate_system_and_tools(system, tools, size) + messages.into_iter().map(message).sum::<u64>()
 }
 
-fn estimate_head<'a>(
+fn estimate_system_and_tools<'a>(
     system: &[SystemBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
     size: &dyn Fn(&str) -> u64,
@@ -261,14 +263,14 @@ fn estimate_head<'a>(
 
 /// Returns a function that counts the tokens of a blob for a model. A blob that is not sent as an
 /// image counts as a short line of text.
-fn image_of(model: &str) -> impl Fn(&Blob) -> u64 {
+fn blob_token_counter(model: &str) -> impl Fn(&Blob) -> u64 {
     move |blob| match blob.unfit() {
-        None => tokens::of_image(model, blob.pixels),
+        None => tokens::count_image_tokens(model, blob.pixels),
         Some(_) => LINE_TOKENS,
     }
 }
 
-fn size_content(
+fn sum_content_sizes(
     message: &Message,
     size: &dyn Fn(&str) -> u64,
     image: &dyn Fn(&Blob) -> u64,
@@ -303,20 +305,20 @@ mod tests {
     #[test]
     fn what_providers_report_moves_the_estimate_step_by_step_and_not_too_far() {
         let mut gauge = TokenGauge::default();
-        assert_eq!(gauge.gauge_tokens(1000), 1000);
+        assert_eq!(gauge.corrected_tokens(1000), 1000);
         gauge.learn_ratio(1000, 1500);
-        assert_eq!(gauge.gauge_tokens(1000), 1500);
+        assert_eq!(gauge.corrected_tokens(1000), 1500);
         gauge.learn_ratio(1000, 2500);
-        assert_eq!(gauge.gauge_tokens(1000), 1800);
+        assert_eq!(gauge.corrected_tokens(1000), 1800);
         for _ in 0..50 {
             gauge.learn_ratio(1000, 1_000_000);
         }
-        assert!((3990..=4000).contains(&gauge.gauge_tokens(1000)));
+        assert!((3990..=4000).contains(&gauge.corrected_tokens(1000)));
         for _ in 0..50 {
             gauge.learn_ratio(100_000, 1);
         }
-        assert!((500..=501).contains(&gauge.gauge_tokens(1000)));
-        assert!((7900..=8000).contains(&gauge.gauge_bytes(1000)));
+        assert!((500..=501).contains(&gauge.corrected_tokens(1000)));
+        assert!((7900..=8000).contains(&gauge.bytes_for_tokens(1000)));
     }
 
     #[test]
@@ -324,7 +326,7 @@ mod tests {
         let mut gauge = TokenGauge::default();
         gauge.learn_ratio(100, 400);
         gauge.learn_ratio(10_000, 0);
-        assert_eq!(gauge.gauge_tokens(1000), 1000);
+        assert_eq!(gauge.corrected_tokens(1000), 1000);
     }
 
     #[test]
@@ -334,14 +336,20 @@ mod tests {
             kept,
             passing,
         };
-        let mut bound = TokenBound::default();
+        let mut bound = RequestTokenBound::default();
         // The bound without a report: the test has no texts, so it is made up.
-        let check = |bound: &mut TokenBound, now: RequestSizes, expected: u64| {
-            assert!(!bound.exceeds_limit(expected, now, || 3000), "{now:?}");
-            assert!(bound.exceeds_limit(expected - 1, now, || 3000), "{now:?}");
+        let check = |bound: &mut RequestTokenBound, now: RequestSizes, expected: u64| {
+            assert!(
+                !bound.may_exceed_token_limit(expected, now, || 3000),
+                "{now:?}"
+            );
+            assert!(
+                bound.may_exceed_token_limit(expected - 1, now, || 3000),
+                "{now:?}"
+            );
         };
         check(&mut bound, sizes(1000, 5000, 10), 6000);
-        assert_eq!(bound.learn_reported(2000), 2000);
+        assert_eq!(bound.record_reported_tokens(2000), 2000);
         check(&mut bound, sizes(1000, 5300, 0), 2300);
         check(&mut bound, sizes(1000, 5300, 50), 2350);
         check(&mut bound, sizes(900, 5300, 0), 3200);
@@ -350,11 +358,11 @@ mod tests {
         // The conversation has shrunk: the report for the longer request does not apply to it.
         check(&mut bound, sizes(1000, 4999, 1000), 6000);
         check(&mut bound, sizes(1000, 7000, 0), 4000);
-        assert_eq!(bound.learn_reported(3), 1000, "no text has so few");
-        assert_eq!(bound.learn_reported(0), 1000);
+        assert_eq!(bound.record_reported_tokens(3), 1000, "no text has so few");
+        assert_eq!(bound.record_reported_tokens(0), 1000);
         check(&mut bound, sizes(1000, 7000, 0), 6000);
-        bound.learn_reported(2000);
-        bound.forget_bound();
+        bound.record_reported_tokens(2000);
+        bound.forget_last_report();
         check(&mut bound, sizes(1000, 7000, 0), 6000);
     }
 
@@ -368,16 +376,16 @@ mod tests {
             serde_json::json!({"path": "station.toml"}),
         ));
         let said = Message::new(Role::Assistant, vec![Content::text(text.clone()), call]);
-        let n = counter.of_message("m", &said);
+        let n = counter.message_tokens("m", &said);
         let parts = tokens::count_tokens(&text)
             + tokens::count_tokens("12")
             + tokens::count_tokens("read_file")
             + tokens::count_tokens("{\"path\":\"station.toml\"}");
         assert_eq!(n, MESSAGE_TOKENS + parts);
-        assert_eq!(counter.of_message("m", &said), n);
-        assert!(n < measure_most(&[], [], [&said]), "{n}");
+        assert_eq!(counter.message_tokens("m", &said), n);
+        assert!(n < max_request_tokens(&[], [], [&said]), "{n}");
         assert_eq!(
-            measure_most(&[], [], [&Message::text(Role::User, "abc")]),
+            max_request_tokens(&[], [], [&Message::text(Role::User, "abc")]),
             7
         );
     }

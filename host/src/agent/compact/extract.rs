@@ -1,7 +1,8 @@
-//! The built-in summary: facts that can be extracted from the messages without asking a model.
+//! Writes the built-in summary, which consists of facts that are extracted from the messages
+//! without a model.
 //!
-//! The summary is text in sections of bullets. This module parses its own summaries, so that the
-//! summary of a summary loses nothing but the lines that the limits cut. Start from
+//! The summary is text in sections of bullets. This module also parses its own summaries, so that
+//! the summary of a summary loses only the lines that exceed the limits. Start from
 //! [`summarize_messages`].
 //!
 //! For example:
@@ -22,7 +23,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::fit::cut_middle;
+use super::fit::remove_middle;
 use crate::message::{Message, Origin, Role};
 use crate::text::clean_line;
 
@@ -34,14 +35,15 @@ const RESULTS: &str = "Last results of tools, their first lines";
 const ERRORS: &str = "Errors that stand";
 const EARLIER: &str = "Earlier summary";
 
-/// Maximum length of a user's request in the summary, in bytes; a longer one is cut in the middle.
+/// Maximum length of a user's request in the summary, in bytes. In a longer request, the middle is
+/// removed.
 const REQUEST_BYTES: usize = 2000;
 
 /// Maximum length, in bytes, of a line with a result, an error, or text of the model.
 const LINE_BYTES: usize = 240;
 
-/// Maximum number of files, errors, results and texts of the model in a summary; the newest are
-/// kept.
+/// Maximum numbers of files, errors, results and texts of the model in a summary, in this order.
+/// The newest are kept.
 const MAX_KEPT: [usize; 4] = [80, 10, 5, 3];
 
 /// Content of a summary, collected from the messages.
@@ -49,20 +51,20 @@ const MAX_KEPT: [usize; 4] = [80, 10, 5, 3];
 struct SummaryExtract {
     earlier: String,
     requests: Vec<String>,
-    /// Path of each file with the tools that were called on it; the most recently touched file is
-    /// last.
+    /// Path of each file, with the tools that were called on the file. The file that was touched
+    /// last is at the end.
     files: Vec<(String, Vec<String>)>,
     tools: BTreeMap<String, u64>,
     said: Vec<String>,
     results: Vec<String>,
-    /// Failed calls with their errors. A later success of the same call removes it.
+    /// Failed calls, each with its error. A later success of the same call removes the entry.
     errors: Vec<(String, String)>,
-    /// Subject of each call that has no result yet, by its id.
+    /// Subject (such as the path) of each call that has no result yet, by the id of the call.
     open: HashMap<String, String>,
 }
 
-/// Returns a summary of the messages with at most `limit` bytes. `earlier` returns the text of an
-/// older summary, if a message is one.
+/// Returns a summary of the messages with at most `limit` bytes. If a message is an older summary,
+/// `earlier` returns the text of that summary.
 pub(super) fn summarize_messages<'a>(
     messages: &'a [Message],
     earlier: impl Fn(&'a Message) -> Option<&'a str>,
@@ -72,32 +74,32 @@ pub(super) fn summarize_messages<'a>(
     for message in messages {
         match earlier(message) {
             Some(text) => extract.read_summary(text),
-            None => extract.take_message(message),
+            None => extract.add_message(message),
         }
     }
     extract.write_summary(limit)
 }
 
 impl SummaryExtract {
-    fn take_message(&mut self, message: &Message) {
+    fn add_message(&mut self, message: &Message) {
         let text = message.joined_text();
         let text = text.trim();
         match message.role {
-            // Skip messages of plugins and of reflection: they were relevant only at their time,
+            // Skip messages of plugins and of the reflection: they matter only for a short time,
             // and the later actions of the model show their effect.
             Role::User
                 if message.plugin.is_some() || message.origin == Some(Origin::Reflection) => {}
             Role::User if !text.is_empty() => {
-                self.requests.push(cut_middle(text, REQUEST_BYTES));
+                self.requests.push(remove_middle(text, REQUEST_BYTES));
             }
             Role::Assistant if !text.is_empty() => self.said.push(clean_line(text, LINE_BYTES)),
             _ => {}
         }
         for call in message.tool_calls() {
             *self.tools.entry(call.name.clone()).or_default() += 1;
-            let subject = match path_of(&call.arguments) {
+            let subject = match argument_path(&call.arguments) {
                 Some(path) => {
-                    self.touch_file(path, &call.name);
+                    self.record_touched_file(path, &call.name);
                     format!("{} {path}", call.name)
                 }
                 None => format!("{} {}", call.name, call.arguments),
@@ -120,7 +122,7 @@ impl SummaryExtract {
         }
     }
 
-    fn touch_file(&mut self, path: &str, tool: &str) {
+    fn record_touched_file(&mut self, path: &str, tool: &str) {
         let path = clean_line(path, LINE_BYTES);
         let known = self.files.iter().position(|(known, _)| *known == path);
         let mut tools = known.map_or_else(Vec::new, |at| self.files.remove(at).1);
@@ -130,10 +132,12 @@ impl SummaryExtract {
         self.files.push((path, tools));
     }
 
-    /// Reads an earlier summary: bullet by bullet if it has the format of this module, otherwise as
-    /// one text.
+    /// Reads an earlier summary. If it has the format of this module, its bullets are read
+    /// individually; otherwise it is kept as one text.
     fn read_summary(&mut self, text: &str) {
-        if !text.starts_with("## ") || !parse_sections(text).all(|(title, _)| is_title(title)) {
+        if !text.starts_with("## ")
+            || !parse_sections(text).all(|(title, _)| is_section_title(title))
+        {
             self.earlier = text.to_owned();
             return;
         }
@@ -144,7 +148,7 @@ impl SummaryExtract {
                     FILES => {
                         let (path, tools) = bullet.rsplit_once(" (").unwrap_or((&bullet, ""));
                         for tool in tools.trim_end_matches(')').split(", ") {
-                            self.touch_file(path, tool);
+                            self.record_touched_file(path, tool);
                         }
                     }
                     TOOLS => {
@@ -173,15 +177,15 @@ impl SummaryExtract {
             .map(|(tool, n)| format!("{tool} {n}"));
         let errors = self.errors.into_iter();
         let errors = errors.map(|(subject, line)| format!("{subject} → {line}"));
-        // The earlier summary and the user's requests get half of the limit first; the sections
-        // after them get the rest.
+        // The earlier summary and the user's requests may use the first half of the limit. The
+        // other sections get what remains of the limit.
         let half = limit / 2;
         let mut text = String::new();
         if !self.earlier.is_empty() {
             write_section(
                 &mut text,
                 EARLIER,
-                &[cut_middle(&self.earlier, limit / 3)],
+                &[remove_middle(&self.earlier, limit / 3)],
                 half,
             );
         }
@@ -190,29 +194,29 @@ impl SummaryExtract {
         write_section(
             &mut text,
             ERRORS,
-            newest_of(&errors.collect::<Vec<_>>(), n_errors),
+            last_n_items(&errors.collect::<Vec<_>>(), n_errors),
             limit,
         );
         write_section(
             &mut text,
             FILES,
-            newest_of(&files.collect::<Vec<_>>(), n_files),
+            last_n_items(&files.collect::<Vec<_>>(), n_files),
             limit,
         );
         write_section(&mut text, TOOLS, &tools.collect::<Vec<_>>(), limit);
         write_section(
             &mut text,
             RESULTS,
-            newest_of(&self.results, n_results),
+            last_n_items(&self.results, n_results),
             limit,
         );
-        write_section(&mut text, SAID, newest_of(&self.said, n_said), limit);
+        write_section(&mut text, SAID, last_n_items(&self.said, n_said), limit);
         text.trim_end().to_owned()
     }
 }
 
 /// Adds a section to `text`, which must stay below `limit` bytes. If not all bullets fit, the
-/// oldest are left out.
+/// oldest bullets are left out.
 fn write_section(text: &mut String, title: &str, bullets: &[String], limit: usize) {
     let head = format!("## {title}\n");
     let mut room = limit.saturating_sub(text.len() + head.len() + 1);
@@ -220,7 +224,7 @@ fn write_section(text: &mut String, title: &str, bullets: &[String], limit: usiz
     for bullet in bullets.iter().rev() {
         let mut bullet = format!("- {}\n", bullet.replace('\n', "\n  "));
         if bullet.len() > room && kept.is_empty() && room > LINE_BYTES {
-            // Even a truncated bullet is useful if it is the newest.
+            // Truncate the newest bullet if it does not fit: even its beginning is useful.
             bullet.truncate(bullet.floor_char_boundary(room - "…\n".len()));
             bullet.push_str("…\n");
         }
@@ -238,15 +242,16 @@ fn write_section(text: &mut String, title: &str, bullets: &[String], limit: usiz
     text.push('\n');
 }
 
-fn newest_of(all: &[String], n: usize) -> &[String] {
+fn last_n_items(all: &[String], n: usize) -> &[String] {
     all.get(all.len().saturating_sub(n)..).unwrap_or_default()
 }
 
-fn is_title(title: &str) -> bool {
+fn is_section_title(title: &str) -> bool {
     [REQUESTS, FILES, TOOLS, SAID, RESULTS, ERRORS, EARLIER].contains(&title)
 }
 
-/// Parses the titles and bullets of a text that [`SummaryExtract::write_summary`] wrote.
+/// Parses a summary that [`SummaryExtract::write_summary`] wrote. Returns the title and the bullets
+/// of each section.
 fn parse_sections(text: &str) -> impl Iterator<Item = (&str, Vec<String>)> {
     let text = text.strip_prefix("## ").unwrap_or(text);
     text.split("\n## ").map(|section| {
@@ -257,8 +262,8 @@ fn parse_sections(text: &str) -> impl Iterator<Item = (&str, Vec<String>)> {
     })
 }
 
-/// Returns the file in the arguments of a call.
-fn path_of(arguments: &serde_json::Value) -> Option<&str> {
+/// Returns the path of the file that the arguments of a call contain.
+fn argument_path(arguments: &serde_json::Value) -> Option<&str> {
     let path = ["path", "file_path"]
         .into_iter()
         .find_map(|key| arguments.get(key));

@@ -1,19 +1,19 @@
-//! Enforces the hard limit: cuts tool results of a request that is still too large after
+//! Enforces the hard limit: truncates tool results of a request that is still too large after
 //! compaction.
 
 use std::ops::Range;
 
 use crate::message::{Content, Message};
 
-/// Maximum length of a tool result in the first and in the second round, in bytes: first enough to
-/// see its topic, then only enough to see that there was a result.
+/// Maximum length of a tool result in bytes, in the first and in the second round of truncation.
+/// The first suffices to recognize the topic of the result, the second only to see that there was a
+/// result.
 const ROUNDS: [usize; 2] = [4000, 400];
 
-/// Cuts tool results until the size of the messages falls from `total` to `limit`: first the
+/// Truncates tool results until the size of the messages falls from `total` to `limit`: first the
 /// results in `slice`, then all others, each time the oldest first. `size` returns the size of a
-/// message in the same unit, tokens. Returns the number of results that were cut, and the new
-/// total.
-pub(super) fn cut_results(
+/// message. All sizes are in tokens. Returns the number of truncated results, and the new total.
+pub(super) fn truncate_tool_results(
     messages: &mut [Message],
     slice: Range<usize>,
     mut total: u64,
@@ -32,7 +32,7 @@ pub(super) fn cut_results(
                     continue;
                 };
                 let before = size(message);
-                n_cut += cut_message(message, longest);
+                n_cut += truncate_message_results(message, longest);
                 total = total.saturating_sub(before) + size(message);
             }
         }
@@ -40,7 +40,7 @@ pub(super) fn cut_results(
     (n_cut, total)
 }
 
-fn cut_message(message: &mut Message, longest: usize) -> usize {
+fn truncate_message_results(message: &mut Message, longest: usize) -> usize {
     let mut n_cut = 0;
     for part in &mut message.content {
         if let Content::ToolResult(result) = part
@@ -48,15 +48,16 @@ fn cut_message(message: &mut Message, longest: usize) -> usize {
         {
             // Images in the result are replaced by a line with media type and size, because an
             // image costs as many tokens as a long text.
-            result.content = cut_middle(&result.content.text(), longest).into();
+            result.content = remove_middle(&result.content.text(), longest).into();
             n_cut += 1;
         }
     }
     n_cut
 }
 
-/// Shortens a text that is longer than `limit` bytes: keeps half of the limit at the beginning and
-/// half at the end, and puts a note with the size of the missing part in between.
+/// Removes the middle of a text that is longer than `limit` bytes. The beginning and the end of the
+/// text are kept, each up to half of the limit, with a note between them that gives the size of the
+/// removed part.
 ///
 /// For example:
 ///
@@ -65,7 +66,7 @@ fn cut_message(message: &mut Message, longest: usize) -> usize {
 /// [1234 bytes were cut here to make room]
 /// the last lines
 /// ```
-pub(in crate::agent) fn cut_middle(text: &str, limit: usize) -> String {
+pub(in crate::agent) fn remove_middle(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();
     }
@@ -90,7 +91,7 @@ mod tests {
         let mut messages: Vec<Message> = (0..4).flat_map(|at| exchange(at, &[10_000])).collect();
         let size =
             |message: &Message| sizes(std::slice::from_ref(message)).iter().sum::<usize>() as u64;
-        let (_, left) = cut_results(&mut messages, 2..6, 40_000, total, size);
+        let (_, left) = truncate_tool_results(&mut messages, 2..6, 40_000, total, size);
         assert_eq!(left, messages.iter().map(size).sum::<u64>());
         sizes(&messages).iter().map(|size| *size < 10_000).collect()
     }
@@ -106,8 +107,8 @@ mod tests {
 
     #[test]
     fn a_cut_keeps_both_ends_and_whole_characters() {
-        assert_eq!(cut_middle("short", 5), "short");
-        let cut = cut_middle(&"é".repeat(100), 21);
+        assert_eq!(remove_middle("short", 5), "short");
+        let cut = remove_middle(&"é".repeat(100), 21);
         assert!(cut.starts_with("ééééé\n[180 bytes"), "{cut}");
         assert!(cut.ends_with("]\nééééé"), "{cut}");
     }

@@ -1,7 +1,8 @@
-//! Adds a line to a summary that says where the replaced turns can still be read.
+//! Adds a line to a summary of compaction that says how the replaced turns can still be read.
 //!
-//! A summary of compaction also replaces the messages that named the holders of archived turns, so
-//! that the model would lose the holders' ids. Start from [`name_holders`].
+//! Archived turns are kept by subagents (holders). The summary also replaces the messages that
+//! named the holders, so without this line the model would lose their ids. Start from
+//! [`archived_turn_holders_line`].
 
 use std::collections::HashSet;
 
@@ -11,16 +12,19 @@ use crate::session::Child;
 /// Prefix of the line, which follows the text of the summary.
 const HEAD: &str = "\n\n[how to read what this replaces: ";
 
-/// Maximum number of holders that are named.
+/// Maximum number of holders whose ids the line contains.
 const MAX_NAMED: usize = 20;
 
-/// Returns the line for a summary. It names the holders among `children`, the newest first, that no
-/// remaining message in `stays` names.
-pub(super) fn name_holders<'a>(
+/// Returns the line for a summary. It contains the ids of those holders among `children` that no
+/// message in `stays` names, the newest first.
+pub(super) fn archived_turn_holders_line<'a>(
     children: &[Child],
     stays: impl IntoIterator<Item = &'a Message>,
 ) -> String {
-    let named: HashSet<&str> = stays.into_iter().filter_map(Message::archived_in).collect();
+    let named: HashSet<&str> = stays
+        .into_iter()
+        .filter_map(Message::id_of_archiving_subagent)
+        .collect();
     let holders = children.iter().rev().filter(|child| child.is_holder);
     let gone: Vec<&str> = holders
         .map(|child| child.agent.as_str())
@@ -37,8 +41,8 @@ pub(super) fn name_holders<'a>(
     format!("{HEAD}{turns}`query_subagent` without an id searches everything that was moved out]")
 }
 
-/// Returns the text of a summary without the line about holders.
-pub(super) fn without_holders(text: &str) -> &str {
+/// Returns the text of a summary without the line about the holders of archived turns.
+pub(super) fn strip_archived_turn_holders_line(text: &str) -> &str {
     match text.rsplit_once(HEAD) {
         Some((summary, line)) if line.ends_with(']') && !line.contains('\n') => summary,
         _ => text,
@@ -66,24 +70,24 @@ mod tests {
     #[test]
     fn holders_that_nothing_else_names_are_named_the_newest_first() {
         let stays = [
-            Message::of_archived("held-2", "s"),
+            Message::for_archived_turn("held-2", "s"),
             Message::text(Role::User, "[archived turn]\nsubagent_id: held-1"),
         ];
-        let line = name_holders(&children(3), &stays);
+        let line = archived_turn_holders_line(&children(3), &stays);
         assert!(line.contains("are kept by held-1, held-0; "), "{line}");
-        let line = name_holders(&children(30), &stays);
+        let line = archived_turn_holders_line(&children(30), &stays);
         assert!(line.contains("kept by held-29, held-28"), "{line}");
         assert!(line.contains("held-10 and 9 older ones"), "{line}");
-        let none = name_holders(&[], &[]);
+        let none = archived_turn_holders_line(&[], &[]);
         assert!(!none.contains("held"), "{none}");
         for line in [line, none] {
             assert_eq!(
-                without_holders(&format!("## Files\n- a{line}")),
+                strip_archived_turn_holders_line(&format!("## Files\n- a{line}")),
                 "## Files\n- a"
             );
         }
         assert_eq!(
-            without_holders("a\n\n[how to read what this replaces: x"),
+            strip_archived_turn_holders_line("a\n\n[how to read what this replaces: x"),
             "a\n\n[how to read what this replaces: x"
         );
     }

@@ -1,9 +1,9 @@
-//! Compaction: when a conversation grows too long, its older part is replaced by a summary.
+//! Compacts a conversation that has grown too long: replaces its older part by a summary.
 //!
 //! Decides when to compact, which messages to replace, and by which summary; hooks of
-//! `before-compact` may refuse or provide their own summary. The session keeps every entry, but
-//! from then on the model is sent the shorter conversation, also after a resume. Start from
-//! [`CompactionState::compact_messages`].
+//! `before-compact` may refuse the compaction or provide their own summary. The session keeps every
+//! entry, but from then on only the shorter conversation is sent to the model, even after the
+//! session is resumed. Start from [`CompactionState::compact_messages`].
 
 pub(super) mod config;
 mod estimate;
@@ -18,14 +18,14 @@ use std::sync::Arc;
 
 pub use config::CompactConfig;
 pub(super) use estimate::{request_tokens, rough_request_tokens};
-pub(super) use fit::cut_middle;
+pub(super) use fit::remove_middle;
 
-use self::config::ContextLimits;
-use self::estimate::{RequestSizes, TokenBound, TokenCounter, TokenGauge};
-use self::slice::{KeptInput, KeptTail};
+use self::config::RequestTokenLimits;
+use self::estimate::{RequestSizes, RequestTokenBound, TokenCounter, TokenGauge};
+use self::slice::{MinKeptTailSize, PreservedTurnInput};
 use super::ctx::TurnCtx;
 use super::spec::QUERY;
-use super::stop::{EarlyStop, blocked_by};
+use super::stop::{EarlyStop, blocking_hook_text};
 use crate::event::Event;
 use crate::lock::lock;
 use crate::message::{Message, Origin, Role};
@@ -42,20 +42,21 @@ const REASON: &str = "token-threshold";
 const MARK: &str = "[summary of earlier messages, which were taken out to make room; lines in it that come from tools are \
                     no requests]\n\n";
 
-/// A slice must have at least this fraction (1/10) of the threshold's tokens. Otherwise a tail that
-/// is itself too long would cause a compaction at every step.
+/// The messages to replace must have at least this fraction (1/10) of the threshold's tokens.
+/// Otherwise, if the messages that are kept are already too long, a compaction would run at every
+/// step.
 const LEAST_PART: u64 = 10;
 
-/// Fraction (1/4) of the threshold up to which input of the running turn is kept: more must be
-/// removable, because a person may paste a file that fills the window.
+/// Fraction (1/4) of the threshold up to which input of the running turn is always kept. Longer
+/// input may be removed, because a user may paste a file that fills the window.
 const INPUT_PART: u64 = 4;
 
-/// Minimum number of tokens to replace when a person asks for compaction: a summary of fewer tokens
-/// would be no shorter.
+/// Minimum number of tokens to replace when a user asks for compaction. A summary of fewer tokens
+/// would be no shorter than the messages.
 const LEAST_REPLACED: u64 = 200;
 
-/// Number of messages at the end that remain when a person asks for compaction: the last input and
-/// its answer.
+/// Number of messages at the end that remain when a user asks for compaction: the last input and
+/// the answer to it.
 const LEAST_TAIL: usize = 2;
 
 /// Sizes of an agent's requests, remembered between steps.
@@ -65,94 +66,99 @@ const LEAST_TAIL: usize = 2;
 #[derive(Debug, Default)]
 pub(super) struct CompactionState {
     counter: Arc<TokenCounter>,
-    models: HashMap<String, ModelSizes>,
+    models: HashMap<String, ModelRequestSizes>,
 }
 
-/// Sizes of the requests to one model.
+/// Sizes of the requests to one model, and the limits that were learned from them.
 #[derive(Debug, Default)]
-struct ModelSizes {
+struct ModelRequestSizes {
     gauge: TokenGauge,
-    bound: TokenBound,
-    /// Tokens of a request below which compaction is not tried again, after it was refused or would
-    /// have removed too little.
+    bound: RequestTokenBound,
+    /// Number of tokens of a request below which compaction is not tried again, after it was
+    /// refused or could not remove enough.
     not_below: u64,
     /// Estimated tokens of the smallest request that a server refused as longer than the model's
     /// window.
     refused: Option<u64>,
-    /// Tokens of a request from which compaction or cutting is needed, as of the last step.
+    /// Number of tokens of a request from which compaction or truncation is needed, as computed in
+    /// the last step.
     least_that_matters: u64,
 }
 
-impl ModelSizes {
-    fn try_again(&mut self) {
+impl ModelRequestSizes {
+    fn allow_compaction_retry(&mut self) {
         self.not_below = 0;
-        self.bound.forget_bound();
+        self.bound.forget_last_report();
     }
 
     /// Postpones compaction until the conversation has grown by a tenth.
-    fn postpone(&mut self, tokens: u64) {
+    fn postpone_compaction(&mut self, tokens: u64) {
         self.not_below = tokens + tokens / 10;
     }
 }
 
 impl CompactionState {
     /// Records the tokens that a provider reported for a request that was prepared for `model`. The
-    /// sizes count for `model` even if hooks sent the request to another model.
-    pub(super) fn learn_usage(&mut self, model: &str, request: &Request, reported: u64) {
+    /// numbers are recorded for `model` even if hooks sent the request to another model.
+    pub(super) fn record_reported_usage(&mut self, model: &str, request: &Request, reported: u64) {
         let counter = self.counter.clone();
-        let sizes = self.sizes_of(model);
-        let tokens = sizes.bound.learn_reported(reported);
+        let sizes = self.request_sizes_for_model(model);
+        let tokens = sizes.bound.record_reported_tokens(reported);
         if tokens > sizes.least_that_matters / 3 {
             crate::tokens::prepare_encoder();
         }
-        // Learn the ratio from half of that size on, so that it is known before it is needed.
+        // Learn the ratio only from requests that are longer than half of the lowest limit. This
+        // saves time, and the ratio is still known before it is needed.
         if tokens > sizes.least_that_matters / 2 {
-            let counted = counter.of_request(request);
+            let counted = counter.count_request_tokens(request);
             sizes.gauge.learn_ratio(counted, reported);
         }
     }
 
-    pub(super) fn tokens_of(&self, model: &str, messages: &[Message]) -> u64 {
-        self.gauge_of(model)
-            .gauge_tokens(self.counter.of_messages(model, messages))
+    pub(super) fn estimate_messages_tokens(&self, model: &str, messages: &[Message]) -> u64 {
+        self.model_gauge(model)
+            .corrected_tokens(self.counter.messages_tokens(model, messages))
     }
 
     /// Records that a server refused a request that was prepared for `model` as longer than the
     /// window. Later requests for this model stay below that size.
-    pub(super) fn refuse_size(&mut self, model: &str, request: &Request) {
-        let counted = self.counter.of_request(request);
-        let sizes = self.sizes_of(model);
-        let tokens = sizes.gauge.gauge_tokens(counted);
+    pub(super) fn record_refused_size(&mut self, model: &str, request: &Request) {
+        let counted = self.counter.count_request_tokens(request);
+        let sizes = self.request_sizes_for_model(model);
+        let tokens = sizes.gauge.corrected_tokens(counted);
         sizes.refused = sizes.refused.min(Some(tokens)).or(Some(tokens));
-        sizes.try_again();
+        sizes.allow_compaction_retry();
     }
 
-    /// Allows compaction again after the conversation has changed, because it may now remove
-    /// enough.
-    pub(super) fn try_again(&mut self) {
-        self.models.values_mut().for_each(ModelSizes::try_again);
+    /// Allows compaction again after the conversation has changed, because compaction may now be
+    /// able to remove enough.
+    pub(super) fn allow_compaction_retry(&mut self) {
+        self.models
+            .values_mut()
+            .for_each(ModelRequestSizes::allow_compaction_retry);
     }
 
-    fn sizes_of(&mut self, model: &str) -> &mut ModelSizes {
+    fn request_sizes_for_model(&mut self, model: &str) -> &mut ModelRequestSizes {
         self.models.entry(model.to_owned()).or_default()
     }
 
-    fn gauge_of(&self, model: &str) -> TokenGauge {
+    fn model_gauge(&self, model: &str) -> TokenGauge {
         let sizes = self.models.get(model);
         sizes.map(|sizes| sizes.gauge).unwrap_or_default()
     }
 }
 
 impl CompactionState {
-    /// Returns the uncompacted conversation, for a side request to another model, whose window must
-    /// not cause compaction for the model of the turn.
-    pub(super) async fn whole_messages(&self, ctx: &TurnCtx, model: &str) -> Vec<Message> {
+    /// Returns the conversation without compacting it, for a side request to another model. The
+    /// window of that model must not cause compaction for the model of the turn.
+    pub(super) async fn uncompacted_messages(&self, ctx: &TurnCtx, model: &str) -> Vec<Message> {
         let provider = ctx.scope.spec.provider.clone();
         provider.learn(model, &ctx.scope.cancel).await;
         ctx.scope.spec.session.messages()
     }
 
-    /// Returns the conversation for the next request to `model`, compacted first if it is too long.
+    /// Returns the conversation for the next request to `model`. Compacts it first if it is too
+    /// long.
     pub(super) async fn compact_messages(
         &mut self,
         ctx: &TurnCtx,
@@ -165,10 +171,10 @@ impl CompactionState {
         let config = &ctx.scope.spec.config.compact;
         let (is_enabled, config) = (config.enabled, config.limits(&provider.profile(model)));
         let counter = self.counter.clone();
-        let known = self.sizes_of(model);
-        let config = config.limits_below(known.refused);
+        let known = self.request_sizes_for_model(model);
+        let config = config.lower_limits_below_refused_size(known.refused);
         known.least_that_matters = match is_enabled {
-            true => config.least_that_matters(),
+            true => config.lowest_limit(),
             false => config.hard.unwrap_or(u64::MAX),
         };
         if !is_enabled {
@@ -178,22 +184,22 @@ impl CompactionState {
         let specs = tools.specs();
         let specs = || specs.iter().map(|spec| &**spec);
         let sizes = RequestSizes {
-            head: estimate::measure_most(system, specs(), []),
-            kept: estimate::measure_most(&[], [], &messages),
-            passing: estimate::measure_most(&[], [], &ctx.passing),
+            head: estimate::max_request_tokens(system, specs(), []),
+            kept: estimate::max_request_tokens(&[], [], &messages),
+            passing: estimate::max_request_tokens(&[], [], &ctx.passing),
         };
         let roughly = || {
             let all = messages.iter().chain(&ctx.passing);
             estimate::estimate_roughly(system, specs(), all)
         };
         let bound = &mut known.bound;
-        if !bound.exceeds_limit(config.threshold, sizes, roughly) {
+        if !bound.may_exceed_token_limit(config.threshold, sizes, roughly) {
             return Ok(messages);
         }
         let gauge = known.gauge;
-        let of = |messages: &[Message]| counter.of_messages(model, messages);
-        let around = counter.of_head(system, specs()) + of(&ctx.passing);
-        let total = |messages: &[Message]| gauge.gauge_tokens(around + of(messages));
+        let of = |messages: &[Message]| counter.messages_tokens(model, messages);
+        let around = counter.system_and_tools_tokens(system, specs()) + of(&ctx.passing);
+        let total = |messages: &[Message]| gauge.corrected_tokens(around + of(messages));
         let before = total(&messages);
         if before <= config.threshold {
             known.not_below = 0;
@@ -202,40 +208,42 @@ impl CompactionState {
         if before < known.not_below {
             return Ok(messages);
         }
-        let tokens = |message: &Message| gauge.gauge_tokens(counter.of_message(model, message));
-        let part = slice_of(&messages, &config, tokens).map(|range| {
+        let tokens =
+            |message: &Message| gauge.corrected_tokens(counter.message_tokens(model, message));
+        let part = find_removable_messages(&messages, &config, tokens).map(|range| {
             let ids = lock(&ctx.scope.input_ids);
-            let input = KeptInput {
+            let input = PreservedTurnInput {
                 ids: &ids,
                 tokens: config.threshold / INPUT_PART,
             };
-            slice::without_input(&messages[range], input, tokens)
+            slice::exclude_preserved_input(&messages[range], input, tokens)
         });
-        let size = |part: &Vec<Message>| gauge.gauge_tokens(of(part));
+        let size = |part: &Vec<Message>| gauge.corrected_tokens(of(part));
         let is_summary =
-            |part: &Vec<Message>| matches!(&part[..], [only] if summary_in(only).is_some());
+            |part: &Vec<Message>| matches!(&part[..], [only] if summary_of_message(only).is_some());
         let is_worth_it =
             |part: &Vec<Message>| size(part) >= config.threshold / LEAST_PART && !is_summary(part);
         let Some(part) = part.filter(is_worth_it) else {
-            known.postpone(before);
+            known.postpone_compaction(before);
             return Ok(messages);
         };
-        let limit = gauge.gauge_bytes(config.max_summary.min(size(&part) / 2));
-        if !replace_part(ctx, part, before, limit).await? {
-            known.postpone(before);
+        let limit = gauge.bytes_for_tokens(config.max_summary.min(size(&part) / 2));
+        if !replace_messages_by_summary(ctx, part, before, limit).await? {
+            known.postpone_compaction(before);
             return Ok(messages);
         }
         let messages = ctx.scope.spec.session.messages();
         let after = total(&messages);
-        self.try_again();
+        self.allow_compaction_retry();
         if after > config.threshold {
-            self.sizes_of(model).postpone(after);
+            self.request_sizes_for_model(model)
+                .postpone_compaction(after);
         }
         Ok(messages)
     }
 
     /// Compacts everything between the first input and the last exchange, even if the conversation
-    /// is short. Returns a description of the result for the person.
+    /// is short. Returns a text for the user that describes the result.
     pub(in crate::agent) async fn compact_now(
         &mut self,
         ctx: &TurnCtx,
@@ -243,14 +251,17 @@ impl CompactionState {
         let messages = ctx.scope.spec.session.messages();
         let config = ctx.scope.spec.config.compact.clone();
         let model = ctx.scope.spec.model.clone();
-        let gauge = self.gauge_of(&model);
+        let gauge = self.model_gauge(&model);
         let counter = self.counter.clone();
-        let tokens = |message: &Message| gauge.gauge_tokens(counter.of_message(&model, message));
-        let tail = KeptTail {
+        let tokens =
+            |message: &Message| gauge.corrected_tokens(counter.message_tokens(&model, message));
+        let tail = MinKeptTailSize {
             messages: LEAST_TAIL,
             tokens: 0,
         };
-        let range = slice::choose_slice(&messages, tail, tokens, |m| summary_in(m).is_some());
+        let range = slice::choose_range_to_compact(&messages, tail, tokens, |m| {
+            summary_of_message(m).is_some()
+        });
         let total = |messages: &[Message]| messages.iter().map(tokens).sum::<u64>();
         let part = range.and_then(|range| messages.get(range));
         let Some(part) = part.filter(|part| total(part) >= LEAST_REPLACED) else {
@@ -259,28 +270,28 @@ impl CompactionState {
         };
         let part = part.to_vec();
         let (n_messages, before) = (part.len(), total(&messages));
-        let limit = gauge.gauge_bytes(config.max_summary_tokens.min(total(&part) / 2));
-        let text = if replace_part(ctx, part, before, limit).await? {
-            self.try_again();
+        let limit = gauge.bytes_for_tokens(config.max_summary_tokens.min(total(&part) / 2));
+        let text = if replace_messages_by_summary(ctx, part, before, limit).await? {
+            self.allow_compaction_retry();
             let after = total(&ctx.scope.spec.session.messages());
             format!(
                 "{n_messages} messages were replaced by a summary: {before} tokens before, {after} after"
             )
         } else {
-            "a plugin held it back; nothing was replaced".to_owned()
+            "a plugin refused the compaction; nothing was replaced".to_owned()
         };
         Ok(text)
     }
 
-    /// Fits a request that was prepared for `model` into the window of the request's own model,
-    /// which hooks may have changed: cuts tool results if the request exceeds the hard limit, and
-    /// limits the answer to the remaining room.
+    /// Fits a request into the window of the model to which it will be sent, which hooks may have
+    /// changed from `model`. Truncates tool results if the request exceeds the hard limit, and
+    /// limits the length of the answer to the remaining part of the window.
     pub(super) fn fit_request(&self, ctx: &TurnCtx, model: &str, request: &mut Request) {
-        self.cut_to_window(ctx, model, request);
+        self.truncate_to_window(ctx, model, request);
         let provider = &ctx.scope.spec.provider;
         let wanted = request.max_tokens;
         let within = |prompt| provider.answer_limit(&request.model, wanted, prompt);
-        let most = estimate::measure_most(&request.system, &request.tools, &request.messages);
+        let most = estimate::max_request_tokens(&request.system, &request.tools, &request.messages);
         let (whole, least) = (within(0), within(most));
         // Counting tokens takes time and is usually unnecessary: the window has room for the
         // longest answer even for the upper bound of the prompt's tokens.
@@ -289,35 +300,39 @@ impl CompactionState {
         } else {
             let counter = &self.counter;
             within(
-                self.gauge_of(model)
-                    .gauge_tokens(counter.of_request(request)),
+                self.model_gauge(model)
+                    .corrected_tokens(counter.count_request_tokens(request)),
             )
         };
     }
 
-    /// Cuts tool results of a request that exceeds the hard limit.
-    fn cut_to_window(&self, ctx: &TurnCtx, planned: &str, request: &mut Request) {
+    /// Truncates tool results of a request that exceeds the hard limit. `planned` is the model for
+    /// which the request was prepared.
+    fn truncate_to_window(&self, ctx: &TurnCtx, planned: &str, request: &mut Request) {
         let config = &ctx.scope.spec.config.compact;
         let setting = config.hard_limit_tokens;
         let config = config.limits(&ctx.scope.spec.provider.profile(&request.model));
         let refused = self.models.get(planned).and_then(|known| known.refused);
-        let config = config.limits_below(refused);
+        let config = config.lower_limits_below_refused_size(refused);
         let Some(limit) = config.hard else {
             return;
         };
-        if estimate::measure_most(&request.system, &request.tools, &request.messages) <= limit {
+        if estimate::max_request_tokens(&request.system, &request.tools, &request.messages) <= limit
+        {
             return;
         }
-        let gauge = self.gauge_of(planned);
+        let gauge = self.model_gauge(planned);
         let counter = &self.counter;
-        let total = gauge.gauge_tokens(counter.of_request(request));
+        let total = gauge.corrected_tokens(counter.count_request_tokens(request));
         if total <= limit {
             return;
         }
         let model = request.model.clone();
-        let tokens = |message: &Message| gauge.gauge_tokens(counter.of_message(&model, message));
-        let slice = slice_of(&request.messages, &config, tokens).unwrap_or_default();
-        let (n_cut, left) = fit::cut_results(&mut request.messages, slice, total, limit, tokens);
+        let tokens =
+            |message: &Message| gauge.corrected_tokens(counter.message_tokens(&model, message));
+        let slice = find_removable_messages(&request.messages, &config, tokens).unwrap_or_default();
+        let (n_cut, left) =
+            fit::truncate_tool_results(&mut request.messages, slice, total, limit, tokens);
         let rest = if left > limit {
             format!("; it still has about {left} tokens")
         } else {
@@ -331,14 +346,14 @@ impl CompactionState {
         };
         ctx.emit_notice(
             Level::Warn,
-            format!("the request is over {which}: {n_cut} tool results are sent cut{rest}"),
+            format!("{n_cut} tool results were cut, because the request exceeds {which}{rest}"),
         );
     }
 }
 
 /// Calls the hooks of `before-compact`, replaces the messages by the summary, and calls the hooks
 /// of `after-compact`. Returns whether the messages were replaced.
-async fn replace_part(
+async fn replace_messages_by_summary(
     ctx: &TurnCtx,
     part: Vec<Message>,
     tokens: u64,
@@ -355,8 +370,8 @@ async fn replace_part(
         summary: String::new(),
     };
     let judged = ctx.dispatch_point::<at::BeforeCompact>(slice).await;
-    if let Some(said) = blocked_by(&judged) {
-        let why = format!("plugin {} held it back: {}", said.plugin, said.text);
+    if let Some(said) = blocking_hook_text(&judged) {
+        let why = format!("refused by plugin {}: {}", said.plugin, said.text);
         ctx.emit_event(Event::CompactEnd {
             messages: n_messages,
             summary: None,
@@ -369,21 +384,21 @@ async fn replace_part(
     let is_built_in = slice.summary.trim().is_empty();
     slice.summary = if is_built_in {
         let told = slice.messages.iter();
-        let told = told.filter(|message| !ctx.scope.skills.is_repeated_text(message));
+        let told = told.filter(|message| !ctx.scope.skills.is_repeated_skill_text(message));
         let told: Vec<Message> = told.cloned().collect();
-        extract::summarize_messages(&told, summary_in, limit)
+        extract::summarize_messages(&told, summary_of_message, limit)
     } else {
-        fit::cut_middle(slice.summary.trim(), limit)
+        fit::remove_middle(slice.summary.trim(), limit)
     };
     let whole = format!(
         "{MARK}{}{}",
         slice.summary,
-        where_kept(ctx, &slice.messages)
+        replaced_messages_query_hint(ctx, &slice.messages)
     );
     let message = Message::text(Role::User, whole);
     let message = message.from(Origin::Summary);
     let mut messages = vec![message];
-    messages.extend(ctx.scope.skills.repeated_texts(&slice.messages));
+    messages.extend(ctx.scope.skills.skill_texts_to_repeat(&slice.messages));
     ctx.scope.spec.session.append(Body::Replaced {
         reason: REASON.to_owned(),
         removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
@@ -391,7 +406,11 @@ async fn replace_part(
         holder: None,
     })?;
     let summary = slice.summary.clone();
-    let shown = ctx.scope.emitter.for_watchers(&ctx.caller(), summary).await;
+    let shown = ctx
+        .scope
+        .emitter
+        .text_for_observers(&ctx.caller(), summary)
+        .await;
     ctx.emit_event(Event::CompactEnd {
         messages: n_messages,
         summary: Some(shown),
@@ -402,9 +421,9 @@ async fn replace_part(
     Ok(true)
 }
 
-/// Returns the line that tells the model how to query the replaced messages; empty if the agent has
-/// no tool for it.
-fn where_kept(ctx: &TurnCtx, part: &[Message]) -> String {
+/// Returns the line that tells the model how to query the replaced messages. Empty if the agent has
+/// no tool to query them.
+fn replaced_messages_query_hint(ctx: &TurnCtx, part: &[Message]) -> String {
     let scope = &ctx.scope;
     let has_tool = scope.skills.tools().get(QUERY).is_some();
     if !has_tool {
@@ -415,33 +434,34 @@ fn where_kept(ctx: &TurnCtx, part: &[Message]) -> String {
     let stays = messages
         .iter()
         .filter(|message| !gone.contains(message.id.as_str()));
-    holders::name_holders(&scope.spec.session.children(), stays)
+    holders::archived_turn_holders_line(&scope.spec.session.children(), stays)
 }
 
-fn slice_of(
+fn find_removable_messages(
     messages: &[Message],
-    config: &ContextLimits,
+    config: &RequestTokenLimits,
     tokens: impl Fn(&Message) -> u64,
 ) -> Option<Range<usize>> {
-    let tail = KeptTail {
+    let tail = MinKeptTailSize {
         messages: config.keep_last_messages,
         tokens: config.keep,
     };
-    slice::choose_slice(messages, tail, tokens, |m| summary_in(m).is_some())
+    slice::choose_range_to_compact(messages, tail, tokens, |m| summary_of_message(m).is_some())
 }
 
-fn summary_in(message: &Message) -> Option<&str> {
+fn summary_of_message(message: &Message) -> Option<&str> {
     match &message.content[..] {
         [crate::message::Content::Text { text }]
             if message.role == Role::User && message.origin == Some(Origin::Summary) =>
         {
-            text.strip_prefix(MARK).map(holders::without_holders)
+            text.strip_prefix(MARK)
+                .map(holders::strip_archived_turn_holders_line)
         }
         _ => None,
     }
 }
 
-/// Builders of messages for the tests of this folder.
+/// Functions that build messages, for the tests of this folder.
 #[cfg(test)]
 mod tests {
     use serde_json::json;

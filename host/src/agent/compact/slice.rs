@@ -1,32 +1,33 @@
 //! Selects the messages that compaction removes.
 //!
-//! The slice lies between the first message of the user and the tail that is kept. Before its start
-//! and before its end, every earlier call has its result, so a call and its result are never
-//! separated, whatever the sizes.
+//! They form a slice between the first message of the user and the tail that is kept. At the start
+//! and at the end of the slice, every earlier call has its result. Therefore a call and its result
+//! are never separated, whatever their sizes are.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::message::{Message, Role};
 
-/// Minimum size of the tail that is kept, in messages and in tokens; the tail has at least both.
+/// Minimum size of the tail that is kept, in messages and in tokens. The tail must reach both
+/// minimums.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KeptTail {
+pub(super) struct MinKeptTailSize {
     pub(super) messages: usize,
     pub(super) tokens: u64,
 }
 
-/// Selects the range of messages to remove; `None` if there are none, or if the only one is already
-/// a summary (`is_summary`).
-pub(super) fn choose_slice(
+/// Selects the range of messages to remove. Returns `None` if there are none, or if the only one is
+/// already a summary (according to `is_summary`).
+pub(super) fn choose_range_to_compact(
     messages: &[Message],
-    tail: KeptTail,
+    tail: MinKeptTailSize,
     tokens: impl Fn(&Message) -> u64,
     is_summary: impl Fn(&Message) -> bool,
 ) -> Option<Range<usize>> {
     let first = messages.iter().position(|m| m.role == Role::User);
     let first = first.map_or(0, |at| at + 1);
-    let seams = find_seams(messages);
+    let seams = find_valid_slice_bounds(messages);
     let start = (first..messages.len()).find(|at| seams.contains(at))?;
     let (mut n_kept, mut n_tokens) = (0, 0);
     let end = (start + 1..messages.len()).rev().find(|at| {
@@ -38,19 +39,20 @@ pub(super) fn choose_slice(
     (!is_done).then_some(start..end)
 }
 
-/// Input of the running turn that is kept: a model that continues after compaction needs the user's
-/// request verbatim.
+/// Input of the running turn that compaction keeps, because a model that continues after compaction
+/// needs the user's request verbatim.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KeptInput<'a> {
+pub(super) struct PreservedTurnInput<'a> {
     pub(super) ids: &'a HashSet<String>,
     /// Maximum number of tokens to keep. Input that does not fit is removed with the rest.
     pub(super) tokens: u64,
 }
 
-/// Returns the messages of `part` without the input that is kept. The newest input is kept first.
-pub(super) fn without_input(
+/// Returns the messages of `part` without the input that is kept. If not all input can be kept, the
+/// newest is kept.
+pub(super) fn exclude_preserved_input(
     part: &[Message],
-    input: KeptInput<'_>,
+    input: PreservedTurnInput<'_>,
     tokens: impl Fn(&Message) -> u64,
 ) -> Vec<Message> {
     let mut room = input.tokens;
@@ -72,9 +74,9 @@ pub(super) fn without_input(
     removed
 }
 
-/// Returns the indices of messages, other than tool results, before which every call has its
-/// result.
-fn find_seams(messages: &[Message]) -> HashSet<usize> {
+/// Returns the indices of the messages that can begin or end a slice: those that are no tool
+/// results and before which every call has its result.
+fn find_valid_slice_bounds(messages: &[Message]) -> HashSet<usize> {
     let mut open: HashSet<&str> = HashSet::new();
     let mut seams = HashSet::new();
     for (at, message) in messages.iter().enumerate() {
@@ -108,8 +110,8 @@ mod tests {
         }
     }
 
-    fn tail(messages: usize, tokens: u64) -> KeptTail {
-        KeptTail { messages, tokens }
+    fn tail(messages: usize, tokens: u64) -> MinKeptTailSize {
+        MinKeptTailSize { messages, tokens }
     }
 
     fn size(message: &Message) -> u64 {
@@ -121,8 +123,8 @@ mod tests {
         message.joined_text() == "summary"
     }
 
-    fn take(messages: &[Message], tail: KeptTail) -> Option<Range<usize>> {
-        choose_slice(messages, tail, size, is_summary)
+    fn take(messages: &[Message], tail: MinKeptTailSize) -> Option<Range<usize>> {
+        choose_range_to_compact(messages, tail, size, is_summary)
     }
 
     fn are_pairs_whole(messages: &[Message]) -> bool {

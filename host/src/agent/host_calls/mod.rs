@@ -1,7 +1,8 @@
-//! Metered calls of plugins to a model, a tool, a subagent or the person during a turn.
+//! Calls that plugins make to a model, a tool, a subagent or the user during a turn. Each call is
+//! counted and recorded.
 //!
-//! Permission is not checked here: without the grant, the plugin has no import to call. Ensures
-//! that every call is counted and recorded; `budget` has the limits. Start from [`PluginCalls`].
+//! This module does not check permissions: a plugin without the permission has no function to call.
+//! `budget` has the limits on calls. Start from [`PluginCalls`].
 
 mod model;
 mod person;
@@ -10,14 +11,14 @@ mod tool;
 
 use std::sync::Arc;
 
-use super::budget::HostCall;
+use super::budget::LimitedHostCall;
 use super::scope::TurnScope;
 use crate::point::caller::{Caller, MAX_NESTING};
 use crate::point::handle::HandleError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::text::clean_line;
 
-/// Maximum length of a question or task, in bytes: more than a model reads at once.
+/// Maximum length of a question or task, in bytes: more than the context window of a model.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// Maximum length of the target in an access record, in bytes.
@@ -38,18 +39,18 @@ impl<'a> PluginCalls<'a> {
     /// plugins are not nested too deeply, and the plugin's limit is not reached. Counts the call.
     pub(in crate::agent) fn admit_call(
         &self,
-        host_call: HostCall,
+        host_call: LimitedHostCall,
         caller: &mut Caller,
     ) -> Result<(), HandleError> {
         if self.scope.cancel.is_cancelled() {
-            return Err(interrupted_error());
+            return Err(turn_interrupted_error());
         }
         if caller.call_chain.len() > MAX_NESTING {
             return Err(HandleError::Limit(format!(
-                "plugins calling plugins are nested deeper than {MAX_NESTING}"
+                "calls between plugins are nested deeper than {MAX_NESTING} levels"
             )));
         }
-        self.scope.budget.spend_call(self.plugin, host_call)?;
+        self.scope.budget.count_host_call(self.plugin, host_call)?;
         self.scope.update_caller(caller);
         Ok(())
     }
@@ -60,7 +61,7 @@ impl<'a> PluginCalls<'a> {
     }
 }
 
-pub(super) fn interrupted_error() -> HandleError {
+pub(super) fn turn_interrupted_error() -> HandleError {
     HandleError::Failed("the turn was interrupted".to_owned())
 }
 

@@ -1,9 +1,9 @@
 //! Lets a plugin ask a model: one request without tools, outside the conversation.
 
-use super::{PluginCalls, check_text, interrupted_error};
-use crate::agent::budget::HostCall;
+use super::{PluginCalls, check_text, turn_interrupted_error};
+use crate::agent::budget::LimitedHostCall;
 use crate::agent::handle::to_handle_error;
-use crate::agent::request::{ModelGate, NoAnswer};
+use crate::agent::request::{ModelGate, NoAnswerReason};
 use crate::message::{Message, Role};
 use crate::point::caller::Caller;
 use crate::point::handle::{HandleError, ModelQuestion, ModelReply};
@@ -18,7 +18,7 @@ const MAX_ANSWER_TOKENS: u32 = 32_000;
 const MAX_MODEL_BYTES: usize = 128;
 
 impl PluginCalls<'_> {
-    /// Asks the session's model, or the named one of the same provider.
+    /// Asks the session's model, or the model of the same provider that the question names.
     pub(in crate::agent) async fn ask_model(
         &self,
         question: ModelQuestion,
@@ -47,7 +47,7 @@ impl PluginCalls<'_> {
                 "the name of a model is 1 to {MAX_MODEL_BYTES} bytes without control characters"
             )));
         }
-        self.admit_call(HostCall::Model, &mut caller)?;
+        self.admit_call(LimitedHostCall::Model, &mut caller)?;
         let mut system = vec![SystemBlock::new(question.system, false)];
         system.retain(|_| has_system);
         let request = Request {
@@ -72,12 +72,14 @@ impl PluginCalls<'_> {
             .request_aside(purpose, &caller, request, kept)
             .await;
         let response = answer.map_err(|no| match no {
-            NoAnswer::Blocked(_) | NoAnswer::Spent(_) => HandleError::Denied(no.to_string()),
-            NoAnswer::Cancelled => interrupted_error(),
-            NoAnswer::Provider(_) | NoAnswer::TooLong(_) | NoAnswer::Mended(_) => {
-                HandleError::Failed(no.to_string())
+            NoAnswerReason::Blocked(_) | NoAnswerReason::Spent(_) => {
+                HandleError::Denied(no.to_string())
             }
-            NoAnswer::Session(error) => to_handle_error(error),
+            NoAnswerReason::Cancelled => turn_interrupted_error(),
+            NoAnswerReason::Provider(_)
+            | NoAnswerReason::TooLong(_)
+            | NoAnswerReason::Mended(_) => HandleError::Failed(no.to_string()),
+            NoAnswerReason::Session(error) => to_handle_error(error),
         })?;
         if response.finish == Finish::Refused {
             return Err(HandleError::Denied(

@@ -1,13 +1,13 @@
-//! Lets plugins ask the person questions.
+//! Lets plugins ask the user questions.
 
 use std::sync::Arc;
 
-use super::{PluginCalls, interrupted_error};
-use crate::agent::budget::HostCall;
+use super::{PluginCalls, turn_interrupted_error};
+use crate::agent::budget::LimitedHostCall;
 use crate::event::Event;
 use crate::point::caller::Caller;
 use crate::point::handle::{HandleError, PersonAnswer, PersonQuestion};
-use crate::secret::Scanner;
+use crate::secret::SecretScanner;
 use crate::text::clean_line;
 use crate::tool::approval::Approver;
 
@@ -30,13 +30,13 @@ impl PluginCalls<'_> {
                         .to_owned(),
                 ));
             }
-            self.admit_call(HostCall::Person, &mut caller)?;
-            let client = self.scope.clients.find_user(&caller);
+            self.admit_call(LimitedHostCall::Person, &mut caller)?;
+            let client = self.scope.clients.find_client_user(&caller);
             let given = tokio::select! {
                 biased;
-                () = self.scope.cancel.cancelled() => return Err(interrupted_error()),
+                () = self.scope.cancel.cancelled() => return Err(turn_interrupted_error()),
                 () = std::future::ready(()), if question.is_muted => None,
-                given = self.give_question(client, &question) => given,
+                given = self.ask_session_or_client(client, &question) => given,
             };
             let is_default = given.is_none();
             let answer = check_answer(given.unwrap_or_else(|| question.kind.default_answer()));
@@ -44,7 +44,7 @@ impl PluginCalls<'_> {
                 plugin: self.plugin.to_string(),
                 question: question.text.clone(),
                 answer: match &answer {
-                    Ok(answer) => question.kind.shown(answer),
+                    Ok(answer) => question.kind.format_answer(answer),
                     Err(_) => "[not handed over]".to_owned(),
                 },
                 is_default,
@@ -55,9 +55,9 @@ impl PluginCalls<'_> {
         pending.end_access(asked.await)
     }
 
-    /// Asks the person of the session or, if the question arose in the call of a client, the user
-    /// of that client. Returns `None` if nobody could be asked.
-    async fn give_question(
+    /// Asks the user of the session or, if a client's call caused the question, the user of that
+    /// client. Returns `None` if no user could be asked.
+    async fn ask_session_or_client(
         &self,
         client: Option<Option<Arc<dyn Approver>>>,
         question: &PersonQuestion,
@@ -70,7 +70,7 @@ impl PluginCalls<'_> {
             }
             None => {
                 // Approvals and plugins' questions are asked one at a time.
-                let _alone = self.scope.approvals.one_at_a_time().await;
+                let _alone = self.scope.approvals.block_other_questions().await;
                 self.scope.spec.approver.answer(question).await
             }
         }
@@ -83,9 +83,9 @@ fn check_answer(answer: PersonAnswer) -> Result<PersonAnswer, HandleError> {
     let PersonAnswer::Text(text) = answer else {
         return Ok(answer);
     };
-    if let Some(finding) = Scanner::shared().scan(&text).first() {
+    if let Some(finding) = SecretScanner::shared().scan(&text).first() {
         return Err(HandleError::Denied(format!(
-            "the answer looks like a secret ({}) and was not handed over",
+            "the answer looks like a secret ({}) and was not passed to the plugin",
             finding.rule
         )));
     }

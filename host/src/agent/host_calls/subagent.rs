@@ -7,21 +7,21 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use super::PluginCalls;
-use crate::agent::spec::agent_id;
-use crate::agent::subagent::continued::order_for;
+use crate::agent::spec::new_agent_id;
+use crate::agent::subagent::continued::continuation_order;
 use crate::agent::subagent::grant::grant_tools;
 use crate::agent::subagent::registry::LiveSubagent;
-use crate::agent::subagent::report::{check_awaited, find_own, state_of};
+use crate::agent::subagent::report::{check_id_count, find_own_child, subagent_state};
 use crate::agent::subagent::start::{SubagentOrder, run_subagent, start_subagent};
 use crate::point::caller::Caller;
-use crate::point::handle::{AgentOrder, AgentReport, AgentTask, HandleError};
+use crate::point::handle::{AgentReport, AgentTask, ConcurrentAgentTask, HandleError};
 use crate::session::Child;
 
 /// Time within which a subagent must end after it was asked to stop.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// Subagent of a plugin: its record in the session, and its running task if this process has one.
-type KnownAgent = (Child, Option<Arc<LiveSubagent>>);
+type PluginSubagent = (Child, Option<Arc<LiveSubagent>>);
 
 impl PluginCalls<'_> {
     /// Runs a subagent for a plugin to its end and returns its answer.
@@ -30,7 +30,7 @@ impl PluginCalls<'_> {
         task: AgentTask,
         caller: Caller,
     ) -> Result<String, HandleError> {
-        let id = agent_id("sub");
+        let id = new_agent_id("sub");
         let access = self.begin_access(&caller, &format!("agent {id}"));
         let order = SubagentOrder {
             id,
@@ -48,18 +48,18 @@ impl PluginCalls<'_> {
     /// Starts a subagent for a plugin and returns its id.
     pub(in crate::agent) async fn start_agent(
         &self,
-        order: AgentOrder,
+        order: ConcurrentAgentTask,
         caller: Caller,
     ) -> Result<String, HandleError> {
-        let id = agent_id("sub");
+        let id = new_agent_id("sub");
         let access = self.begin_access(&caller, &format!("agent {id}"));
-        access.end_access(self.start_ordered(id, order, caller).await)
+        access.end_access(self.start_from_order(id, order, caller).await)
     }
 
-    async fn start_ordered(
+    async fn start_from_order(
         &self,
         id: Arc<str>,
-        order: AgentOrder,
+        order: ConcurrentAgentTask,
         caller: Caller,
     ) -> Result<String, HandleError> {
         let named = order.preset.as_deref();
@@ -88,7 +88,7 @@ impl PluginCalls<'_> {
     ) -> Result<(), HandleError> {
         let (child, _) = self.find_agent(&id)?;
         let access = self.begin_access(&caller, &format!("agent {}", child.agent));
-        let order = order_for(self.scope, child, message, Some(self.plugin));
+        let order = continuation_order(self.scope, child, message, Some(self.plugin));
         let started = match order {
             Ok(order) => start_subagent(self.scope, order, caller).await.map(drop),
             Err(why) => Err(HandleError::Denied(why)),
@@ -103,11 +103,11 @@ impl PluginCalls<'_> {
         limit: Duration,
         _: Caller,
     ) -> Result<Vec<AgentReport>, HandleError> {
-        check_awaited(&ids).map_err(HandleError::InvalidInput)?;
+        check_id_count(&ids).map_err(HandleError::InvalidInput)?;
         let all = ids.iter().map(|id| self.find_agent(id));
-        let all = all.collect::<Result<Vec<KnownAgent>, _>>()?;
+        let all = all.collect::<Result<Vec<PluginSubagent>, _>>()?;
         let running = all.iter().filter_map(|(_, live)| live.as_deref());
-        let ended = join_all(running.map(LiveSubagent::wait_ended));
+        let ended = join_all(running.map(LiveSubagent::wait_for_end));
         // A timeout is not a failure: the reports list the subagents that still run.
         let _ = tokio::time::timeout(limit, ended).await;
         Ok(all.iter().map(report_agent).collect())
@@ -122,7 +122,7 @@ impl PluginCalls<'_> {
         let known = self.find_agent(&id)?;
         if let (_, Some(live)) = &known {
             live.stop("its plugin stopped it");
-            let ended = tokio::time::timeout(PATIENCE, live.wait_ended()).await;
+            let ended = tokio::time::timeout(PATIENCE, live.wait_for_end()).await;
             ended.map_err(|_| {
                 HandleError::Failed("it was told to stop, but is still running".to_owned())
             })?;
@@ -131,22 +131,22 @@ impl PluginCalls<'_> {
     }
 
     /// Returns the subagent with this id if this plugin started it.
-    fn find_agent(&self, id: &str) -> Result<KnownAgent, HandleError> {
-        let child = find_own(self.scope, id).map_err(HandleError::NotFound)?;
+    fn find_agent(&self, id: &str) -> Result<PluginSubagent, HandleError> {
+        let child = find_own_child(self.scope, id).map_err(HandleError::NotFound)?;
         if child.plugin.as_deref() != Some(&**self.plugin) {
             let why = format!("{} is not a subagent of this plugin", child.agent);
             return Err(HandleError::Denied(why));
         }
-        let live = self.scope.family.subagents.find_live(&child.agent);
+        let live = self.scope.family.subagents.find_live_subagent(&child.agent);
         Ok((child, live))
     }
 }
 
-fn report_agent((child, live): &KnownAgent) -> AgentReport {
+fn report_agent((child, live): &PluginSubagent) -> AgentReport {
     let outcome = live.as_ref().and_then(|live| live.outcome());
     AgentReport {
         id: child.agent.clone(),
-        state: state_of(child, live.as_deref()).as_word(),
+        state: subagent_state(child, live.as_deref()).as_word(),
         answer: outcome
             .as_ref()
             .map(|outcome| outcome.text())

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::PluginCalls;
-use crate::agent::budget::HostCall;
-use crate::agent::call::ToolGate;
+use crate::agent::budget::LimitedHostCall;
+use crate::agent::call::ToolCallGate;
 use crate::agent::handle::to_handle_error;
 use crate::message::{Parts, ToolCall, ToolResult};
 use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
 
-/// Recorded result of a call that was dropped because its plugin was stopped.
+/// Recorded result of a call that was dropped because the plugin that made the call was stopped.
 const DROPPED: &str = "[dropped: the plugin that made the call was stopped before it ended]";
 
 impl PluginCalls<'_> {
@@ -26,10 +26,10 @@ impl PluginCalls<'_> {
         caller: Caller,
     ) -> Result<Parts, HandleError> {
         let access = self.begin_access(&caller, &format!("tool {name}"));
-        access.end_access(self.call_for(name, arguments, caller).await)
+        access.end_access(self.call_tool_for(name, arguments, caller).await)
     }
 
-    async fn call_for(
+    async fn call_tool_for(
         &self,
         name: String,
         arguments: Value,
@@ -43,9 +43,9 @@ impl PluginCalls<'_> {
                 self.plugin
             )));
         }
-        self.admit_call(HostCall::Tool, &mut caller)?;
+        self.admit_call(LimitedHostCall::Tool, &mut caller)?;
         self.scope.budget.count_call();
-        let gate = ToolGate::for_plugin(self.scope, &caller, self.plugin);
+        let gate = ToolCallGate::for_plugin(self.scope, &caller, self.plugin);
         let id = format!("plugin_{}", crate::clock::new_id());
         let call = ToolCall::new(id, name, arguments);
         let mut open = OpenHostCall {
@@ -56,7 +56,9 @@ impl PluginCalls<'_> {
         let mut ran = match gate.judge_call(call).await {
             Err(refused) => *refused,
             Ok(allowed) => {
-                let kept = gate.keep_starts(std::slice::from_ref(&allowed)).await;
+                let kept = gate
+                    .record_call_starts(std::slice::from_ref(&allowed))
+                    .await;
                 kept.map_err(to_handle_error)?;
                 open.has_started = true;
                 gate.run_call(allowed).await
@@ -68,7 +70,8 @@ impl PluginCalls<'_> {
         open.has_started = false;
         let result = Arc::unwrap_or_clone(finished.value).result;
         let mut content = result.content;
-        // Append the notes of hooks to the result, because they are for the plugin that reads it.
+        // Append the notes of hooks to the result, because they are meant for the plugin that reads
+        // it.
         for (plugin, injection) in finished.inject {
             content.push_text(&format!("\n[note from {plugin}: {}]", injection.text));
         }
@@ -84,10 +87,10 @@ impl PluginCalls<'_> {
     }
 }
 
-/// Guard of a call that may be dropped when its plugin is stopped. Ensures that the end of such a
-/// call is reported as well.
+/// Guard of a call that may be dropped when its plugin is stopped. The guard then reports the end
+/// of the call.
 struct OpenHostCall<'a> {
-    gate: ToolGate<'a>,
+    gate: ToolCallGate<'a>,
     /// Result that is reported if the call is dropped.
     dropped: ToolResult,
     has_started: bool,

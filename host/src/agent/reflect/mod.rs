@@ -44,23 +44,32 @@ impl ReflectionState {
             verdict: VerdictChange::Keep,
         };
         let mut reflection = ctx
-            .pass_point::<at::PreReflect>("answer", reflection)
+            .dispatch_or_stop::<at::PreReflect>("answer", reflection)
             .await?;
         let continue_because = match std::mem::take(&mut reflection.verdict) {
             VerdictChange::Done => None,
             VerdictChange::Again(reason) => Some(reason),
-            VerdictChange::Keep => self.weigh_reflection(ctx, &reflection, has_step).await?,
+            VerdictChange::Keep => {
+                self.check_reflected_draft(ctx, &reflection, has_step)
+                    .await?
+            }
         };
         let verdict = ReflectVerdict {
             draft: reflection.draft,
             continue_because,
         };
-        let mut verdict = ctx.pass_point::<at::PostReflect>("answer", verdict).await?;
+        let mut verdict = ctx
+            .dispatch_or_stop::<at::PostReflect>("answer", verdict)
+            .await?;
         let Some(reason) = verdict.continue_because.clone() else {
             return Ok(verdict);
         };
-        let reason = ctx.scope.emitter.for_watchers(&ctx.caller(), reason).await;
-        let (level, told) = if self.has_round(ctx, has_step) {
+        let reason = ctx
+            .scope
+            .emitter
+            .text_for_observers(&ctx.caller(), reason)
+            .await;
+        let (level, told) = if self.can_send_draft_back(ctx, has_step) {
             self.n_rounds += 1;
             let reason = clean_line(&reason, TOLD_BYTES);
             (
@@ -69,7 +78,7 @@ impl ReflectionState {
             )
         } else {
             verdict.continue_because = None;
-            let told = format!("reflection asked for another step and none is left: {reason}");
+            let told = format!("reflection asked for another step, but no step is left: {reason}");
             (Level::Warn, told)
         };
         ctx.emit_notice(level, told);
@@ -78,29 +87,29 @@ impl ReflectionState {
 
     /// Runs the built-in checks, then the model's review of drafts that pass them. A draft that can
     /// no longer be sent back is not reviewed by the model.
-    async fn weigh_reflection(
+    async fn check_reflected_draft(
         &mut self,
         ctx: &TurnCtx,
         reflection: &Reflection,
         has_step: bool,
     ) -> Result<Option<String>, EarlyStop> {
-        let new = self.take_new(&reflection.criteria);
-        let again = built_in(reflection, &new);
-        if again.is_some() || !self.has_round(ctx, has_step) {
+        let new = self.take_unchecked_criteria(&reflection.criteria);
+        let again = built_in_draft_objection(reflection, &new);
+        if again.is_some() || !self.can_send_draft_back(ctx, has_step) {
             return Ok(again);
         }
-        self.second_look(ctx, reflection).await
+        self.review_draft(ctx, reflection).await
     }
 
     /// Whether an answer can still be sent back: a step and a round of reflection are left.
-    fn has_round(&self, ctx: &TurnCtx, has_step: bool) -> bool {
+    fn can_send_draft_back(&self, ctx: &TurnCtx, has_step: bool) -> bool {
         has_step && self.n_rounds < ctx.scope.spec.config.reflect.rounds
     }
 }
 
 /// Returns the reason for sending a draft back. `new` are the criteria that the model was not asked
 /// to check before; asking for the same criteria again would never end.
-fn built_in(reflection: &Reflection, new: &[String]) -> Option<String> {
+fn built_in_draft_objection(reflection: &Reflection, new: &[String]) -> Option<String> {
     if reflection.draft.trim().is_empty() && !reflection.tools.is_empty() {
         Some(
             "You used tools and then gave no answer. Say what you did and what the result was."
@@ -137,13 +146,16 @@ mod tests {
 
     #[test]
     fn an_answer_is_done() {
-        assert_eq!(built_in(&reflection("here you are", 2), &[]), None);
-        assert_eq!(built_in(&reflection("", 0), &[]), None);
+        assert_eq!(
+            built_in_draft_objection(&reflection("here you are", 2), &[]),
+            None
+        );
+        assert_eq!(built_in_draft_objection(&reflection("", 0), &[]), None);
     }
 
     #[test]
     fn an_empty_answer_after_tools_is_not_done() {
-        assert!(built_in(&reflection(" \n", 1), &[]).is_some());
+        assert!(built_in_draft_objection(&reflection(" \n", 1), &[]).is_some());
     }
 
     #[test]
@@ -152,12 +164,17 @@ mod tests {
             texts.iter().map(|text| (*text).to_owned()).collect()
         };
         let mut reflected = ReflectionState::default();
-        let new = reflected.take_new(&criteria(&["tests pass", "docs updated"]));
-        let asked = built_in(&reflection("here", 0), &new).unwrap();
+        let new = reflected.take_unchecked_criteria(&criteria(&["tests pass", "docs updated"]));
+        let asked = built_in_draft_objection(&reflection("here", 0), &new).unwrap();
         assert!(asked.contains("- tests pass\n- docs updated"), "{asked}");
-        let new = reflected.take_new(&criteria(&["docs updated", "it is short"]));
+        let new = reflected.take_unchecked_criteria(&criteria(&["docs updated", "it is short"]));
         assert_eq!(new, ["it is short"]);
-        reflected.begin_again();
-        assert_eq!(reflected.take_new(&criteria(&["tests pass"])).len(), 1);
+        reflected.reset_reflection_rounds();
+        assert_eq!(
+            reflected
+                .take_unchecked_criteria(&criteria(&["tests pass"]))
+                .len(),
+            1
+        );
     }
 }

@@ -7,10 +7,10 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::agent::ask::{HostQuestion, ask_for_host};
-use crate::agent::compact::cut_middle;
+use crate::agent::ask::{HostQuestion, ask_model_for_host};
+use crate::agent::compact::remove_middle;
 use crate::agent::ctx::TurnCtx;
-use crate::agent::request::NoAnswer;
+use crate::agent::request::NoAnswerReason;
 use crate::agent::stop::EarlyStop;
 use crate::json;
 use crate::point::outcome::Level;
@@ -51,18 +51,19 @@ const TASK: &str = "You take a second look at the answer of an agent before its 
 pub(in crate::agent) struct ReflectionState {
     /// Number of further steps that reflection has asked for.
     pub(super) n_rounds: u32,
-    /// Criteria that the model was already asked to check.
+    /// Criteria that the model was already asked to check in its answer.
     told: Vec<String>,
     /// Texts of the user, in order.
     heard: Vec<String>,
     /// Tools that were called, in order.
     pub(super) used: Vec<UsedTool>,
-    /// Tool calls with their results, recorded only if the model is to review the answer.
+    /// Tool calls with their results, as JSON for the review. Empty if the model does not review
+    /// answers.
     shown: Vec<Value>,
 }
 
 impl ReflectionState {
-    pub(in crate::agent) fn hear_text(&mut self, text: &str) {
+    pub(in crate::agent) fn record_user_text(&mut self, text: &str) {
         self.heard.push(text.to_owned());
     }
 
@@ -78,12 +79,12 @@ impl ReflectionState {
     }
 
     /// Returns the number of tool calls so far.
-    pub(in crate::agent) fn n_used(&self) -> usize {
+    pub(in crate::agent) fn n_tool_calls(&self) -> usize {
         self.used.len()
     }
 
     /// Returns the tool calls from index `n` on.
-    pub(in crate::agent) fn used_since(&self, n: usize) -> &[UsedTool] {
+    pub(in crate::agent) fn tool_calls_since(&self, n: usize) -> &[UsedTool] {
         self.used.get(n..).unwrap_or_default()
     }
 
@@ -100,21 +101,21 @@ impl ReflectionState {
         let arguments = finished.call.arguments.to_string();
         self.shown.push(json!({
             "tool": finished.call.name,
-            "arguments": cut_middle(&arguments, ARGUMENTS_BYTES),
+            "arguments": remove_middle(&arguments, ARGUMENTS_BYTES),
             "failed": finished.result.is_error,
-            "result": cut_middle(&finished.result.content.text(), RESULT_BYTES),
+            "result": remove_middle(&finished.result.content.text(), RESULT_BYTES),
         }));
     }
 
     /// Resets the count of rounds and the criteria after a follow-up of the user, because another
     /// answer will come.
-    pub(in crate::agent) fn begin_again(&mut self) {
+    pub(in crate::agent) fn reset_reflection_rounds(&mut self) {
         self.n_rounds = 0;
         self.told.clear();
     }
 
     /// Returns the criteria that the model was not asked to check yet, and marks them as asked.
-    pub(super) fn take_new(&mut self, criteria: &[String]) -> Vec<String> {
+    pub(super) fn take_unchecked_criteria(&mut self, criteria: &[String]) -> Vec<String> {
         let is_new = |text: &&String| !self.told.contains(text);
         let new: Vec<String> = criteria.iter().filter(is_new).cloned().collect();
         self.told.extend(new.iter().cloned());
@@ -122,7 +123,7 @@ impl ReflectionState {
     }
 
     /// Builds the JSON text that the model reviews.
-    fn review_material(&self, reflection: &Reflection) -> String {
+    fn build_review_json(&self, reflection: &Reflection) -> String {
         let mut room = CALLS_BYTES;
         let newest = self.shown.iter().rev().take_while(|call| {
             let size = call.to_string().len();
@@ -146,7 +147,7 @@ impl ReflectionState {
 impl ReflectionState {
     /// Asks the model to review the draft. Returns the reason for sending it back; `None` if the
     /// model accepts it or the review failed.
-    pub(super) async fn second_look(
+    pub(super) async fn review_draft(
         &self,
         ctx: &TurnCtx,
         reflection: &Reflection,
@@ -165,18 +166,20 @@ impl ReflectionState {
             agent: None,
             model: config.model.as_deref(),
             system: TASK.to_owned(),
-            prompt: self.review_material(reflection),
+            prompt: self.build_review_json(reflection),
             max_tokens: MAX_ANSWER_TOKENS,
         };
-        let asked = ask_for_host(&ctx.scope, &ctx.caller(), question).await;
+        let asked = ask_model_for_host(&ctx.scope, &ctx.caller(), question).await;
         let verdict = match asked {
-            Ok(text) => verdict_in(&text),
-            Err(NoAnswer::Cancelled) => return Err(EarlyStop::Cancelled),
-            Err(NoAnswer::Session(error)) => return Err(error.into()),
+            Ok(text) => parse_verdict(&text),
+            Err(NoAnswerReason::Cancelled) => return Err(EarlyStop::Cancelled),
+            Err(NoAnswerReason::Session(error)) => return Err(error.into()),
             Err(no) => Err(no.to_string()),
         };
         Ok(verdict.unwrap_or_else(|why| {
-            let text = format!("the review of the answer failed, so the answer stands: {why}");
+            let text = format!(
+                "the review of the answer failed, so the answer is accepted without it: {why}"
+            );
             ctx.emit_notice(Level::Warn, text);
             None
         }))
@@ -193,7 +196,7 @@ struct ReflectionReply {
 
 /// Parses a verdict and returns the reason for sending the draft back. Reads the object from the
 /// first `{` to the last `}`, because models add text and code fences around it.
-fn verdict_in(text: &str) -> Result<Option<String>, String> {
+fn parse_verdict(text: &str) -> Result<Option<String>, String> {
     let object = text
         .find('{')
         .zip(text.rfind('}'))
@@ -228,7 +231,7 @@ mod tests {
             ),
         ];
         for (text, expected) in table {
-            assert_eq!(verdict_in(text), expected, "{text}");
+            assert_eq!(parse_verdict(text), expected, "{text}");
         }
     }
 
@@ -244,7 +247,7 @@ mod tests {
             ("{\"done\": false, \"reason\": \" \"}", "without a reason"),
         ];
         for (text, expected) in table {
-            let why = verdict_in(text).unwrap_err();
+            let why = parse_verdict(text).unwrap_err();
             assert!(why.contains(expected), "{text}: {why}");
         }
     }
@@ -252,7 +255,7 @@ mod tests {
     #[test]
     fn a_long_turn_is_shown_from_its_end_and_says_what_is_left_out() {
         let mut reflected = ReflectionState::default();
-        reflected.hear_text("do it");
+        reflected.record_user_text("do it");
         for n in 0..100 {
             let command = json!({"command": format!("run {n}")});
             let call = ToolCall::new(n.to_string(), "bash", command);
@@ -267,7 +270,7 @@ mod tests {
                 true,
             );
         }
-        let material = reflected.review_material(&Reflection {
+        let material = reflected.build_review_json(&Reflection {
             draft: "all \"done\"".to_owned(),
             input: "do it".to_owned(),
             tools: Vec::new(),

@@ -1,5 +1,5 @@
-//! Skills for certain files: the model is informed of such a skill after the result of the first
-//! call that reads or changes one of these files.
+//! Skills that are for certain files: when a call reads or changes such a file for the first time,
+//! a note about the skill is appended to the result of the call.
 //!
 //! The list of skills in the system prompt is not extended instead, because any change to it would
 //! invalidate the prompt cache. The notes to the model are recorded in the messages of the
@@ -19,12 +19,12 @@ const MAX_AT_ONCE: usize = 5;
 impl SkillScope {
     /// Returns the note about skills for a file that a call read or changed, to append to the
     /// result of that call. `path` is relative to the workspace.
-    pub(in crate::agent) fn skills_about(&self, call: &str, path: &str) -> Option<String> {
+    pub(in crate::agent) fn announce_skills_for(&self, call: &str, path: &str) -> Option<String> {
         let tools = self.tools();
         let reads_skills = tools
             .get(TOOL)
             .is_some_and(|tool| self.permits_tool(&tool.spec));
-        let mut about = self.spec.skills.about(path).peekable();
+        let mut about = self.spec.skills.skills_for_path(path).peekable();
         if !reads_skills || about.peek().is_none() {
             return None;
         }
@@ -45,9 +45,9 @@ impl SkillScope {
                     crate::text::clean_line(path, 200)
                 );
                 self.spec.events.emit(Event::notice(Level::Info, text));
-                let line = announcement_text(skill);
+                let line = skill_announcement_text(skill);
                 let part = SkillPart::Description(skill.id.clone());
-                self.parts.note_part(call, part, line.clone());
+                self.parts.record_part(call, part, line.clone());
                 format!("\n{line}")
             })
             .collect();
@@ -56,7 +56,7 @@ impl SkillScope {
 
     /// Returns a message that announces again the skills that were announced in `removed`; `None`
     /// if there are none.
-    pub(super) fn repeated_announcement(&self, removed: &[Message]) -> Option<Message> {
+    pub(super) fn repeat_skill_announcements(&self, removed: &[Message]) -> Option<Message> {
         let all = self.spec.skills.iter().filter(|s| !s.paths.is_empty());
         let is_told = |skill: &Skill| {
             removed
@@ -66,7 +66,7 @@ impl SkillScope {
         let was_told: Vec<_> = all.filter(|skill| is_told(skill)).collect();
         let lines: Vec<String> = was_told
             .iter()
-            .map(|skill| announcement_text(skill))
+            .map(|skill| skill_announcement_text(skill))
             .collect();
         let parts = was_told.iter();
         let parts = parts.map(|skill| SkillPart::Description(skill.id.clone()));
@@ -75,8 +75,8 @@ impl SkillScope {
     }
 }
 
-fn announcement_text(skill: &Skill) -> String {
-    let entry = Skills::entry(skill);
+fn skill_announcement_text(skill: &Skill) -> String {
+    let entry = Skills::catalogue_line(skill);
     let description = entry.strip_prefix(&format!("{}: ", skill.id));
     format!(
         "[skill for files such as this, {}: {} When it fits the task, call `{TOOL}` with its name first.]",

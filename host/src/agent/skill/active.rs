@@ -13,7 +13,7 @@ use crate::lock::lock;
 use crate::message::ToolSpec;
 use crate::point::payload::SkillInfo;
 use crate::session::{Body, LastingSkill, Session};
-use crate::skill::{Interaction, Skill, Skills, ToolPattern, ToolScope, UnaskedCall};
+use crate::skill::{ApprovalExemption, Interaction, Skill, Skills, ToolPattern, ToolScope};
 
 /// Name of the tool with which the model invokes a skill.
 pub(in crate::agent) const TOOL: &str = "skill";
@@ -22,13 +22,13 @@ pub(in crate::agent) struct ActiveSkill {
     pub(super) id: Arc<str>,
     pub(super) hash: String,
     pub(super) trust: Trust,
-    /// Invoker of the skill: `user`, `model`, or `plugin NAME`.
+    /// Name of the invoker of the skill: `user`, `model`, or `plugin NAME`.
     pub(super) by: String,
     /// Whether the skill stays active across turns until the user ends it.
     pub(in crate::agent) is_lasting: bool,
     pub(super) tools: ToolScope,
     /// Calls that need no approval by the user in the turn in which the skill was invoked.
-    pub(super) spares: Vec<UnaskedCall>,
+    pub(super) spares: Vec<ApprovalExemption>,
     /// Number of the turn in which the skill was invoked; 0 if it was restored from an earlier run.
     pub(super) turn: u32,
     /// Text of the skill as the model received it; empty for a skill of an earlier run whose file
@@ -39,8 +39,8 @@ pub(in crate::agent) struct ActiveSkill {
 }
 
 impl ActiveSkill {
-    /// Creates a skill that is invoked in this turn. If `is_of_plugin` is true, a plugin caused the
-    /// invocation, and the skill exempts no call from approval.
+    /// Creates an active skill that was invoked in this turn. If `is_of_plugin` is true, a plugin
+    /// caused the invocation, and the skill exempts no call from approval.
     pub(super) fn new(ready: &ReadySkill, turn: u32, is_of_plugin: bool) -> Self {
         let (skill, text) = (&ready.skill, ready.text.clone());
         Self {
@@ -50,7 +50,10 @@ impl ActiveSkill {
             by: ready.by.to_string(),
             is_lasting: skill.interaction == Interaction::Conversational,
             tools: skill.tools.clone(),
-            spares: match may_spare(skill.trust) && !is_of_plugin && !ready.is_repeated {
+            spares: match may_exempt_calls_from_approval(skill.trust)
+                && !is_of_plugin
+                && !ready.is_repeated
+            {
                 true => skill.spares.clone(),
                 false => Vec::new(),
             },
@@ -62,7 +65,7 @@ impl ActiveSkill {
 
     /// Restores a skill that was active when its session was closed. Its limits on calls are the
     /// recorded ones, even if its file was changed or removed since.
-    pub(super) fn of_earlier_run(kept: &LastingSkill, skills: &Skills) -> Self {
+    pub(super) fn restore_from_earlier_run(kept: &LastingSkill, skills: &Skills) -> Self {
         // Fail closed if this version cannot parse a pattern: in `allow` the pattern permits
         // nothing, and in `deny` it forbids all tools.
         let pattern = |text: &String| ToolPattern::new(text).ok();
@@ -76,7 +79,7 @@ impl ActiveSkill {
         // only in the conversation.
         let same = skills.find(&kept.skill);
         let same = same.filter(|skill| skill.id == kept.skill && skill.hash == kept.hash);
-        let text = same.map(|skill| Skills::wrapped(skill, &skill.body).into());
+        let text = same.map(|skill| Skills::wrap_in_tag(skill, &skill.body).into());
         Self {
             id: kept.skill.as_str().into(),
             hash: kept.hash.clone(),
@@ -94,10 +97,10 @@ impl ActiveSkill {
         }
     }
 
-    /// Returns how the skill forbids calls of this tool; `None` if it permits them. The tool
-    /// `skill` stays available unless it is denied by name: it runs nothing, and another skill can
-    /// only remove tools.
-    pub(super) fn forbids_tool(&self, spec: &ToolSpec) -> Option<ForbiddenCall> {
+    /// Returns the way in which the skill forbids calls of this tool; `None` if it permits them.
+    /// Only a deny list that contains its name forbids the tool `skill`: that tool runs nothing,
+    /// and another skill can only remove further tools.
+    pub(super) fn find_prohibition(&self, spec: &ToolSpec) -> Option<ForbiddenCall> {
         let (name, plugin) = (spec.name.as_str(), spec.plugin.as_deref());
         let matches = |pattern: &ToolPattern| pattern.matches(name, plugin);
         if self.tools.deny.iter().any(matches) {
@@ -113,16 +116,16 @@ impl ActiveSkill {
     }
 
     /// Whether the skill was restored from an earlier run of the session.
-    pub(super) fn is_of_earlier_run(&self) -> bool {
+    pub(super) fn was_restored_from_earlier_run(&self) -> bool {
         self.turn == 0
     }
 
     pub(super) fn permits_tool(&self, spec: &ToolSpec) -> bool {
-        self.forbids_tool(spec).is_none()
+        self.find_prohibition(spec).is_none()
     }
 
     pub(in crate::agent) fn event(&self) -> Event {
-        let kept = self.kept();
+        let kept = self.to_lasting_skill();
         Event::SkillActivated {
             skill: kept.skill,
             trust: kept.trust,
@@ -136,7 +139,7 @@ impl ActiveSkill {
 
     /// Returns the session entry that records the activation.
     pub(super) fn entry(&self) -> Body {
-        let kept = self.kept();
+        let kept = self.to_lasting_skill();
         Body::SkillActivated {
             skill: kept.skill,
             trust: kept.trust,
@@ -151,7 +154,7 @@ impl ActiveSkill {
     /// Returns the payload for hooks about the skill. `reason` is the reason for its end; empty
     /// when it begins.
     pub(super) fn skill_info(&self, reason: &str) -> SkillInfo {
-        let kept = self.kept();
+        let kept = self.to_lasting_skill();
         SkillInfo {
             id: kept.skill,
             trust: kept.trust,
@@ -164,7 +167,7 @@ impl ActiveSkill {
     }
 
     /// Returns the form of the skill that the session file, events and hooks use.
-    fn kept(&self) -> LastingSkill {
+    fn to_lasting_skill(&self) -> LastingSkill {
         let texts =
             |patterns: &Vec<ToolPattern>| patterns.iter().map(|p| p.text().to_owned()).collect();
         LastingSkill {
@@ -178,7 +181,7 @@ impl ActiveSkill {
     }
 
     /// Returns when the skill ends, as a phrase for the model.
-    pub(super) fn ends(&self) -> &'static str {
+    pub(super) fn skill_end_description(&self) -> &'static str {
         match self.is_lasting {
             true => "when the user types /done",
             false => "with this turn",
@@ -188,7 +191,7 @@ impl ActiveSkill {
 
 /// Whether a skill from this source can exempt calls from approval: only if the user or an
 /// administrator installed it.
-fn may_spare(trust: Trust) -> bool {
+fn may_exempt_calls_from_approval(trust: Trust) -> bool {
     matches!(trust, Trust::Managed | Trust::Package | Trust::User)
 }
 
@@ -206,16 +209,16 @@ impl ActiveSkills {
         let kept = session.lasting_skills();
         let active = kept
             .iter()
-            .map(|kept| Arc::new(ActiveSkill::of_earlier_run(kept, skills)));
+            .map(|kept| Arc::new(ActiveSkill::restore_from_earlier_run(kept, skills)));
         Self(Mutex::new(active.collect()))
     }
 
     /// Restores a skill that was active in the interrupted turn, with its limits on calls, until
     /// the end of the turn that continues it.
-    pub(in crate::agent) fn take_up(&self, kept: &LastingSkill, skills: &Skills) {
+    pub(in crate::agent) fn restore_skill(&self, kept: &LastingSkill, skills: &Skills) {
         let skill = ActiveSkill {
             is_lasting: false,
-            ..ActiveSkill::of_earlier_run(kept, skills)
+            ..ActiveSkill::restore_from_earlier_run(kept, skills)
         };
         self.add_skill(Arc::new(skill));
     }
@@ -233,7 +236,7 @@ impl ActiveSkills {
     }
 
     /// Removes and returns the skills for which `is_over` is true.
-    pub(in crate::agent) fn take_finished(
+    pub(in crate::agent) fn take_finished_skills(
         &self,
         is_over: impl Fn(&ActiveSkill) -> bool,
     ) -> Vec<Arc<ActiveSkill>> {
@@ -244,9 +247,11 @@ impl ActiveSkills {
     }
 }
 
-/// Whether the skill reserves the tools of this plugin for the time while it is active. Only skills
-/// of the user or an administrator can: a skill of a project must neither remove tools that the
-/// user has otherwise, nor make tools available that a skill of the user reserves for itself.
-pub(super) fn decides_on(skill: &Skill, plugin: &str) -> bool {
-    may_spare(skill.trust) && skill.library_depends.iter().any(|own| own == plugin)
+/// Whether the skill reserves the tools of this plugin, so that they are unavailable until such a
+/// skill is used. Only a skill that the user or an administrator installed can reserve tools: a
+/// skill of a project must neither remove tools that the user has otherwise, nor make tools
+/// available that another skill reserves.
+pub(super) fn reserves_tools_of_plugin(skill: &Skill, plugin: &str) -> bool {
+    may_exempt_calls_from_approval(skill.trust)
+        && skill.library_depends.iter().any(|own| own == plugin)
 }

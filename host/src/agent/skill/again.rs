@@ -3,27 +3,28 @@
 
 use std::sync::Arc;
 
-use super::parts::{has_text, has_text_of, tells_again};
+use super::parts::{has_exact_skill_text, has_skill_text, repeats_announcements};
 use super::ready::ReadySkill;
 use super::scope::SkillScope;
 use crate::message::{Message, Origin, Role, SkillPart};
 
-/// Maximum size of the text of one skill after compaction, in bytes: about 5,000 tokens.
+/// Maximum size of the text of one skill that is repeated after compaction, in bytes: about 5,000
+/// tokens.
 const ONE_AGAIN_BYTES: usize = 20_000;
 
-/// Maximum size of the texts of all skills after compaction, in bytes.
+/// Maximum total size of the texts of skills that are repeated after compaction, in bytes.
 const AGAIN_BYTES: usize = 100_000;
 
 impl SkillScope {
     /// Returns the text of an active skill as the model received it.
-    pub(in crate::agent) fn text_of(&self, id: &str) -> Option<Arc<str>> {
+    pub(in crate::agent) fn active_skill_text(&self, id: &str) -> Option<Arc<str>> {
         let active = self.active_skills().into_iter().rev();
         let mut active = active.filter(|skill| *skill.id == *id && !skill.text.is_empty());
         active.next().map(|skill| skill.text.clone())
     }
 
     /// Whether the skill is active and its text is already in the conversation.
-    pub(in crate::agent) fn is_given(&self, ready: &ReadySkill) -> bool {
+    pub(in crate::agent) fn is_skill_text_in_conversation(&self, ready: &ReadySkill) -> bool {
         let own = self.own.all();
         let is_active = own.iter().any(|skill| skill.text == ready.text);
         is_active
@@ -32,35 +33,36 @@ impl SkillScope {
                 .session
                 .messages()
                 .iter()
-                .any(|message| has_text(message, &ready.skill.id, &ready.text))
+                .any(|message| has_exact_skill_text(message, &ready.skill.id, &ready.text))
     }
 
     /// Whether a message is the text of an active skill, or repeats announcements of skills for
-    /// files. Such a message is repeated after a summary, so it is not summarized.
-    pub(in crate::agent) fn is_repeated_text(&self, message: &Message) -> bool {
-        if tells_again(message) {
+    /// files. Such a message is sent again after compaction, so the summary leaves it out.
+    pub(in crate::agent) fn is_repeated_skill_text(&self, message: &Message) -> bool {
+        if repeats_announcements(message) {
             return true;
         }
         let own = self.own.all();
         let mut own = own.iter().filter(|skill| !skill.text.is_empty());
-        message.role == Role::User && own.any(|skill| has_text(message, &skill.id, &skill.text))
+        message.role == Role::User
+            && own.any(|skill| has_exact_skill_text(message, &skill.id, &skill.text))
     }
 
-    /// Returns messages that repeat the texts of the active skills in `removed`. Each text and
-    /// their total size are bounded; newer skills take precedence over older ones.
-    pub(in crate::agent) fn repeated_texts(&self, removed: &[Message]) -> Vec<Message> {
+    /// Returns messages that repeat the texts of the active skills in `removed`. The length of each
+    /// text and of all texts together is limited; newer skills take precedence over older ones.
+    pub(in crate::agent) fn skill_texts_to_repeat(&self, removed: &[Message]) -> Vec<Message> {
         let mut room = AGAIN_BYTES;
         let mut again = Vec::new();
         for skill in self.own.all().iter().rev() {
-            let was_shown = || match skill.is_of_earlier_run() {
+            let was_shown = || match skill.was_restored_from_earlier_run() {
                 false => removed
                     .iter()
-                    .any(|message| has_text(message, &skill.id, &skill.text)),
+                    .any(|message| has_exact_skill_text(message, &skill.id, &skill.text)),
                 // The first line of the text depends on the arguments, which are no longer known,
                 // so search by the id only.
                 true => removed
                     .iter()
-                    .any(|message| has_text_of(message, &skill.id)),
+                    .any(|message| has_skill_text(message, &skill.id)),
             };
             if skill.text.is_empty() || room == 0 || !was_shown() {
                 continue;
@@ -84,7 +86,7 @@ impl SkillScope {
             again.push(message.with_skills(vec![part]));
         }
         again.reverse();
-        again.extend(self.repeated_announcement(removed));
+        again.extend(self.repeat_skill_announcements(removed));
         again
     }
 }

@@ -14,18 +14,23 @@ use crate::session::Body;
 impl TurnScope {
     /// Activates a skill and emits its events. From now on, calls are limited to the tools that the
     /// skill permits.
-    pub(in crate::agent) async fn enter_skill(&self, caller: &Caller, ready: &ReadySkill) {
+    pub(in crate::agent) async fn activate_skill(&self, caller: &Caller, ready: &ReadySkill) {
         let is_of_plugin =
             matches!(ready.by, SkillInvoker::Plugin(_)) || !self.spec.call_chain.is_empty();
         let mut active = ActiveSkill::new(ready, self.number, is_of_plugin);
-        active.model = self.skills.model_for(&ready.skill, &self.cancel).await;
-        self.family.skills.use_skill(&ready.skill, &self.spec);
+        active.model = self
+            .skills
+            .resolve_skill_model(&ready.skill, &self.cancel)
+            .await;
+        self.family
+            .skills
+            .record_skill_use(&ready.skill, &self.spec);
         let active = Arc::new(active);
         self.skills.own.add_skill(active.clone());
-        self.announce_active(caller, &active).await;
+        self.announce_active_skill(caller, &active).await;
     }
 
-    async fn announce_active(&self, caller: &Caller, active: &ActiveSkill) {
+    async fn announce_active_skill(&self, caller: &Caller, active: &ActiveSkill) {
         self.spec.session.append_or_defer(active.entry());
         self.spec.events.emit(active.event());
         let mut caller = caller.clone();
@@ -35,34 +40,34 @@ impl TurnScope {
             .await;
     }
 
-    /// Ends the agent's skills that last for one turn; in a subagent all skills, because a subagent
-    /// has only one turn.
+    /// Ends the skills of the agent that last for one turn; in a subagent it ends all skills,
+    /// because a subagent has only one turn.
     pub(in crate::agent) async fn end_skills(&self, caller: &Caller) {
         let is_over = |skill: &ActiveSkill| !skill.is_lasting || self.spec.depth > 0;
-        for ended in self.skills.own.take_finished(is_over) {
-            self.report_ended(caller, &ended, "turn").await;
+        for ended in self.skills.own.take_finished_skills(is_over) {
+            self.report_skill_end(caller, &ended, "turn").await;
         }
     }
 
-    pub(in crate::agent) async fn report_ended(
+    pub(in crate::agent) async fn report_skill_end(
         &self,
         caller: &Caller,
         ended: &ActiveSkill,
         reason: &str,
     ) {
-        self.spec.report_ended(ended, reason);
+        self.spec.report_skill_end(ended, reason);
         self.emitter
             .dispatch_hooks::<at::SkillEnded>(caller, ended.skill_info(reason))
             .await;
     }
 
-    /// Activates the skills whose prepared text is in the user's input, so that the skill's limits
-    /// on calls apply however the text got into the input.
-    pub(in crate::agent) async fn enter_prepared(&self, caller: &Caller, input: &str) {
-        for ready in self.family.skills.prepared_in(input) {
+    /// Activates the skills whose prepared text is in the user's input, so that the limits of a
+    /// skill on calls apply however its text got into the input.
+    pub(in crate::agent) async fn activate_prepared_skills(&self, caller: &Caller, input: &str) {
+        for ready in self.family.skills.find_prepared_skills(input) {
             let own = self.skills.own.all();
             if !own.iter().any(|skill| skill.text == ready.text) {
-                self.enter_skill(caller, &ready).await;
+                self.activate_skill(caller, &ready).await;
             }
         }
         self.family.skills.record_entered_text(input);
@@ -71,7 +76,7 @@ impl TurnScope {
 
 impl AgentSpec {
     /// Records in the session that a skill has ended, and notifies observers.
-    pub(super) fn report_ended(&self, ended: &ActiveSkill, reason: &str) {
+    pub(super) fn report_skill_end(&self, ended: &ActiveSkill, reason: &str) {
         self.session.append_or_defer(Body::SkillEnded {
             skill: ended.id.to_string(),
             reason: reason.to_owned(),

@@ -2,8 +2,9 @@
 //!
 //! The source of the skill decides whether the user is asked, and its declared effect decides the
 //! text of the question. A skill of a project or from the command line needs confirmation once per
-//! session; a skill in the user's own folder only if it declares an effect on other services; an
-//! installed or built-in skill never. Each call that the skill leads to is still judged separately.
+//! session; a skill in the user's own folder needs it only if the skill declares an effect on other
+//! services; an installed or built-in skill never needs it. Each call that the skill leads to is
+//! still judged separately.
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ use super::ready::SkillInvoker;
 use crate::event::Event;
 use crate::grant::{SideEffect, Trust};
 use crate::message::{EffectClass, ToolSpec};
-use crate::point::deadline::pause_clock;
+use crate::point::deadline::wait_with_paused_deadline;
 use crate::point::outcome::Level;
 use crate::skill::Skill;
 use crate::tool::approval::{ApprovalAnswer, Question};
@@ -27,11 +28,15 @@ impl SkillGate<'_> {
     ///
     /// # Errors
     /// The user or the policy refused, or there is no user to ask.
-    pub(super) async fn ask_first(&self, skill: &Skill, by: &SkillInvoker) -> Result<(), String> {
-        let (spec, arguments) = (skill_spec(skill), skill_arguments(skill));
+    pub(super) async fn confirm_first_skill_use(
+        &self,
+        skill: &Skill,
+        by: &SkillInvoker,
+    ) -> Result<(), String> {
+        let (spec, arguments) = (skill_as_tool_spec(skill), skill_arguments(skill));
         let refused =
             |by: &str, why: &str| format!("the skill {} was refused by {by}: {why}", skill.id);
-        if let ToolVerdict::DryRun(_) = self.decide_call(&spec, &arguments).0 {
+        if let ToolVerdict::DryRun(_) = self.policy_verdict_on_skill(&spec, &arguments).0 {
             // Reading the text of the skill changes nothing, and each later call is described
             // separately.
             let text = format!(
@@ -42,33 +47,37 @@ impl SkillGate<'_> {
             self.spec.events.emit(Event::notice(Level::Info, text));
             return Ok(());
         }
-        if !is_asked(skill) {
-            // Using the skill means reading it, so only an explicit rule of the operator can refuse
-            // that.
-            let reading = of_class(&spec, EffectClass::Read);
-            if let (ToolVerdict::Deny(why), false) = self.decide_call(&reading, &arguments) {
+        if !skill_needs_confirmation(skill) {
+            // Using a skill means reading its text, so the policy refuses it only by an explicit
+            // rule, not by a default.
+            let reading = with_effect_class(&spec, EffectClass::Read);
+            if let (ToolVerdict::Deny(why), false) =
+                self.policy_verdict_on_skill(&reading, &arguments)
+            {
                 return Err(refused("policy", &why));
             }
-            self.announce_first_use(skill);
+            self.announce_first_skill_use(skill);
             return Ok(());
         }
-        let _asking = pause_clock(self.memory.asking.lock()).await;
+        let _asking = wait_with_paused_deadline(self.memory.asking.lock()).await;
         if self.memory.is_confirmed(skill) {
             return Ok(());
         }
         let mut by_person = false;
         match self.strictest_verdict(skill, &spec, &arguments) {
-            ToolVerdict::Allow | ToolVerdict::DryRun(_) => self.announce_first_use(skill),
+            ToolVerdict::Allow | ToolVerdict::DryRun(_) => self.announce_first_skill_use(skill),
             ToolVerdict::Deny(why) => return Err(refused("policy", &why)),
             ToolVerdict::Ask => {
                 let question = Question::new(&spec, &arguments, &Subject::Any, &[]);
-                let question = question.about_skill(&skill.id, skill_lines(skill));
-                let mut question = question.only_now("it is asked once per session");
+                let question = question.for_skill(&skill.id, skill_question_lines(skill));
+                let mut question = question.without_always_answer("it is asked once per session");
                 if let SkillInvoker::Plugin(name) = by {
-                    question = question.made_by(name);
+                    question = question.with_plugin_caller(name);
                 }
                 // The deadline of the caller is suspended until the user answers.
-                match pause_clock(self.approvals.ask(&*self.spec.approver, &question)).await {
+                match wait_with_paused_deadline(self.approvals.ask(&*self.spec.approver, &question))
+                    .await
+                {
                     ApprovalAnswer::Yes | ApprovalAnswer::Always => by_person = true,
                     ApprovalAnswer::No(why) if why.is_empty() => {
                         return Err(refused("the user", "no"));
@@ -83,17 +92,17 @@ impl SkillGate<'_> {
 
     /// Emits a notice about the side effects that a skill declares, before its first use in the
     /// session, unless a question already showed them to the user.
-    fn announce_first_use(&self, skill: &Skill) {
+    fn announce_first_skill_use(&self, skill: &Skill) {
         let declares = |effect: &SideEffect| *effect != SideEffect::None;
-        if skill.side_effects.iter().any(declares) && self.memory.note_effects_shown(skill) {
+        if skill.side_effects.iter().any(declares) && self.memory.record_effects_shown(skill) {
             let text = format!("the skill {} {}", skill.id, declared_effects(skill));
             self.spec.events.emit(Event::notice(Level::Info, text));
         }
     }
 
-    /// Returns the policy's verdict on a skill, treated as a tool, and whether the verdict comes
-    /// from a default and not from a rule.
-    fn decide_call(&self, spec: &ToolSpec, arguments: &Value) -> (ToolVerdict, bool) {
+    /// Returns the verdict of the policy on a skill, which is judged like a tool, and whether the
+    /// verdict comes from a default instead of a rule.
+    fn policy_verdict_on_skill(&self, spec: &ToolSpec, arguments: &Value) -> (ToolVerdict, bool) {
         let policy = &self.spec.policy;
         let call = PolicyCall {
             spec,
@@ -102,7 +111,10 @@ impl SkillGate<'_> {
             may: &[],
             is_asked: false,
         };
-        (policy.decide(&call).verdict, policy.may_spare(&call))
+        (
+            policy.decide(&call).verdict,
+            policy.may_skill_approve(&call),
+        )
     }
 
     /// Returns the strictest verdict on all effects that the skill may have. The declared effect of
@@ -122,19 +134,22 @@ impl SkillGate<'_> {
             ToolVerdict::Allow | ToolVerdict::DryRun(_) => 0,
         };
         let verdicts = classes.into_iter();
-        let verdicts = verdicts.map(|class| self.decide_call(&of_class(spec, class), arguments).0);
+        let verdicts = verdicts.map(|class| {
+            self.policy_verdict_on_skill(&with_effect_class(spec, class), arguments)
+                .0
+        });
         verdicts.max_by_key(strictness).unwrap_or(ToolVerdict::Ask)
     }
 }
 
-fn of_class(spec: &ToolSpec, effect_class: EffectClass) -> ToolSpec {
+fn with_effect_class(spec: &ToolSpec, effect_class: EffectClass) -> ToolSpec {
     ToolSpec {
         effect_class,
         ..spec.clone()
     }
 }
 
-fn is_asked(skill: &Skill) -> bool {
+fn skill_needs_confirmation(skill: &Skill) -> bool {
     match skill.trust {
         Trust::Managed | Trust::Package => false,
         Trust::User => skill.side_effects.contains(&SideEffect::External),
@@ -144,7 +159,7 @@ fn is_asked(skill: &Skill) -> bool {
 
 /// Describes the skill as a tool, for the policy and the user. Its effect class is the declared
 /// effect; a skill that declares none counts as executing code.
-fn skill_spec(skill: &Skill) -> ToolSpec {
+fn skill_as_tool_spec(skill: &Skill) -> ToolSpec {
     let effects = &skill.side_effects;
     let has = |effect| effects.contains(&effect);
     let effect_class = if has(SideEffect::External) || has(SideEffect::Network) {
@@ -168,7 +183,7 @@ fn skill_arguments(skill: &Skill) -> Value {
 }
 
 /// Returns the lines about a skill that the user sees in the question.
-fn skill_lines(skill: &Skill) -> Vec<ShownLine> {
+fn skill_question_lines(skill: &Skill) -> Vec<ShownLine> {
     let line = |mark, text: String| ShownLine { mark, text };
     vec![
         line("what: ", crate::text::clean_line(&skill.description, 300)),

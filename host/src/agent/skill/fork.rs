@@ -6,14 +6,14 @@ use futures_util::future::BoxFuture;
 
 use super::ready::{ReadySkill, SkillInvoker};
 use crate::agent::scope::TurnScope;
-use crate::agent::spec::agent_id;
+use crate::agent::spec::new_agent_id;
 use crate::agent::subagent::start::{SubagentOrder, run_subagent};
 use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
 
 /// Runs a skill in a subagent, which has only the tools that the skill permits. The future is boxed
 /// because the turn of the subagent is a turn as well, and so the type would be recursive.
-pub(in crate::agent) fn fork_skill<'a>(
+pub(in crate::agent) fn run_skill_in_subagent<'a>(
     scope: &'a Arc<TurnScope>,
     caller: Caller,
     ready: ReadySkill,
@@ -28,10 +28,10 @@ pub(in crate::agent) fn fork_skill<'a>(
         SkillInvoker::User | SkillInvoker::Model => None,
     };
     let order = SubagentOrder {
-        id: agent_id("skill"),
+        id: new_agent_id("skill"),
         plugin,
         task,
-        tools: scope.skills.tools_left_by(&ready.skill),
+        tools: scope.skills.remaining_tools(&ready.skill),
         max_steps: u32::MAX,
         preset: None,
         skill: Some(ready),

@@ -36,12 +36,12 @@ impl SkillGate<'_> {
         by: SkillInvoker,
     ) -> Result<ReadySkill, String> {
         let skill = self.find_skill(name, &by)?;
-        self.check_needs(&skill)?;
+        self.check_requirements(&skill)?;
         let arguments = check_arguments(&skill, arguments)?;
-        self.ask_first(&skill, &by).await?;
+        self.confirm_first_skill_use(&skill, &by).await?;
         let expanded = Skills::expand(&skill, &SkillArguments::new(&skill, &arguments));
         Ok(ReadySkill {
-            text: Skills::wrapped(&skill, &expanded).into(),
+            text: Skills::wrap_in_tag(&skill, &expanded).into(),
             skill,
             by,
             is_repeated: false,
@@ -50,12 +50,12 @@ impl SkillGate<'_> {
 
     fn find_skill(&self, name: &str, by: &SkillInvoker) -> Result<Arc<Skill>, String> {
         let Some(skill) = self.spec.skills.find(name) else {
-            return Err(unknown_skill(&self.spec.skills, name));
+            return Err(unknown_skill_text(&self.spec.skills, name));
         };
         let id = &skill.id;
         match (skill.invocation, by) {
             (Invocation::Disabled, _) => {
-                Err(format!("the skill {id} is disabled; it is not used at all"))
+                Err(format!("the skill {id} is disabled and cannot be used"))
             }
             (_, SkillInvoker::User) if !skill.user_invocable => Err(format!(
                 "the skill {id} is for the model alone (user-invocable: false)"
@@ -68,7 +68,7 @@ impl SkillGate<'_> {
         }
     }
 
-    fn check_needs(&self, skill: &Skill) -> Result<(), String> {
+    fn check_requirements(&self, skill: &Skill) -> Result<(), String> {
         let specs = self.tools.specs();
         let is_unknown = |pattern: &&ToolPattern| {
             let mut specs = specs.iter();
@@ -148,10 +148,10 @@ fn check_arguments(skill: &Skill, arguments: &Value) -> Result<Value, String> {
     Ok(named)
 }
 
-pub(super) fn unknown_skill(skills: &Skills, name: &str) -> String {
+pub(super) fn unknown_skill_text(skills: &Skills, name: &str) -> String {
     let names: Vec<&str> = skills
         .iter()
-        .filter(|skill| skill.is_for_model())
+        .filter(|skill| skill.is_startable_by_model())
         .map(|skill| skill.id.as_str())
         .collect();
     let name = crate::text::clean_line(name, 64);

@@ -1,13 +1,13 @@
 //! Data about skills that a session remembers: the user's confirmations, the skills that were used,
-//! and the texts that were prepared for a turn.
+//! and the texts of skills that may become the input of a turn.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::active::decides_on;
+use super::active::reserves_tools_of_plugin;
 use super::model_memory::ModelMemory;
-use super::parts::first_line;
+use super::parts::first_text_line;
 use super::ready::ReadySkill;
 use crate::agent::spec::AgentSpec;
 use crate::grant::Trust;
@@ -33,7 +33,8 @@ struct SkillMemoryState {
     /// Skills whose side effects were shown to the user, by id, trust and hash.
     told: Vec<(String, Trust, String)>,
     used: Vec<UsedSkill>,
-    /// Invocations whose text was returned to the caller, and may become the input of a turn.
+    /// Invocations of skills whose text was returned to the caller, and may become the input of a
+    /// turn.
     prepared: Vec<Arc<ReadySkill>>,
 }
 
@@ -47,12 +48,12 @@ struct UsedSkill {
 const MAX_PREPARED: usize = 64;
 
 impl SkillMemory {
-    /// Restores the memory of a resumed session. Earlier confirmations and uses apply to the skills
-    /// that have not changed since.
+    /// Restores the memory of a resumed session. The confirmations and uses of a skill from an
+    /// earlier run are restored only if the skill has not changed since.
     pub(in crate::agent) fn of_session(spec: &AgentSpec) -> Self {
         let mut remembered = SkillMemoryState::default();
         for kept in spec.session.remembered_skills() {
-            let Some(skill) = same_skill(spec, &kept) else {
+            let Some(skill) = find_unchanged_skill(spec, &kept) else {
                 continue;
             };
             let one = memory_key(skill);
@@ -77,11 +78,11 @@ impl SkillMemory {
 
     /// Returns a warning for each remembered skill that has changed or is missing, whose
     /// confirmations no longer apply.
-    pub(in crate::agent) fn forgotten_skills(spec: &AgentSpec) -> Vec<String> {
+    pub(in crate::agent) fn changed_skill_warnings(spec: &AgentSpec) -> Vec<String> {
         let remembered = spec.session.remembered_skills();
         let is_known = |id: &str| {
             let mut of_id = remembered.iter().filter(|kept| kept.skill == id);
-            of_id.any(|kept| same_skill(spec, kept).is_some())
+            of_id.any(|kept| find_unchanged_skill(spec, kept).is_some())
         };
         let ids: BTreeSet<&str> = remembered.iter().map(|kept| kept.skill.as_str()).collect();
         let forgotten = ids.into_iter().filter(|id| !is_known(id));
@@ -110,7 +111,7 @@ impl SkillMemory {
 
     /// Records that the side effects of a skill were shown to the user. Returns whether this is the
     /// first time.
-    pub(super) fn note_effects_shown(&self, skill: &Skill) -> bool {
+    pub(super) fn record_effects_shown(&self, skill: &Skill) -> bool {
         let one = memory_key(skill);
         let told = &mut lock(&self.remembered).told;
         let is_new = !told.contains(&one);
@@ -138,7 +139,7 @@ impl SkillMemory {
 
     /// Records an invocation whose text is returned to the caller and may become the input of a
     /// turn.
-    pub(super) fn note_prepared(&self, ready: Arc<ReadySkill>) {
+    pub(super) fn record_prepared_skill(&self, ready: Arc<ReadySkill>) {
         let prepared = &mut lock(&self.remembered).prepared;
         prepared.retain(|own| own.text != ready.text);
         if prepared.len() >= MAX_PREPARED {
@@ -148,11 +149,11 @@ impl SkillMemory {
     }
 
     /// Returns the prepared invocations whose text, or the beginning of it, is in `text`.
-    pub(super) fn prepared_in(&self, text: &str) -> Vec<Arc<ReadySkill>> {
+    pub(super) fn find_prepared_skills(&self, text: &str) -> Vec<Arc<ReadySkill>> {
         let remembered = lock(&self.remembered);
         let prepared = remembered.prepared.iter();
         prepared
-            .filter(|ready| text.contains(first_line(&ready.text)))
+            .filter(|ready| text.contains(first_text_line(&ready.text)))
             .cloned()
             .collect()
     }
@@ -162,7 +163,7 @@ impl SkillMemory {
     pub(super) fn record_entered_text(&self, text: &str) {
         let prepared = &mut lock(&self.remembered).prepared;
         for ready in prepared.iter_mut() {
-            if text.contains(first_line(&ready.text)) {
+            if text.contains(first_text_line(&ready.text)) {
                 Arc::make_mut(ready).is_repeated = true;
             }
         }
@@ -170,7 +171,7 @@ impl SkillMemory {
 
     /// Records that a skill is used: from now on its files may be read, and the tools that it
     /// attaches stay available.
-    pub(super) fn use_skill(&self, skill: &Arc<Skill>, spec: &AgentSpec) {
+    pub(super) fn record_skill_use(&self, skill: &Arc<Skill>, spec: &AgentSpec) {
         let is_same = |own: &UsedSkill| Arc::ptr_eq(&own.skill, skill);
         if !lock(&self.remembered).used.iter().any(is_same) {
             let used = UsedSkill {
@@ -188,10 +189,10 @@ impl SkillMemory {
         used.find(|skill| skill.id == id).cloned()
     }
 
-    pub(super) fn is_attached(&self, plugin: &str) -> bool {
+    pub(super) fn keeps_tools_available(&self, plugin: &str) -> bool {
         let remembered = lock(&self.remembered);
         let mut used = remembered.used.iter().map(|used| &*used.skill);
-        used.any(|skill| skill.attach && decides_on(skill, plugin))
+        used.any(|skill| skill.attach && reserves_tools_of_plugin(skill, plugin))
     }
 
     /// Returns the folders of used skills that commands may read.
@@ -203,7 +204,7 @@ impl SkillMemory {
 }
 
 /// Returns the skill of a remembered record; `None` if the skill is missing or has changed.
-fn same_skill<'a>(spec: &'a AgentSpec, kept: &RememberedSkill) -> Option<&'a Arc<Skill>> {
+fn find_unchanged_skill<'a>(spec: &'a AgentSpec, kept: &RememberedSkill) -> Option<&'a Arc<Skill>> {
     let skill = spec.skills.find(&kept.skill)?;
     let trust = skill.trust.to_string();
     let is_same = (&skill.id, &trust, &skill.hash) == (&kept.skill, &kept.trust, &kept.hash);
@@ -216,15 +217,16 @@ fn memory_key(skill: &Skill) -> (String, Trust, String) {
 }
 
 impl AgentSpec {
-    /// Whether the folder of a skill may be read: not if it contains a folder of the host's own,
+    /// Whether the folder of a skill may be read: it must not contain one of Rind's own folders,
     /// such as those with secrets and sessions.
-    pub(super) fn may_read(&self, folder: &Path) -> bool {
+    pub(super) fn may_read_folder(&self, folder: &Path) -> bool {
         let mut own = self.own_folders.iter();
         !own.any(|own| real_path(own).starts_with(folder))
     }
 
-    /// Returns the folder of a skill if commands may read it in addition to the workspace. A path
-    /// inside the workspace is excluded, because a command could replace it with a symlink.
+    /// Returns the folder of a skill if commands may read it although it is outside the workspace.
+    /// A folder that is reached through the workspace is excluded, because a command could replace
+    /// it with a symlink.
     fn readable_folder(&self, skill: &Skill) -> Option<PathBuf> {
         let folder = &skill.real_dir;
         let workspace = real_path(&self.workspace);
@@ -232,7 +234,7 @@ impl AgentSpec {
             && !skill.dir.starts_with(&workspace)
             && !folder.starts_with(&workspace);
         let is_readable =
-            !skill.is_flat && is_outside && skill.is_in_place() && self.may_read(folder);
+            !skill.is_flat && is_outside && skill.is_in_place() && self.may_read_folder(folder);
         is_readable.then(|| folder.clone())
     }
 }

@@ -2,10 +2,10 @@
 //! when they end.
 //!
 //! Owns all steps from an invocation to an active skill, which are the same for the user, the model
-//! and plugins. The gate checks that this invoker may use the skill, that its requirements are met,
+//! and plugins. The gate checks that the invoker may use the skill, that its requirements are met,
 //! that the arguments match, and that the user has confirmed it; then the skill becomes active, and
-//! the model receives its text. A skill that returns ends with its turn, and a conversational one
-//! when the user ends it; compaction and a resume of the session do not end it. The format of skill
+//! the model receives its text. A skill normally ends with its turn, and a conversational one when
+//! the user ends it; compaction and a resume of the session do not end it. The format of skill
 //! files belongs to `crate::skill`. Start from `gate::SkillGate::invoke_skill`.
 
 mod about;

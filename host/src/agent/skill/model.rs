@@ -24,7 +24,7 @@ const INHERIT: &str = "inherit";
 impl SkillScope {
     /// Returns the model for a skill that becomes active, if it differs from the session's. The
     /// user is notified in both cases: when the model is used and when it is refused.
-    pub(super) async fn model_for(
+    pub(super) async fn resolve_skill_model(
         &self,
         skill: &Skill,
         cancel: &CancellationToken,
@@ -35,20 +35,21 @@ impl SkillScope {
         }
         let refusal = match skill.may_choose_model() {
             false => Some("only the user's own skills can choose a model".to_owned()),
-            true => self.cannot_use(wanted, cancel).await,
+            true => self.model_refusal_reason(wanted, cancel).await,
         };
         let (id, wanted_name) = (&skill.id, clean_line(wanted, 128));
         match refusal {
             None => {
                 let text =
-                    format!("skill {id}: the model is {wanted_name} in this turn, not {own}");
+                    format!("skill {id}: this turn uses the model {wanted_name} instead of {own}");
                 self.spec.events.emit(Event::notice(Level::Info, text));
                 Some(wanted.to_owned())
             }
             Some(why) => {
-                if self.memory.models.is_news(&skill.hash) {
-                    let text =
-                        format!("skill {id} wants the model {wanted_name}, and {own} stays: {why}");
+                if self.memory.models.record_refused_model(&skill.hash) {
+                    let text = format!(
+                        "skill {id} requests the model {wanted_name}, but the turn keeps {own}: {why}"
+                    );
                     self.spec.events.emit(Event::notice(Level::Warn, text));
                 }
                 None
@@ -57,7 +58,11 @@ impl SkillScope {
     }
 
     /// Returns the reason why a model cannot be used; `None` if the provider offers it.
-    async fn cannot_use(&self, wanted: &str, cancel: &CancellationToken) -> Option<String> {
+    async fn model_refusal_reason(
+        &self,
+        wanted: &str,
+        cancel: &CancellationToken,
+    ) -> Option<String> {
         let provider = &self.spec.provider;
         let name = provider.name();
         let memory = &self.memory.models;
@@ -66,7 +71,7 @@ impl SkillScope {
             None => {
                 let listed = tokio::time::timeout(PATIENCE, provider.models(cancel)).await;
                 match listed {
-                    Ok(Ok(models)) => memory.keep_models(name, models),
+                    Ok(Ok(models)) => memory.store_models(name, models),
                     Ok(Err(error)) => {
                         return Some(format!("{name} does not list its models: {error}"));
                     }

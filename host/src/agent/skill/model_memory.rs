@@ -13,14 +13,14 @@ pub(super) struct ModelMemory(Mutex<ModelMemoryState>);
 struct ModelMemoryState {
     /// Hashes of skills whose requested model was refused and reported to the user.
     refused: Vec<String>,
-    /// Name of the last provider that was asked, and the models that it offers.
+    /// Name of the provider whose list of models was requested last, and the models that it offers.
     offered: Option<(String, Arc<[String]>)>,
 }
 
 impl ModelMemory {
     /// Records that the user is notified why a skill does not get its requested model. Returns
     /// whether this is the first time.
-    pub(super) fn is_news(&self, hash: &str) -> bool {
+    pub(super) fn record_refused_model(&self, hash: &str) -> bool {
         let refused = &mut lock(&self.0).refused;
         let is_news = !refused.iter().any(|own| own == hash);
         if is_news {
@@ -36,7 +36,7 @@ impl ModelMemory {
         (name == provider).then(|| models.clone())
     }
 
-    pub(super) fn keep_models(&self, provider: &str, models: Vec<String>) -> Arc<[String]> {
+    pub(super) fn store_models(&self, provider: &str, models: Vec<String>) -> Arc<[String]> {
         let models: Arc<[String]> = models.into();
         lock(&self.0).offered = Some((provider.to_owned(), models.clone()));
         models

@@ -7,11 +7,12 @@ use std::sync::Mutex;
 use crate::lock::lock;
 use crate::message::{Content, Message, Origin, SkillPart};
 
-/// Parts of skills in results of calls that are not messages yet, by id of the call.
+/// Parts of skills that the results of calls contain, by id of the call, until the result becomes a
+/// message.
 #[derive(Default)]
-pub(in crate::agent) struct SkillParts(Mutex<HashMap<String, Vec<NotedSkill>>>);
+pub(in crate::agent) struct SkillParts(Mutex<HashMap<String, Vec<RecordedSkillPart>>>);
 
-struct NotedSkill {
+struct RecordedSkillPart {
     part: SkillPart,
     /// Line of the result that identifies the part. If a hook removed the line, the part is
     /// discarded.
@@ -20,18 +21,18 @@ struct NotedSkill {
 
 impl SkillParts {
     /// Records that the result of a call contains a part of a skill that begins with this line.
-    pub(in crate::agent) fn note_part(&self, call: &str, part: SkillPart, line: String) {
+    pub(in crate::agent) fn record_part(&self, call: &str, part: SkillPart, line: String) {
         let mut noted = lock(&self.0);
         let of_call = noted.entry(call.to_owned()).or_default();
-        of_call.push(NotedSkill { part, line });
+        of_call.push(RecordedSkillPart { part, line });
     }
 
     /// Attaches the recorded parts of a call to the message with its result, except those whose
     /// line a hook removed.
-    pub(in crate::agent) fn put_into(&self, message: Message, call: &str) -> Message {
+    pub(in crate::agent) fn attach_parts_to(&self, message: Message, call: &str) -> Message {
         let noted = lock(&self.0).remove(call).unwrap_or_default();
         let noted = noted.into_iter();
-        let left = noted.filter(|noted| holds_line(&message, &noted.line));
+        let left = noted.filter(|noted| contains_line(&message, &noted.line));
         let left = left.map(|noted| noted.part).collect();
         message.with_skills(left)
     }
@@ -44,23 +45,23 @@ pub(super) fn announces_skill(message: &Message, id: &str) -> bool {
 }
 
 /// Whether a message repeats announcements of skills after a summary.
-pub(super) fn tells_again(message: &Message) -> bool {
+pub(super) fn repeats_announcements(message: &Message) -> bool {
     let is_description = |part: &SkillPart| matches!(part, SkillPart::Description(_));
     message.origin == Some(Origin::Summary) && message.skills.iter().any(is_description)
 }
 
 /// Whether a message contains a text of the skill `id`, with any arguments.
-pub(super) fn has_text_of(message: &Message, id: &str) -> bool {
+pub(super) fn has_skill_text(message: &Message, id: &str) -> bool {
     let is_it = |part: &SkillPart| matches!(part, SkillPart::Text(own) if own == id);
     message.skills.iter().any(is_it)
 }
 
 /// Whether a message contains this text of the skill `id`, or a page of it.
-pub(super) fn has_text(message: &Message, id: &str, text: &str) -> bool {
-    has_text_of(message, id) && holds_line(message, first_line(text))
+pub(super) fn has_exact_skill_text(message: &Message, id: &str, text: &str) -> bool {
+    has_skill_text(message, id) && contains_line(message, first_text_line(text))
 }
 
-fn holds_line(message: &Message, line: &str) -> bool {
+fn contains_line(message: &Message, line: &str) -> bool {
     message.content.iter().any(|part| match part {
         Content::Text { text } => text.contains(line),
         Content::ToolResult(result) => result.content.text().contains(line),
@@ -68,7 +69,7 @@ fn holds_line(message: &Message, line: &str) -> bool {
     })
 }
 
-/// Returns the first line of a wrapped text, which contains a unique mark.
-pub(super) fn first_line(text: &str) -> &str {
+/// Returns the first line of the wrapped text of a skill, which contains a unique marker.
+pub(super) fn first_text_line(text: &str) -> &str {
     text.lines().next().unwrap_or(text)
 }

@@ -1,8 +1,8 @@
 //! Skills that the user invokes between two turns, for the next turn.
 //!
-//! The permission to use a skill is checked, and the user asked, before the turn begins. The skill
-//! becomes active within the turn whose input contains its text, so the model never gets the text
-//! of an inactive skill.
+//! Before the turn begins, the permission to use the skill is checked and, if needed, the user is
+//! asked. The skill becomes active within the turn whose input contains its text, so the model
+//! never gets the text of an inactive skill.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::session::{self, DONE};
 use crate::skill::Context;
 
 impl LiveAgent {
-    /// Prepares the next turn to run a skill, provided that the turn gets the returned input.
-    /// `line` is the text that the user typed.
+    /// Prepares a skill for the next turn, and returns the text that must be the input of that
+    /// turn. `line` is the text that the user typed.
     ///
     /// # Errors
     /// The reason why the skill cannot be used.
@@ -41,7 +41,7 @@ impl LiveAgent {
         if ready.skill.context != Context::Fork {
             let text = ready.text.to_string();
             self.invoked = None;
-            self.family.skills.note_prepared(Arc::new(ready));
+            self.family.skills.record_prepared_skill(Arc::new(ready));
             return Ok(text);
         }
         let input: Arc<str> = match line.trim().is_empty() {
@@ -54,8 +54,8 @@ impl LiveAgent {
     }
 
     /// Lets the first turn of a subagent begin with a skill.
-    pub(in crate::agent) fn begin_with(&mut self, ready: ReadySkill) {
-        self.family.skills.note_prepared(Arc::new(ready));
+    pub(in crate::agent) fn begin_with_skill(&mut self, ready: ReadySkill) {
+        self.family.skills.record_prepared_skill(Arc::new(ready));
     }
 
     /// Returns the ids of the skills that are active between two turns.
@@ -70,18 +70,18 @@ impl LiveAgent {
     /// The session cannot be written.
     pub(crate) async fn end_skills(&mut self) -> Result<Vec<Arc<str>>, session::Error> {
         self.announce_session();
-        let ended = self.skills.take_finished(|_| true);
+        let ended = self.skills.take_finished_skills(|_| true);
         let caller = self.caller();
         for skill in &ended {
             self.report_skill_ended(&caller, skill, DONE).await;
         }
-        self.report_failures().await;
+        self.report_hook_failures().await;
         self.spec.session.synced().await?;
         Ok(ended.iter().map(|skill| skill.id.clone()).collect())
     }
 
     async fn report_skill_ended(&self, caller: &Caller, skill: &ActiveSkill, reason: &str) {
-        self.spec.report_ended(skill, reason);
+        self.spec.report_skill_end(skill, reason);
         let info = skill.skill_info(reason);
         self.dispatcher
             .dispatch::<at::SkillEnded>(caller, info)

@@ -26,7 +26,7 @@ pub(in crate::agent) struct TurnPresets {
 
 impl TurnPresets {
     /// Creates the presets of a turn of an agent that was started while `at_start` applied.
-    pub(super) fn started_under(at_start: StartPresets) -> Self {
+    pub(super) fn with_start_presets(at_start: StartPresets) -> Self {
         Self {
             at_start,
             ..Self::default()
@@ -34,7 +34,7 @@ impl TurnPresets {
     }
 
     /// Limits the turn to the tools that a preset selects. Call this before the first step.
-    pub(in crate::agent) fn keep_to_preset(&self, preset: Arc<SubagentPreset>) {
+    pub(in crate::agent) fn set_turn_preset(&self, preset: Arc<SubagentPreset>) {
         let _ = self.of_turn.set(preset);
     }
 
@@ -44,7 +44,7 @@ impl TurnPresets {
     }
 
     /// Returns the presets that apply now, for a subagent that is about to start.
-    pub(in crate::agent) fn present(&self) -> StartPresets {
+    pub(in crate::agent) fn current_presets(&self) -> StartPresets {
         let of_step = lock(&self.of_step).clone();
         let at_start = self.at_start.iter().cloned();
         let of_turn = self.of_turn.get().cloned();
@@ -52,7 +52,7 @@ impl TurnPresets {
     }
 
     /// Whether all presets select a tool.
-    pub(super) fn select_tool(&self, spec: &ToolSpec) -> bool {
+    pub(super) fn presets_select_tool(&self, spec: &ToolSpec) -> bool {
         let of_step = lock(&self.of_step);
         let mut all = self
             .at_start
@@ -77,12 +77,13 @@ mod tests {
     fn a_step_of_the_parent_changes_nothing_for_a_subagent_that_runs() {
         let write = ToolSpec::bare_spec("write_file", EffectClass::Write);
         let read = ToolSpec::bare_spec("read_file", EffectClass::Read);
-        let left = |presets: &TurnPresets| [&write, &read].map(|spec| presets.select_tool(spec));
+        let left =
+            |presets: &TurnPresets| [&write, &read].map(|spec| presets.presets_select_tool(spec));
         let parent = TurnPresets::default();
-        let with_all = TurnPresets::started_under(parent.present());
+        let with_all = TurnPresets::with_start_presets(parent.current_presets());
         parent.set_step_preset(Some(preset("investigate")));
-        let reading = TurnPresets::started_under(parent.present());
-        let below = TurnPresets::started_under(reading.present());
+        let reading = TurnPresets::with_start_presets(parent.current_presets());
+        let below = TurnPresets::with_start_presets(reading.current_presets());
         assert_eq!(left(&parent), [false, true]);
         // The next step of the parent restores nothing for subagents that were started in this
         // step.
@@ -96,8 +97,8 @@ mod tests {
         assert_eq!(left(&with_all), [true, true]);
         // The preset of a turn applies to its subagents as well.
         let turn = TurnPresets::default();
-        turn.keep_to_preset(preset("minimal"));
-        let below = TurnPresets::started_under(turn.present());
+        turn.set_turn_preset(preset("minimal"));
+        let below = TurnPresets::with_start_presets(turn.current_presets());
         assert_eq!(left(&below), [false, false]);
     }
 }

@@ -1,9 +1,9 @@
 //! Reads the content of a skill: its text in pages, and the files of its folder.
 //!
-//! Files are opened relative to the folder's descriptor: neither `..` nor a symlink leads out of
-//! the folder, and a folder or symlink that has replaced it since is not read. If the host has
-//! copies of the skill's files in memory, the copies are returned instead. Reading a file needs no
-//! question, because the user who confirmed the skill confirmed its files too.
+//! Files are opened relative to the descriptor of the folder: neither `..` nor a symlink leads out
+//! of the folder, and if the folder was replaced by another one or by a symlink, it is not read. If
+//! the host has copies of the skill's files in memory, the copies are returned instead. Reading a
+//! file needs no question, because the user who confirmed the skill confirmed its files too.
 
 use std::io;
 use std::path::Path;
@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::grant::held::HeldFolder;
+use crate::grant::held::InMemoryFolder;
 use crate::skill::Skill;
 use crate::text::one_line;
 use crate::tool::ToolOutput;
-use crate::tool::builtin::{read_held, read_within};
+use crate::tool::builtin::{read_from_memory, read_in_folder};
 use crate::tool::workspace::Workspace;
 
 /// Maximum size of one page, in bytes. Nearly every skill fits into one page.
@@ -43,10 +43,10 @@ pub(super) async fn read_skill_file(
             "the skill {id} is a single file; no other files belong to it"
         ));
     }
-    // Accept an absolute path in the folder as well.
+    // Also accept an absolute path of a file in the folder.
     let below = Path::new(file).strip_prefix(&skill.dir).ok();
     let name = below.and_then(Path::to_str).unwrap_or(file);
-    if skill.within(Path::new(name)).is_none() {
+    if skill.path_in_bundle(Path::new(name)).is_none() {
         return Err(format!(
             "`{}` leads out of the folder of the skill {id}; name a file relative to that folder",
             crate::text::clean_line(file, 200)
@@ -60,7 +60,7 @@ pub(super) async fn read_skill_file(
                 crate::text::clean_line(name, 200)
             ));
         };
-        return read_held(content, name, offset, cancel).map_err(in_folder);
+        return read_from_memory(content, name, offset, cancel).map_err(in_folder);
     }
     let place = skill.real_dir.clone();
     let opened = tokio::task::spawn_blocking(move || Workspace::open(&place)).await;
@@ -73,7 +73,7 @@ pub(super) async fn read_skill_file(
             "the folder of the skill {id} is now a link to another place; its files are not read"
         ));
     }
-    let read = read_within(&Arc::new(folder), name, offset, cancel).await;
+    let read = read_in_folder(&Arc::new(folder), name, offset, cancel).await;
     read.map_err(in_folder)
 }
 
@@ -114,7 +114,7 @@ pub(super) fn page_text(text: &str, offset: u64) -> Result<ToolOutput, String> {
 }
 
 /// Lists the files that belong to a skill, as text for the model; empty if there are none.
-pub(super) async fn files_of(skill: &Arc<Skill>) -> String {
+pub(super) async fn describe_skill_files(skill: &Arc<Skill>) -> String {
     let skill = skill.clone();
     let listed = tokio::task::spawn_blocking(move || list_skill_files(&skill));
     listed.await.unwrap_or_default()
@@ -125,7 +125,7 @@ fn list_skill_files(skill: &Skill) -> String {
     let mut n_seen = 0;
     match &skill.held {
         Some(held) if !skill.is_flat => {
-            list_held(held, &skill.dir, "", 0, &mut n_seen, &mut names);
+            list_copied_files(held, &skill.dir, "", 0, &mut n_seen, &mut names);
         }
         None if !skill.is_flat && skill.is_in_place() => {
             list_folder(&skill.real_dir, "", 0, &mut n_seen, &mut names);
@@ -133,7 +133,7 @@ fn list_skill_files(skill: &Skill) -> String {
         _ => {}
     }
     let own = skill.file.file_name().and_then(|name| name.to_str());
-    names.retain(|name| Some(name.as_str()) != own && !is_case(name));
+    names.retain(|name| Some(name.as_str()) != own && !is_test_case(name));
     if names.is_empty() {
         return String::new();
     }
@@ -157,7 +157,7 @@ fn list_skill_files(skill: &Skill) -> String {
 
 /// Whether a file is a test case of the skill or one of its snapshots; these are for the author
 /// only.
-fn is_case(name: &str) -> bool {
+fn is_test_case(name: &str) -> bool {
     let is_file_of_cases = |name: &str| !name.contains('/') && name.ends_with(".toml");
     name.strip_prefix("tests/")
         .is_some_and(|name| is_file_of_cases(name) || name.starts_with("snapshots/"))
@@ -184,7 +184,7 @@ fn list_folder(
         let shown = format!("{before}{}", one_line(&name.to_string_lossy()));
         match entry.file_type() {
             Ok(kind) if kind.is_file() => names.push(shown),
-            Ok(kind) if kind.is_dir() && depth < MAX_DEPTH && !is_left_out(&name) => {
+            Ok(kind) if kind.is_dir() && depth < MAX_DEPTH && !is_skipped_folder(&name) => {
                 list_folder(
                     &entry.path(),
                     &format!("{shown}/"),
@@ -199,8 +199,8 @@ fn list_folder(
     }
 }
 
-fn list_held(
-    held: &HeldFolder,
+fn list_copied_files(
+    held: &InMemoryFolder,
     folder: &Path,
     before: &str,
     depth: usize,
@@ -212,9 +212,9 @@ fn list_held(
     names.extend(own.iter().map(|name| format!("{before}{}", one_line(name))));
     for inner in held.folders_in(folder) {
         let name = inner.file_name().unwrap_or_default();
-        if depth < MAX_DEPTH && !is_left_out(name) && *n_seen <= MAX_SEEN {
+        if depth < MAX_DEPTH && !is_skipped_folder(name) && *n_seen <= MAX_SEEN {
             let before = format!("{before}{}/", one_line(&name.to_string_lossy()));
-            list_held(held, &inner, &before, depth + 1, n_seen, names);
+            list_copied_files(held, &inner, &before, depth + 1, n_seen, names);
         }
     }
 }
@@ -229,7 +229,7 @@ fn quote_name(name: &mut String) {
 }
 
 /// Whether a folder of this name is skipped in lists.
-fn is_left_out(name: &std::ffi::OsStr) -> bool {
+fn is_skipped_folder(name: &std::ffi::OsStr) -> bool {
     [".git", "node_modules", "__pycache__", ".venv"]
         .iter()
         .any(|own| name == *own)

@@ -37,6 +37,6 @@ pub(in crate::agent) struct ReadySkill {
 /// A skill that the next turn runs in a subagent.
 pub(in crate::agent) struct InvokedSkill {
     pub(in crate::agent) ready: ReadySkill,
-    /// Prefix that the input of that turn must have.
+    /// Text with which the input of the next turn must begin.
     pub(in crate::agent) input: Arc<str>,
 }

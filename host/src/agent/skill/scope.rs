@@ -7,8 +7,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::active::{ActiveSkill, ActiveSkills, ForbiddenCall, TOOL, decides_on};
-use super::gate::unknown_skill;
+use super::active::{ActiveSkill, ActiveSkills, ForbiddenCall, TOOL, reserves_tools_of_plugin};
+use super::gate::unknown_skill_text;
 use super::memory::SkillMemory;
 use super::parts::SkillParts;
 use super::presets::{StartPresets, TurnPresets};
@@ -16,8 +16,8 @@ use crate::agent::spec::AgentSpec;
 use crate::agent::subagent::preset::BY_NAME_ONLY;
 use crate::agent::turn_tools::TurnTools;
 use crate::message::{SkillPart, ToolSpec};
-use crate::skill::{Invocation, Skill, UnaskedCall};
-use crate::tool::command::{Matched, Part};
+use crate::skill::{ApprovalExemption, Invocation, Skill};
+use crate::tool::command::{CommandPart, PatternMatch};
 use crate::tool::registry::ToolRegistry;
 use crate::tool::subject::Subject;
 
@@ -30,7 +30,7 @@ pub(in crate::agent) struct SkillScope {
     pub(in crate::agent) own: Arc<ActiveSkills>,
     /// Data about skills that the session remembers; all its agents share it.
     pub(super) memory: Arc<SkillMemory>,
-    /// Parts of skills in results of calls that are not messages yet.
+    /// Parts of skills that the results of calls contain, until each result becomes a message.
     pub(in crate::agent) parts: SkillParts,
     tools: TurnTools,
     /// Presets that limit the tools of the turn.
@@ -49,7 +49,7 @@ impl SkillScope {
     ) -> Self {
         Self {
             tools: TurnTools::new(spec.tools.clone()),
-            presets: TurnPresets::started_under(at_start),
+            presets: TurnPresets::with_start_presets(at_start),
             spec,
             number,
             own,
@@ -66,13 +66,13 @@ impl SkillScope {
 
     /// Replaces the tools of the agent, between two steps.
     pub(in crate::agent) fn set_tools(&self, tools: ToolRegistry) {
-        self.tools.set_all(tools);
+        self.tools.set_all_tools(tools);
     }
 
     /// Returns the names of the tools that may be called now: the tools of the current step (before
     /// the first step, all tools) that the active skills and presets permit.
-    pub(in crate::agent) fn active(&self) -> Arc<[String]> {
-        let Some(active) = self.tools.of_step() else {
+    pub(in crate::agent) fn callable_tool_names(&self) -> Arc<[String]> {
+        let Some(active) = self.tools.step_tools() else {
             return self.tool_names().into();
         };
         let left = self.tool_names();
@@ -81,8 +81,8 @@ impl SkillScope {
     }
 
     /// Sets the names of the tools that the current step offers.
-    pub(in crate::agent) fn set_active(&self, names: Vec<String>) {
-        self.tools.set_of_step(names);
+    pub(in crate::agent) fn set_step_tool_names(&self, names: Vec<String>) {
+        self.tools.set_step_tools(names);
     }
 
     /// Returns the names of the tools that the active skills and presets permit, in the order of
@@ -94,7 +94,8 @@ impl SkillScope {
         left.map(|spec| spec.name.clone()).collect()
     }
 
-    /// Returns the skills that apply here, those of the parent agents first.
+    /// Returns the active skills that restrict this agent, beginning with those of its parent
+    /// agents.
     pub(in crate::agent) fn active_skills(&self) -> Vec<Arc<ActiveSkill>> {
         let parent = self.parent.as_ref();
         let mut skills = parent.map_or_else(Vec::new, |parent| parent.active_skills());
@@ -102,10 +103,10 @@ impl SkillScope {
         skills
     }
 
-    /// Returns the id of the skill that became active last, in this agent or else in a parent
-    /// agent.
-    pub(in crate::agent) fn latest(&self) -> Option<Arc<str>> {
-        let of_parent = || self.parent.as_ref()?.latest();
+    /// Returns the id of the skill that became active last in this agent; if this agent has none,
+    /// that of a parent agent.
+    pub(in crate::agent) fn latest_skill(&self) -> Option<Arc<str>> {
+        let of_parent = || self.parent.as_ref()?.latest_skill();
         self.own.last().or_else(of_parent)
     }
 
@@ -122,21 +123,21 @@ impl SkillScope {
         let active = self.active_skills();
         active
             .iter()
-            .all(|skill| skill.forbids_tool(spec).is_none())
-            && self.withheld_reason(spec).is_none()
-            && self.presets.select_tool(spec)
+            .all(|skill| skill.find_prohibition(spec).is_none())
+            && self.reserved_tool_reason(spec).is_none()
+            && self.presets.presets_select_tool(spec)
     }
 
     /// Returns the active skill that forbids calls of a tool, and the message for the caller of the
     /// tool.
-    pub(in crate::agent) fn forbidden_by_skill(
+    pub(in crate::agent) fn find_forbidding_skill(
         &self,
         spec: &ToolSpec,
     ) -> Option<(Arc<str>, String)> {
         let skills = self.active_skills();
         let (skill, forbidden) = skills
             .iter()
-            .find_map(|skill| Some((skill, skill.forbids_tool(spec)?)))?;
+            .find_map(|skill| Some((skill, skill.find_prohibition(spec)?)))?;
         let why = match forbidden {
             ForbiddenCall::Denied => format!("which is active and denies `{}`", spec.name),
             ForbiddenCall::NotAllowed => {
@@ -151,40 +152,44 @@ impl SkillScope {
         let text = format!(
             "refused by skill {id}, {why}; {left}. The call was not run. The skill ends {}; another skill or a subagent gives no tool \
              back. Go on with what is left, and say what you could not do.",
-            skill.ends()
+            skill.skill_end_description()
         );
         Some((id.clone(), text))
     }
 
     /// Whether a skill of this turn exempts a call of this agent's model from approval. Calls of
     /// subagents are not exempt.
-    pub(in crate::agent) fn spares_question(&self, spec: &ToolSpec, subject: &Subject) -> bool {
+    pub(in crate::agent) fn exempts_from_approval(
+        &self,
+        spec: &ToolSpec,
+        subject: &Subject,
+    ) -> bool {
         let own = self.own.all();
         let of_turn = own.iter().filter(|skill| skill.turn == self.number);
-        let spares: Vec<&UnaskedCall> = of_turn
+        let spares: Vec<&ApprovalExemption> = of_turn
             .flat_map(|skill| &skill.spares)
-            .filter(|spare| is_about(spare, spec))
+            .filter(|spare| exemption_names_tool(spare, spec))
             .collect();
         covers_subject(&spares, subject)
     }
 
     /// Returns further folders that commands may read: those of the skills that were used.
-    pub(in crate::agent) fn readable(&self) -> Arc<[PathBuf]> {
+    pub(in crate::agent) fn readable_folders(&self) -> Arc<[PathBuf]> {
         self.memory.folders()
     }
 
     /// Returns the reason why a tool of a plugin is currently unavailable: skills reserve the tools
     /// of that plugin, and none of these skills is active.
-    pub(in crate::agent) fn withheld_reason(&self, spec: &ToolSpec) -> Option<String> {
+    pub(in crate::agent) fn reserved_tool_reason(&self, spec: &ToolSpec) -> Option<String> {
         let plugin = spec.plugin.as_deref()?;
         let of_plugin: Vec<&Arc<Skill>> = self
             .spec
             .skills
             .iter()
-            .filter(|skill| decides_on(skill, plugin))
+            .filter(|skill| reserves_tools_of_plugin(skill, plugin))
             .filter(|skill| skill.invocation != Invocation::Disabled && skill.missing.is_empty())
             .collect();
-        if of_plugin.is_empty() || self.memory.is_attached(plugin) {
+        if of_plugin.is_empty() || self.memory.keeps_tools_available(plugin) {
             return None;
         }
         let active = self.active_skills();
@@ -194,7 +199,7 @@ impl SkillScope {
         }
         let ids: Vec<&str> = of_plugin.iter().map(|skill| skill.id.as_str()).collect();
         Some(format!(
-            "`{}` of plugin {plugin} is there while one of these skills is active: {}",
+            "`{}` of plugin {plugin} is available only while one of these skills is active: {}",
             spec.name,
             ids.join(", ")
         ))
@@ -205,7 +210,7 @@ impl SkillScope {
         let skills = &self.spec.skills;
         let skill = skills
             .find(name)
-            .ok_or_else(|| unknown_skill(skills, name))?;
+            .ok_or_else(|| unknown_skill_text(skills, name))?;
         self.memory.used_skill(&skill.id).ok_or_else(|| {
             format!("the skill {} was not used in this session yet: invoke it first, without `file` and `offset`", skill.id)
         })
@@ -218,26 +223,29 @@ impl SkillScope {
         }
     }
 
-    /// Whether a tool is unavailable now and becomes available when this skill is activated.
-    pub(in crate::agent) fn is_brought_by(&self, skill: &Skill, tool: &str) -> bool {
+    /// Whether a tool is unavailable only because skills reserve it, and becomes available when
+    /// this skill is activated.
+    pub(in crate::agent) fn becomes_available_with(&self, skill: &Skill, tool: &str) -> bool {
         let tools = self.tools();
         tools.get(tool).is_some_and(|entry| {
             let spec = &entry.spec;
             let above = self.active_skills();
-            decides_on(skill, spec.plugin.as_deref().unwrap_or_default())
-                && self.withheld_reason(spec).is_some()
-                && self.presets.select_tool(spec)
+            reserves_tools_of_plugin(skill, spec.plugin.as_deref().unwrap_or_default())
+                && self.reserved_tool_reason(spec).is_some()
+                && self.presets.presets_select_tool(spec)
                 && above.iter().all(|skill| skill.permits_tool(spec))
         })
     }
 
-    /// Returns the names of this agent's tools that remain when a further skill is active.
-    pub(in crate::agent) fn tools_left_by(&self, skill: &Skill) -> Vec<String> {
+    /// Returns the names of the tools that a subagent gets which runs this skill: those of this
+    /// agent that the skill permits.
+    pub(in crate::agent) fn remaining_tools(&self, skill: &Skill) -> Vec<String> {
         let tools = self.tools();
-        let (active, mut left) = (self.active(), Vec::new());
+        let (active, mut left) = (self.callable_tool_names(), Vec::new());
         let names = tools.specs().into_iter();
-        let names = names
-            .filter(|spec| active.contains(&spec.name) || self.is_brought_by(skill, &spec.name));
+        let names = names.filter(|spec| {
+            active.contains(&spec.name) || self.becomes_available_with(skill, &spec.name)
+        });
         let names: Vec<String> = names.map(|spec| spec.name.clone()).collect();
         // A subagent must do the work itself, so it gets tools that delegate only if the skill
         // names them explicitly.
@@ -259,34 +267,34 @@ impl SkillScope {
         left
     }
 
-    /// Returns the parts of skills in a text that starts an agent's work, for texts that were
-    /// prepared for this.
-    pub(in crate::agent) fn parts_prepared_in(&self, text: &str) -> Vec<SkillPart> {
-        let prepared = self.memory.prepared_in(text).into_iter();
+    /// Returns the parts of skills that a text contains which the user or another agent gives to an
+    /// agent as input.
+    pub(in crate::agent) fn prepared_skill_parts(&self, text: &str) -> Vec<SkillPart> {
+        let prepared = self.memory.find_prepared_skills(text).into_iter();
         prepared
             .map(|ready| SkillPart::Text(ready.skill.id.clone()))
             .collect()
     }
 }
 
-fn is_about(spare: &UnaskedCall, spec: &ToolSpec) -> bool {
+fn exemption_names_tool(spare: &ApprovalExemption, spec: &ToolSpec) -> bool {
     match &spec.plugin {
         None => spec.name == spare.tool,
         Some(plugin) => spare.tool.split_once(':') == Some((plugin, &spec.name)),
     }
 }
 
-/// Whether the exemptions of a tool cover a call of it; for a command, every part must be covered.
-/// An exemption for a shell that names no command covers nothing.
-fn covers_subject(spares: &[&UnaskedCall], subject: &Subject) -> bool {
+/// Whether the exemptions cover a call with this subject. For a shell command, every part of the
+/// command must be covered; an exemption for a shell that names no command covers nothing.
+fn covers_subject(spares: &[&ApprovalExemption], subject: &Subject) -> bool {
     let Subject::Command(command) = subject else {
         return spares.iter().any(|spare| spare.command.is_none());
     };
-    let is_covered = |part: &Part| {
+    let is_covered = |part: &CommandPart| {
         let mut patterns = spares.iter().filter_map(|spare| spare.command.as_ref());
-        !part.is_altered() && patterns.any(|pattern| pattern.matched(part) == Matched::Yes)
+        !part.is_altered() && patterns.any(|pattern| pattern.match_part(part) == PatternMatch::Yes)
     };
-    command.why_asked().is_none()
+    command.reason_to_ask().is_none()
         && !command.parts.is_empty()
         && command.parts.iter().all(is_covered)
 }

@@ -9,16 +9,16 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::active::TOOL;
-use super::fork::fork_skill;
+use super::fork::run_skill_in_subagent;
 use super::gate::SkillGate;
-use super::parts::first_line;
-use super::read::{files_of, page_text, read_skill_file};
+use super::parts::first_text_line;
+use super::read::{describe_skill_files, page_text, read_skill_file};
 use super::ready::SkillInvoker;
 use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::agent::spec::AgentSpec;
 use crate::message::{EffectClass, SkillPart, ToolSpec};
 use crate::skill::{Context, Invocation, Skill};
-use crate::tool::builtin::{spec_of, until_cancelled};
+use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::policy::{PolicyCall, ToolVerdict};
 use crate::tool::subject::{Subject, WorkspacePath};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
@@ -43,8 +43,8 @@ struct Arguments {
     offset: Option<u64>,
 }
 
-/// The tool itself. It only reads: the work of a skill consists of separate calls, which are judged
-/// like any other.
+/// The tool `skill`. It only reads: the work of a skill consists of separate calls, which are
+/// judged like any other.
 struct SkillTool {
     spec: ToolSpec,
     active_turns: ActiveTurns,
@@ -57,14 +57,14 @@ pub(in crate::agent) fn add_tool(spec: &mut AgentSpec, active_turns: &ActiveTurn
         return;
     }
     let tool = SkillTool {
-        spec: spec_of::<Arguments>(
+        spec: build_tool_spec::<Arguments>(
             TOOL,
             "Invokes a skill: returns its instructions, which you then follow. With `file`, reads a file of its folder.",
             EffectClass::Read,
         ),
         active_turns: active_turns.clone(),
     };
-    spec.add_built_in(Arc::new(tool));
+    spec.add_built_in_tool(Arc::new(tool));
 }
 
 async fn answer_skill_call(
@@ -75,24 +75,24 @@ async fn answer_skill_call(
     let offset = asked.offset.unwrap_or(1).max(1);
     if let Some(file) = &asked.file {
         let skill = scope.skills.used_skill(&asked.skill)?;
-        if !scope.spec.may_read(&skill.real_dir) {
+        if !scope.spec.may_read_folder(&skill.real_dir) {
             return Err(format!(
                 "the folder of the skill {} contains Rind's own folders, so none of its files are read; move the skill into a folder of its own",
                 skill.id
             ));
         }
-        check_rules(&scope.spec, &skill, file)?;
+        check_read_rules(&scope.spec, &skill, file)?;
         return read_skill_file(&skill, file, offset, &ctx.cancel).await;
     }
     if offset > 1 {
         let skill = scope.skills.used_skill(&asked.skill)?;
-        let text = scope.skills.text_of(&skill.id).ok_or_else(|| {
+        let text = scope.skills.active_skill_text(&skill.id).ok_or_else(|| {
             format!(
                 "the skill {} is not active any more: invoke it without `offset`",
                 skill.id
             )
         })?;
-        note_text(scope, ctx, &skill.id, &text);
+        record_skill_text(scope, ctx, &skill.id, &text);
         return page_text(&text, offset);
     }
     let arguments = match (asked.arguments, asked.args) {
@@ -105,8 +105,7 @@ async fn answer_skill_call(
         approvals: &scope.approvals,
         memory: &scope.family.skills,
     };
-    // A plugin is the caller if the chain is longer than the chain with which the agent was
-    // started.
+    // If the chain is longer than it was when the agent was started, a plugin calls the tool.
     let is_plugin = ctx.caller.call_chain.len() > scope.spec.call_chain.len();
     let plugin = ctx.caller.call_chain.last().filter(|_| is_plugin);
     let by = plugin.map_or(SkillInvoker::Model, |name| {
@@ -115,23 +114,25 @@ async fn answer_skill_call(
     let ready = gate.invoke_skill(&asked.skill, &arguments, by).await?;
     if ready.skill.context == Context::Fork {
         let caller = ctx.caller.clone();
-        let answer = fork_skill(scope, caller, ready, "").await;
+        let answer = run_skill_in_subagent(scope, caller, ready, "").await;
         return Ok(match answer {
             Ok(answer) => ToolOutput::ok(answer),
             Err(error) => ToolOutput::error(error.to_string()),
         });
     }
-    if scope.skills.is_given(&ready) {
+    if scope.skills.is_skill_text_in_conversation(&ready) {
         let id = &ready.skill.id;
         return Ok(ToolOutput::ok(format!(
             "The skill {id} is active already, with the same text, which stands above."
         )));
     }
-    scope.enter_skill(&ctx.caller, &ready).await;
-    note_text(scope, ctx, &ready.skill.id, &ready.text);
+    scope.activate_skill(&ctx.caller, &ready).await;
+    record_skill_text(scope, ctx, &ready.skill.id, &ready.text);
     let mut output = page_text(&ready.text, 1)?;
-    output.content.push_text(&files_of(&ready.skill).await);
-    if !ready.skill.tools.is_open() {
+    output
+        .content
+        .push_text(&describe_skill_files(&ready.skill).await);
+    if !ready.skill.tools.permits_every_tool() {
         let left = scope.skills.tool_names();
         output.content.push_text(&format!(
             "\n[while this skill is active, these tools can be called: {}]",
@@ -141,21 +142,21 @@ async fn answer_skill_call(
     Ok(output)
 }
 
-/// Records that the result of this call contains a text of a skill.
-fn note_text(scope: &TurnScope, ctx: &ToolCtx, id: &str, text: &str) {
+/// Records that the result of the current call contains the text of a skill.
+fn record_skill_text(scope: &TurnScope, ctx: &ToolCtx, id: &str, text: &str) {
     if let Some(call) = &ctx.caller.call {
         let part = SkillPart::Text(id.to_owned());
         scope
             .skills
             .parts
-            .note_part(call, part, first_line(text).to_owned());
+            .record_part(call, part, first_text_line(text).to_owned());
     }
 }
 
-/// Checks that no rule of the operator denies reading this file of a skill, or requires approval
-/// for it. Only files in the workspace are checked. Without such a rule, reading a file of a skill
+/// Checks that no rule of the operator denies or requires approval for reading this file of a
+/// skill. Only files in the workspace are checked. Without such a rule, reading a file of a skill
 /// needs no approval.
-fn check_rules(spec: &AgentSpec, skill: &Skill, file: &str) -> Result<(), String> {
+fn check_read_rules(spec: &AgentSpec, skill: &Skill, file: &str) -> Result<(), String> {
     let below = Path::new(file).strip_prefix(&skill.dir).ok();
     let path = skill.dir.join(below.unwrap_or(Path::new(file)));
     let Ok(path) = path.strip_prefix(&spec.workspace) else {
@@ -174,7 +175,7 @@ fn check_rules(spec: &AgentSpec, skill: &Skill, file: &str) -> Result<(), String
     };
     match spec.policy.decide(&call).verdict {
         ToolVerdict::Allow => Ok(()),
-        _ if spec.policy.may_spare(&call) => Ok(()),
+        _ if spec.policy.may_skill_approve(&call) => Ok(()),
         ToolVerdict::Deny(why) => Err(format!("refused by policy: {why}")),
         ToolVerdict::Ask | ToolVerdict::DryRun(_) => Err(
             "a rule of the operator's asks about this file; read it with `read_file`".to_owned(),
@@ -188,8 +189,11 @@ impl Tool for SkillTool {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        until_cancelled(value, ctx, move |asked| async move {
-            match self.active_turns.turn_of(&ctx.caller.context.agent) {
+        run_until_cancelled(value, ctx, move |asked| async move {
+            match self
+                .active_turns
+                .find_active_turn(&ctx.caller.context.agent)
+            {
                 Some(scope) => answer_skill_call(&scope, asked, ctx).await,
                 None => Err("no turn is running".to_owned()),
             }

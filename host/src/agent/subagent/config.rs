@@ -53,7 +53,7 @@ impl Section for SubagentsConfig {
 
 impl SubagentsConfig {
     /// Returns the maximum time that a subagent works on one task.
-    pub(in crate::agent) fn max_time(&self) -> Duration {
+    pub(in crate::agent) fn max_task_duration(&self) -> Duration {
         Duration::from_secs(self.max_seconds)
     }
 }

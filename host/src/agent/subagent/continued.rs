@@ -10,16 +10,16 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::grant::grant_tools;
-use super::report::{find_own, report_outcome, report_started};
-use super::start::{SubagentOrder, start_subagent, wait_or_stop};
+use super::report::{ended_subagent_output, find_own_child, started_subagent_output};
+use super::start::{SubagentOrder, start_subagent, wait_for_subagent};
 use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::message::{EffectClass, ToolSpec};
 use crate::session::Child;
-use crate::tool::builtin::{spec_of, until_cancelled};
+use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Prefix of the ids of subagents that run a skill.
-const OF_SKILL: &str = "skill-";
+const SKILL_ID_PREFIX: &str = "skill-";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -42,7 +42,7 @@ impl ContinueSubagent {
     /// Creates the tool. It finds the calling agent's turn in `active_turns`.
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
-            spec: spec_of::<Arguments>(
+            spec: build_tool_spec::<Arguments>(
                 "continue_subagent",
                 "Gives a subagent that has ended a further message; also one that was stopped or reported that it is blocked. It \
                  has the tools that it had, as far as you have them now.",
@@ -52,31 +52,34 @@ impl ContinueSubagent {
         }
     }
 
-    async fn answer_continue(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
-        let Some(scope) = self.active_turns.turn_of(&ctx.caller.context.agent) else {
+    async fn handle_continue_call(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
+        let Some(scope) = self
+            .active_turns
+            .find_active_turn(&ctx.caller.context.agent)
+        else {
             return ToolOutput::error("no turn is running");
         };
-        let order = find_own(&scope, &asked.id)
-            .and_then(|child| order_for(&scope, child, asked.message, None));
+        let order = find_own_child(&scope, &asked.id)
+            .and_then(|child| continuation_order(&scope, child, asked.message, None));
         let order = match order {
             Ok(order) => order,
             Err(why) => return ToolOutput::error(why),
         };
         match start_subagent(&scope, order, ctx.caller.clone()).await {
             Err(error) => ToolOutput::error(error.to_string()),
-            Ok(live) if asked.wait != Some(true) => report_started(&live),
+            Ok(live) if asked.wait != Some(true) => started_subagent_output(&live),
             Ok(live) => {
-                let outcome = wait_or_stop(&live).await;
-                report_outcome(&live, &outcome)
+                let outcome = wait_for_subagent(&live).await;
+                ended_subagent_output(&live, &outcome)
             }
         }
     }
 }
 
-/// Returns the order for a continued subagent: the current version of its preset, and those of its
-/// earlier tools that its parent may still call. `by` is the plugin that continues it; `None` is
-/// the model.
-pub(in crate::agent) fn order_for(
+/// Returns the order to continue a subagent, with the current version of its preset and with those
+/// of its earlier tools that its parent may still call. `by` is the plugin that continues the
+/// subagent; `None` stands for the model.
+pub(in crate::agent) fn continuation_order(
     scope: &TurnScope,
     child: Child,
     message: String,
@@ -87,10 +90,10 @@ pub(in crate::agent) fn order_for(
         let whose = child.plugin.as_deref();
         let whose = whose.map_or_else(|| "the model".to_owned(), |name| format!("plugin {name}"));
         return Err(format!(
-            "{id} is a subagent of {whose}, which alone can continue it"
+            "{id} is a subagent of {whose}; only {whose} can continue it"
         ));
     }
-    if id.starts_with(OF_SKILL) {
+    if id.starts_with(SKILL_ID_PREFIX) {
         return Err(format!(
             "{id} did the work of a skill; invoke the skill again"
         ));
@@ -100,10 +103,10 @@ pub(in crate::agent) fn order_for(
     let preset = preset
         .transpose()
         .map_err(|why| format!("{id} cannot be continued: {why}"))?;
-    // The preset, or the parent, may have fewer tools now than before.
+    // The preset or the parent may have fewer tools now than when the subagent was started.
     let left = match &preset {
         Some(preset) => grant_tools(scope, Some(preset), None).map_err(|why| why.to_string())?,
-        None => scope.skills.active().to_vec(),
+        None => scope.skills.callable_tool_names().to_vec(),
     };
     let mut tools = child.tools;
     tools.retain(|name| left.contains(name));
@@ -125,6 +128,6 @@ impl Tool for ContinueSubagent {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        until_cancelled(value, ctx, |asked| self.answer_continue(asked, ctx))
+        run_until_cancelled(value, ctx, |asked| self.handle_continue_call(asked, ctx))
     }
 }

@@ -47,13 +47,13 @@ pub(in crate::agent) fn resolve_agent<'a>(
             "`{}` is the beginning of {} ids: {}; write more of the one you mean",
             clean_line(text, MAX_SHOWN),
             several.len(),
-            name_some(several)
+            list_some_ids(several)
         ))),
     }
 }
 
 /// Returns the message that no subagent has this id. `ids` are the existing ids, oldest first.
-pub(in crate::agent) fn unknown_agent<'a>(
+pub(in crate::agent) fn unknown_agent_text<'a>(
     text: &str,
     ids: impl IntoIterator<Item = &'a str>,
 ) -> String {
@@ -61,13 +61,13 @@ pub(in crate::agent) fn unknown_agent<'a>(
     ids.reverse();
     let which = match ids.as_slice() {
         [] => "this conversation has none".to_owned(),
-        ids => format!("the newest are {}", name_some(ids)),
+        ids => format!("the newest are {}", list_some_ids(ids)),
     };
     let text = clean_line(text, MAX_SHOWN);
     format!("there is no subagent `{text}`; {which}")
 }
 
-fn name_some(ids: &[&str]) -> String {
+fn list_some_ids(ids: &[&str]) -> String {
     let named = ids.get(..MAX_NAMED).unwrap_or(ids).join(", ");
     match ids.len().checked_sub(MAX_NAMED) {
         Some(n_more @ 1..) => format!("{named} and {n_more} more"),
@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn an_unknown_id_is_told_with_the_newest_ones_and_without_control_characters() {
         let ids: Vec<String> = (0..20).map(|n| format!("sub-{n}")).collect();
-        let why = unknown_agent("x\u{1b}[2J", ids.iter().map(String::as_str));
+        let why = unknown_agent_text("x\u{1b}[2J", ids.iter().map(String::as_str));
         assert!(why.contains("the newest are sub-19, sub-18,"), "{why}");
         assert!(why.ends_with("sub-12 and 12 more"), "{why}");
         assert!(!why.contains('\u{1b}'), "{why}");
-        assert!(unknown_agent("x", []).ends_with("this conversation has none"));
+        assert!(unknown_agent_text("x", []).ends_with("this conversation has none"));
     }
 }

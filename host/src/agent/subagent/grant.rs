@@ -4,7 +4,7 @@
 //! A preset selects among these tools, and a list of names narrows the selection; neither can add a
 //! tool. Start from [`grant_tools`].
 
-use super::preset::{PresetTools, SubagentPreset};
+use super::preset::{PresetToolSelection, SubagentPreset};
 use crate::agent::scope::TurnScope;
 use crate::point::handle::HandleError;
 use crate::skill::Skill;
@@ -14,12 +14,13 @@ use crate::tool::registry::ToolRegistry;
 /// Maximum length of a tool's name in an error, in bytes.
 const MAX_SHOWN: usize = 64;
 
-/// Returns the names of the tools that both a preset and a list of names select; without either,
-/// the tools that only read.
+/// Returns the names of the tools that a subagent gets: with a preset, those that the preset and
+/// the list `wanted` select; without a preset, the list unchanged. Without either, returns the
+/// tools that only read.
 ///
 /// # Errors
-/// The list names a tool that the preset does not select. Without a preset, the list is returned
-/// unchecked; [`check_tools`] rejects tools that the parent does not have.
+/// The list names a tool that the preset does not select. Without a preset, the list is not checked
+/// here; [`require_available_tools`] rejects tools that the parent does not have.
 pub(in crate::agent) fn grant_tools(
     scope: &TurnScope,
     preset: Option<&SubagentPreset>,
@@ -27,14 +28,14 @@ pub(in crate::agent) fn grant_tools(
 ) -> Result<Vec<String>, HandleError> {
     let selection = match (preset, &wanted) {
         (None, Some(_)) => None,
-        (None, None) => Some(&PresetTools::Reading),
+        (None, None) => Some(&PresetToolSelection::Reading),
         (Some(preset), _) => Some(&preset.tools),
     };
     let Some(selection) = selection else {
         return Ok(wanted.unwrap_or_default());
     };
     let tools = scope.skills.tools();
-    let active = scope.skills.active();
+    let active = scope.skills.callable_tool_names();
     let selected = active.iter().filter(|name| {
         let entry = tools.get(name);
         entry.is_some_and(|entry| selection.selects_tool(&entry.spec))
@@ -58,24 +59,25 @@ pub(in crate::agent) fn grant_tools(
     }
 }
 
-/// Returns the tools for a task. Each must be available to this agent now, or become available with
-/// the skill `of` with which the subagent begins.
+/// Returns the tools for the task of a subagent. Each must be available to this agent now, or
+/// become available with the skill `of` that the subagent runs.
 ///
 /// # Errors
 /// A tool is not available, or an active skill forbids it.
-pub(in crate::agent) fn check_tools(
+pub(in crate::agent) fn require_available_tools(
     scope: &TurnScope,
     names: &[String],
     of: Option<&Skill>,
 ) -> Result<ToolRegistry, HandleError> {
-    let active = scope.skills.active();
+    let active = scope.skills.callable_tool_names();
     let tools = scope.skills.tools();
-    let forbidden = |name: &String| scope.skills.forbidden_by_skill(&tools.get(name)?.spec);
+    let forbidden = |name: &String| scope.skills.find_forbidding_skill(&tools.get(name)?.spec);
     if let Some((_, why)) = names.iter().find_map(forbidden) {
         return Err(HandleError::Denied(why));
     }
     let is_there = |name: &String| {
-        active.contains(name) || of.is_some_and(|skill| scope.skills.is_brought_by(skill, name))
+        active.contains(name)
+            || of.is_some_and(|skill| scope.skills.becomes_available_with(skill, name))
     };
     if let Some(missing) = names.iter().find(|name| !is_there(name)) {
         return Err(HandleError::NotFound(format!(

@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::registry::LiveSubagent;
-use super::report::state_of;
+use super::report::subagent_state;
 use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::event::SubagentState;
 use crate::message::{EffectClass, ToolSpec};
 use crate::text::clean_line;
-use crate::tool::builtin::{spec_of, until_cancelled};
+use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Maximum number of listed subagents; the oldest are omitted.
@@ -34,7 +34,7 @@ impl ListSubagents {
     /// Creates the tool. It finds the calling agent's turn in `active_turns`.
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
-            spec: spec_of::<Arguments>(
+            spec: build_tool_spec::<Arguments>(
                 "list_subagents",
                 "Lists the subagents of this conversation: id, state, preset, step, last tool, cost, task.",
                 EffectClass::Read,
@@ -43,8 +43,11 @@ impl ListSubagents {
         }
     }
 
-    fn answer_list(&self, ctx: &ToolCtx) -> ToolOutput {
-        let Some(scope) = self.active_turns.turn_of(&ctx.caller.context.agent) else {
+    fn handle_list_call(&self, ctx: &ToolCtx) -> ToolOutput {
+        let Some(scope) = self
+            .active_turns
+            .find_active_turn(&ctx.caller.context.agent)
+        else {
             return ToolOutput::error("no turn is running");
         };
         let registry = &scope.family.subagents;
@@ -56,21 +59,21 @@ impl ListSubagents {
             rows.push(format!("({n_older} older ones are not listed)"));
         }
         for child in children.iter().skip(n_older) {
-            let live = registry.find_live(&child.agent);
+            let live = registry.find_live_subagent(&child.agent);
             let row = AgentRow {
                 id: &child.agent,
-                state: state_of(child, live.as_deref()),
+                state: subagent_state(child, live.as_deref()),
                 preset: child.preset.as_deref(),
                 task: &child.task,
                 live: live.as_deref(),
             };
-            rows.push(row.show(&self.active_turns));
+            rows.push(row.format_row(&self.active_turns));
         }
-        let others = registry.all_running().into_iter();
+        let others = registry.running_subagents().into_iter();
         let others = others.filter(|live| live.parent != scope.spec.name);
         let others: Vec<_> = others.take(MAX_LISTED).collect();
         if !others.is_empty() {
-            rows.push(other_agents_head(&scope));
+            rows.push(other_agents_heading(&scope));
         }
         for live in &others {
             let row = AgentRow {
@@ -80,7 +83,7 @@ impl ListSubagents {
                 task: &live.task,
                 live: Some(live),
             };
-            rows.push(row.show(&self.active_turns));
+            rows.push(row.format_row(&self.active_turns));
         }
         match rows.is_empty() {
             true => ToolOutput::ok("there are no subagents"),
@@ -90,7 +93,7 @@ impl ListSubagents {
 }
 
 /// Returns the heading of the list of other agents' subagents.
-fn other_agents_head(scope: &TurnScope) -> String {
+fn other_agents_heading(scope: &TurnScope) -> String {
     format!("Of other agents than {}:", scope.spec.name)
 }
 
@@ -111,14 +114,14 @@ impl AgentRow<'_> {
     /// ```text
     /// - sub-4961a0c2 | running | investigate | step 3 | read_file | $0.0120 | task: Find the login
     /// ```
-    fn show(&self, active_turns: &ActiveTurns) -> String {
+    fn format_row(&self, active_turns: &ActiveTurns) -> String {
         let mut words = vec![format!("- {}", self.id), self.state.to_string()];
         words.extend(self.preset.map(str::to_owned));
         let (mut steps, mut cost_usd) = (0, 0.0);
         match self.live.map(|live| (live, live.outcome())) {
             Some((_, Some(outcome))) => (steps, cost_usd) = (outcome.steps, outcome.cost_usd),
             Some((live, None)) => {
-                if let Some(turn) = active_turns.turn_of(&live.id) {
+                if let Some(turn) = active_turns.find_active_turn(&live.id) {
                     (steps, cost_usd) = (turn.progress.step(), turn.budget.cost().usd);
                     words.push(format!("step {steps}"));
                     words.extend(turn.progress.last_tool());
@@ -144,8 +147,8 @@ impl Tool for ListSubagents {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        until_cancelled(value, ctx, |_: Arguments| {
-            std::future::ready(self.answer_list(ctx))
+        run_until_cancelled(value, ctx, |_: Arguments| {
+            std::future::ready(self.handle_list_call(ctx))
         })
     }
 }

@@ -6,8 +6,8 @@
 //! model. A subagent never has more tools or permissions than its parent, cannot ask the user, and
 //! ends with the turn of its parent. Its session is kept, so that any later turn can continue it.
 //!
-//! Holders are subagents that never run and only hold an archived turn; the modules must not know
-//! how a turn becomes a holder. Start from [`start::start_subagent`].
+//! A subagent that holds an archived turn is called a holder. It never runs; the modules must not
+//! know how a turn becomes a holder. Start from [`start::start_subagent`].
 
 pub(super) mod config;
 pub(super) mod continued;

@@ -1,23 +1,27 @@
 //! Notices about preset files: faults that make a file unusable, and keys without effect.
 //!
-//! Preset files are parsed with the parser of skills, so its findings speak of skills. The module
-//! must not know the table of presets. Start from [`describe_fault`] and [`describe_unread`].
+//! Preset files are parsed with the parser of skills, so its messages are about skills and are
+//! reworded here. The module must not know the table of presets. Start from
+//! [`describe_invalid_file`] and [`describe_unused_keys`].
 
 use std::collections::BTreeSet;
 
-use crate::skill::{Context, Diagnostic, Interaction, LeftOutCause, LeftOutSkill, Severity, Skill};
+use crate::skill::{
+    Context, Diagnostic, Interaction, OmittedSkill, Severity, Skill, SkillOmissionCause,
+};
 
 /// Maximum number of keys that a notice names.
 const MAX_NAMED: usize = 20;
 
 /// Keys that only change how another program displays a preset; they are ignored without a notice.
-const FOR_LOOKS: [&str; 1] = ["color"];
+const DISPLAY_KEYS: [&str; 1] = ["color"];
 
-/// Hint of the parser about a misspelled `description`, which is used despite the misspelling.
-const READ_NEVERTHELESS: &str = "write `description` if that is meant";
+/// Hint of the parser about a misspelled key `description`. The parser uses the value of that key
+/// nevertheless, so it is not reported as unused.
+const MISSPELLING_HINT: &str = "write `description` if that is meant";
 
-/// Phrases in the parser's findings about skills, each with the phrase for presets that replaces
-/// it.
+/// Phrases about skills in the messages of the parser, each with the phrase about presets that
+/// replaces it.
 const WORDS: [(&str, &str); 6] = [
     ("; until then only the user can start the skill", ""),
     ("which is the skill's", "which is the preset's"),
@@ -30,10 +34,11 @@ const WORDS: [(&str, &str); 6] = [
     ("files that are not skills", "files that are not presets"),
 ];
 
-/// Describes a file or folder that yields no preset: its path, the reason, and how to correct it.
-pub(super) fn describe_fault(left: &LeftOutSkill) -> String {
+/// Describes a file or folder that contains no valid preset: its path, the reason, and how to
+/// correct it.
+pub(super) fn describe_invalid_file(left: &OmittedSkill) -> String {
     let file = left.file.display();
-    if left.cause == LeftOutCause::Shadowed {
+    if left.cause == SkillOmissionCause::Shadowed {
         return format!("{file} is not a preset of subagents: {}", left.reason);
     }
     let mut reason = left.reason.clone();
@@ -47,8 +52,8 @@ pub(super) fn describe_fault(left: &LeftOutSkill) -> String {
 }
 
 /// Describes the keys of a file that have no effect on its preset; `None` if there are none.
-pub(super) fn describe_unread(file: &Skill) -> Option<String> {
-    let keys = unread_keys(file);
+pub(super) fn describe_unused_keys(file: &Skill) -> Option<String> {
+    let keys = unused_keys(file);
     let named = keys.iter().take(MAX_NAMED);
     let mut named: Vec<String> = named.map(|key| format!("`{key}`")).collect();
     if let Some(n_more @ 1..) = keys.len().checked_sub(MAX_NAMED) {
@@ -69,7 +74,7 @@ pub(super) fn describe_unread(file: &Skill) -> Option<String> {
 }
 
 /// Returns the keys of a file that presets do not use: unknown keys, and keys for skills only.
-fn unread_keys(file: &Skill) -> BTreeSet<&str> {
+fn unused_keys(file: &Skill) -> BTreeSet<&str> {
     let has_arguments = file.arguments.is_some() || !file.argument_names.is_empty();
     let of_skills = [
         ("allowed-tools", !file.spares.is_empty()),
@@ -93,13 +98,13 @@ fn unread_keys(file: &Skill) -> BTreeSet<&str> {
     let of_skills = of_skills.map(|(key, _)| key);
     let reported = file.diagnostics.iter().filter_map(reported_key);
     let keys = reported.chain(of_skills);
-    keys.filter(|key| !FOR_LOOKS.contains(key)).collect()
+    keys.filter(|key| !DISPLAY_KEYS.contains(key)).collect()
 }
 
 /// Returns the key that a finding of the parser reports as unknown or without effect; `None` for
 /// other findings.
 fn reported_key(finding: &Diagnostic) -> Option<&str> {
-    if finding.severity == Severity::Error || finding.hint == READ_NEVERTHELESS {
+    if finding.severity == Severity::Error || finding.hint == MISSPELLING_HINT {
         return None;
     }
     if let Some(key) = finding.text.strip_prefix("unknown key `") {
@@ -110,12 +115,12 @@ fn reported_key(finding: &Diagnostic) -> Option<&str> {
         return Some(key);
     }
     if text.starts_with("allowed-tools`: ") {
-        // An entry that exempts no call from approval, such as `Bash`, is only visible in this
-        // finding.
+        // Only this message of the parser shows an entry that exempts no call from approval, such
+        // as `Bash`.
         return Some("allowed-tools");
     }
     let (key, _) = text.split_once("` has no effect: ")?;
-    // Skip a finding about a value, such as `trust: user`: the key itself is used.
+    // Skip a message about the value of a key, such as `trust: user`: the key itself has an effect.
     (!key.contains(':')).then_some(key)
 }
 
@@ -127,7 +132,7 @@ mod tests {
     /// Returns the notice about unused keys for a file with this front matter.
     fn unread(front: &str) -> Option<String> {
         let text = format!("---\ndescription: d\n{front}---\nText.\n");
-        describe_unread(&parse_text("x", &text).unwrap())
+        describe_unused_keys(&parse_text("x", &text).unwrap())
     }
 
     /// Returns the notices for a file with this front matter that yields no preset.
@@ -137,7 +142,11 @@ mod tests {
             Ok(file) => Skills::new([file], Vec::new()),
             Err(fault) => Skills::new([], vec![fault]),
         };
-        files.left_out().iter().map(describe_fault).collect()
+        files
+            .omitted_skills()
+            .iter()
+            .map(describe_invalid_file)
+            .collect()
     }
 
     #[test]

@@ -7,9 +7,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::notice::{describe_fault, describe_unread};
+use super::notice::{describe_invalid_file, describe_unused_keys};
 use crate::message::{EffectClass, ToolSpec};
-use crate::near::nearest;
+use crate::near::nearest_name;
 use crate::skill::{Skill, Skills, ToolScope};
 use crate::text::clean_line;
 
@@ -29,8 +29,8 @@ const MAX_NAMED: usize = 20;
 /// Maximum length of a name in an error, in bytes.
 const MAX_SHOWN: usize = 64;
 
-/// Tools that a subagent gets only if they are named explicitly: it should do its task itself and
-/// not delegate it.
+/// Tools that a subagent gets only if they are named explicitly, because it should do its task
+/// itself instead of delegating it.
 pub(in crate::agent) const BY_NAME_ONLY: [&str; 6] = [
     "continue_subagent",
     "list_subagents",
@@ -43,7 +43,7 @@ pub(in crate::agent) const BY_NAME_ONLY: [&str; 6] = [
 /// Tool for commands that run in the background of `bash`.
 const BACKGROUND: &str = "background";
 
-/// Tools that inspect subagents and change nothing.
+/// Tools that inspect subagents but change nothing.
 const WATCHING: [&str; 2] = ["list_subagents", "query_subagent"];
 
 /// Model name that means the parent's model in the files of Claude Code.
@@ -51,7 +51,7 @@ const INHERIT: &str = "inherit";
 
 /// Selection among the tools of the parent.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::agent) enum PresetTools {
+pub(in crate::agent) enum PresetToolSelection {
     /// Tools that only read.
     Reading,
     /// All tools except those that delegate work.
@@ -64,7 +64,7 @@ pub(in crate::agent) enum PresetTools {
     Listed(ToolScope),
 }
 
-impl PresetTools {
+impl PresetToolSelection {
     /// Whether the selection contains a tool.
     pub(in crate::agent) fn selects_tool(&self, spec: &ToolSpec) -> bool {
         let name = spec.name.as_str();
@@ -72,7 +72,8 @@ impl PresetTools {
         match self {
             Self::Reading => {
                 let reads = spec.effect_class == EffectClass::Read;
-                // Exclude the tool for background commands: without `bash` there are none.
+                // Exclude the tool for background commands: without `bash` there are no such
+                // commands.
                 reads && !hands_on && name != BACKGROUND
             }
             Self::Working => !hands_on,
@@ -93,7 +94,7 @@ pub(crate) struct SubagentPreset {
     pub(in crate::agent) name: String,
     /// Purpose, in one line.
     pub(in crate::agent) description: String,
-    pub(in crate::agent) tools: PresetTools,
+    pub(in crate::agent) tools: PresetToolSelection,
     /// Instructions, appended to those that every subagent gets; may be empty.
     pub(in crate::agent) prompt: String,
     /// Model of the subagent; `None` selects the model of the parent.
@@ -108,36 +109,36 @@ impl SubagentPreset {
 }
 
 /// Row of the table of built-in presets.
-struct PresetRow {
+struct BuiltInPresetRow {
     name: &'static str,
     description: &'static str,
-    tools: PresetTools,
+    tools: PresetToolSelection,
     prompt: &'static str,
 }
 
-const BUILT_IN: [PresetRow; 4] = [
-    PresetRow {
+const BUILT_IN: [BuiltInPresetRow; 4] = [
+    BuiltInPresetRow {
         name: "investigate",
         description: "Finds out and reports; its tools only read",
-        tools: PresetTools::Reading,
+        tools: PresetToolSelection::Reading,
         prompt: "Find out what is asked. Say where each fact stands: path and line, or command and output.",
     },
-    PresetRow {
+    BuiltInPresetRow {
         name: "work",
         description: "Does a part of the work with all your tools",
-        tools: PresetTools::Working,
+        tools: PresetToolSelection::Working,
         prompt: "Do the task, check the result where a tool can check it, and say what you changed.",
     },
-    PresetRow {
+    BuiltInPresetRow {
         name: "minimal",
         description: "Thinks about the text of its task; has no tools",
-        tools: PresetTools::Nothing,
+        tools: PresetToolSelection::Nothing,
         prompt: "",
     },
-    PresetRow {
+    BuiltInPresetRow {
         name: "monitor",
         description: "Watches other subagents: their state, steps, cost, and transcripts",
-        tools: PresetTools::Watching,
+        tools: PresetToolSelection::Watching,
         prompt: "Report the state of the other subagents that you are asked about. You can look and not act.",
     },
 ];
@@ -146,13 +147,14 @@ const BUILT_IN: [PresetRow; 4] = [
 #[derive(Clone, Debug)]
 pub(crate) struct SubagentPresets {
     presets: Vec<Arc<SubagentPreset>>,
-    /// Notices about files: the reason why a file is not a preset, or the keys without effect.
+    /// Notices about preset files: the reason why a file contains no valid preset, or the keys that
+    /// have no effect.
     left_out: Vec<String>,
 }
 
 impl Default for SubagentPresets {
     fn default() -> Self {
-        Self::with_files(&Skills::default())
+        Self::with_preset_files(&Skills::default())
     }
 }
 
@@ -160,7 +162,7 @@ impl SubagentPresets {
     /// Returns the built-in presets and those in `files`. A file cannot replace a built-in preset.
     /// A file with a fault is skipped, because the fault may concern a tool that the subagent must
     /// not have.
-    pub(crate) fn with_files(files: &Skills) -> Self {
+    pub(crate) fn with_preset_files(files: &Skills) -> Self {
         let built_in = BUILT_IN.into_iter().map(|row| SubagentPreset {
             name: row.name.to_owned(),
             description: row.description.to_owned(),
@@ -169,9 +171,13 @@ impl SubagentPresets {
             model: None,
         });
         let mut presets: Vec<_> = built_in.map(Arc::new).collect();
-        let mut left_out: Vec<String> = files.left_out().iter().map(describe_fault).collect();
+        let mut left_out: Vec<String> = files
+            .omitted_skills()
+            .iter()
+            .map(describe_invalid_file)
+            .collect();
         for file in files.iter().filter(|file| !file.is_restricted) {
-            match preset_of(file) {
+            match parse_preset(file) {
                 Ok((preset, note)) => {
                     presets.push(Arc::new(preset));
                     left_out.extend(note.map(|note| format!("{}: {note}", file.file.display())));
@@ -204,7 +210,7 @@ impl SubagentPresets {
         let found = self.presets.iter().find(|preset| preset.name == wanted);
         found.cloned().ok_or_else(|| {
             let names = self.presets.iter().map(|preset| preset.name.as_str());
-            let near = nearest(wanted, names.clone());
+            let near = nearest_name(wanted, names.clone());
             let near = match near {
                 Some(near) => format!("; did you mean `{near}`?"),
                 None => ".".to_owned(),
@@ -246,15 +252,16 @@ impl SubagentPresets {
     }
 }
 
-/// Creates a preset from a file, and one note about everything in the file that has no effect.
-fn preset_of(file: &Skill) -> Result<(SubagentPreset, Option<String>), String> {
+/// Creates a preset from a file. Also returns a notice about the parts of the file that have no
+/// effect, if there are any.
+fn parse_preset(file: &Skill) -> Result<(SubagentPreset, Option<String>), String> {
     if let Some(row) = BUILT_IN.iter().find(|row| file.id == row.name) {
         return Err(format!(
             "`{}` is a built-in preset; rename the file",
             row.name
         ));
     }
-    if !file.is_for_model() {
+    if !file.is_startable_by_model() {
         return Err(match file.missing.as_slice() {
             [] => "its front matter keeps the model from using it".to_owned(),
             missing => format!("this machine lacks {}", missing.join(", ")),
@@ -280,11 +287,11 @@ fn preset_of(file: &Skill) -> Result<(SubagentPreset, Option<String>), String> {
     let preset = SubagentPreset {
         name: file.id.clone(),
         description: clean_line(&file.description, MAX_DESCRIPTION_BYTES),
-        tools: PresetTools::Listed(file.tools.clone()),
+        tools: PresetToolSelection::Listed(file.tools.clone()),
         prompt: file.body.trim().to_owned(),
         model,
     };
-    let notes: Vec<String> = describe_unread(file).into_iter().chain(note).collect();
+    let notes: Vec<String> = describe_unused_keys(file).into_iter().chain(note).collect();
     let note = (!notes.is_empty()).then(|| notes.join("; "));
     Ok((preset, note))
 }
@@ -304,12 +311,12 @@ mod tests {
                 Err(fault) => unusable.push(fault),
             }
         }
-        SubagentPresets::with_files(&Skills::new(read, unusable))
+        SubagentPresets::with_preset_files(&Skills::new(read, unusable))
     }
 
     fn permits(presets: &SubagentPresets, name: &str, tool: &str) -> bool {
         match &presets.find_preset(name).unwrap().tools {
-            PresetTools::Listed(scope) => scope.permits(tool, None),
+            PresetToolSelection::Listed(scope) => scope.permits(tool, None),
             other => panic!("{other:?}"),
         }
     }
@@ -335,7 +342,7 @@ mod tests {
         let text = "---\ndescription: d\nmodel: dear\nmaxTurns: 3\nhooks: {}\n---\nText.\n";
         let mut file = parse_text("x", text).unwrap();
         file.trust = Trust::Project;
-        let (preset, note) = preset_of(&file).unwrap();
+        let (preset, note) = parse_preset(&file).unwrap();
         assert_eq!(preset.model, None);
         assert_eq!(
             note.unwrap(),

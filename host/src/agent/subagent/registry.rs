@@ -1,7 +1,7 @@
 //! The subagents of a session that run in this process or have ended recently.
 //!
-//! All agents of a session share the registry. The permanent record is in the entries of the
-//! session; see `session::Child`. The module must not know how a subagent runs. Start from
+//! All agents of a session share the registry. The session file has the permanent record of each
+//! subagent; see `session::Child`. The module must not know how a subagent runs. Start from
 //! [`SubagentRegistry`].
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -16,8 +16,8 @@ use crate::message::Usage;
 use crate::point::handle::HandleError;
 use crate::session::Session;
 
-/// Maximum number of ended subagents whose answers are kept in memory. The number is bounded
-/// because a process that runs loops can run for weeks.
+/// Maximum number of ended subagents whose answers are kept in memory. There is a limit because a
+/// process that runs the loops of plugins can run for weeks.
 const MAX_ENDED: usize = 64;
 
 /// Maximum number of ids that an error names.
@@ -36,8 +36,8 @@ pub(in crate::agent) struct SubagentOutcome {
 }
 
 impl SubagentOutcome {
-    /// Creates the outcome of a subagent that ended without doing work.
-    pub(in crate::agent) fn failed(error: HandleError) -> Self {
+    /// Creates the outcome of a subagent that failed before it did any work.
+    pub(in crate::agent) fn from_error(error: HandleError) -> Self {
         Self {
             state: SubagentState::Failed,
             result: Err(error),
@@ -68,7 +68,7 @@ pub(in crate::agent) struct LiveSubagent {
     /// Token that cancels the work.
     pub(in crate::agent) cancel: CancellationToken,
     stop_reason: Mutex<Option<String>>,
-    /// Whether the subagent's end was reported to the parent's model.
+    /// Whether the model of the parent was already notified that the subagent ended.
     is_reported: AtomicBool,
     /// Outcome; `None` while the subagent runs.
     outcome: watch::Sender<Option<Arc<SubagentOutcome>>>,
@@ -100,8 +100,8 @@ impl LiveSubagent {
         self.outcome.borrow().is_none()
     }
 
-    /// Records that the subagent's end was reported to the parent's model.
-    pub(in crate::agent) fn set_reported(&self) {
+    /// Records that the model of the parent was notified that the subagent ended.
+    pub(in crate::agent) fn mark_end_as_reported(&self) {
         self.is_reported.store(true, Ordering::Relaxed);
     }
 
@@ -111,7 +111,7 @@ impl LiveSubagent {
     }
 
     /// Waits until the subagent ends, and returns its outcome.
-    pub(in crate::agent) async fn wait_ended(&self) -> Arc<SubagentOutcome> {
+    pub(in crate::agent) async fn wait_for_end(&self) -> Arc<SubagentOutcome> {
         let mut receiver = self.outcome.subscribe();
         let ended = receiver.wait_for(Option::is_some).await;
         match ended.ok().and_then(|ended| ended.clone()) {
@@ -121,8 +121,8 @@ impl LiveSubagent {
         }
     }
 
-    /// Stops the subagent, for this reason. Only the first reason is kept; a subagent that has
-    /// ended is not changed.
+    /// Stops the subagent. The reason `why` is stored only if no earlier call gave one. Has no
+    /// effect on a subagent that has ended.
     pub(in crate::agent) fn stop(&self, why: impl Into<String>) {
         if self.is_running() {
             lock(&self.stop_reason).get_or_insert_with(|| why.into());
@@ -136,7 +136,7 @@ impl LiveSubagent {
     }
 
     /// Records the outcome, unless one was already recorded.
-    pub(in crate::agent) fn note_end(&self, outcome: SubagentOutcome) {
+    pub(in crate::agent) fn record_outcome(&self, outcome: SubagentOutcome) {
         self.outcome.send_if_modified(|kept| {
             let is_first = kept.is_none();
             kept.get_or_insert_with(|| Arc::new(outcome));
@@ -145,14 +145,14 @@ impl LiveSubagent {
     }
 }
 
-/// Guard that records a failure if it is dropped before an outcome was recorded. Otherwise a
-/// subagent would count as running forever, for example after a panic.
-pub(in crate::agent) struct EndMark(pub(in crate::agent) Arc<LiveSubagent>);
+/// Guard that records a failure if it is dropped before an outcome was recorded. Without the guard,
+/// a subagent would count as running forever after a panic.
+pub(in crate::agent) struct SubagentEndGuard(pub(in crate::agent) Arc<LiveSubagent>);
 
-impl Drop for EndMark {
+impl Drop for SubagentEndGuard {
     fn drop(&mut self) {
         let error = HandleError::Failed("the subagent broke off".to_owned());
-        self.0.note_end(SubagentOutcome::failed(error));
+        self.0.record_outcome(SubagentOutcome::from_error(error));
     }
 }
 
@@ -166,7 +166,8 @@ pub(in crate::agent) struct SubagentRegistry {
 }
 
 impl SubagentRegistry {
-    /// Creates a registry whose count includes the subagents of earlier runs of the session.
+    /// Creates the registry of a session. The number of started subagents includes those of earlier
+    /// runs of the session.
     pub(in crate::agent) fn of_session(session: &Session) -> Self {
         let children = session.children().into_iter();
         let spawned = children.filter(|child| !child.is_holder && child.plugin.is_none());
@@ -176,13 +177,13 @@ impl SubagentRegistry {
         }
     }
 
-    /// Adds a subagent that starts to run. Fails if it already runs, or if `max_running` subagents
-    /// run.
-    pub(in crate::agent) fn begin_agent(
+    /// Adds a subagent that starts to run. Fails if this subagent is already running, or if
+    /// `max_running` subagents of the session are.
+    pub(in crate::agent) fn register_subagent(
         &self,
         new: &Arc<LiveSubagent>,
         max_running: usize,
-    ) -> Result<EndMark, HandleError> {
+    ) -> Result<SubagentEndGuard, HandleError> {
         let mut live = lock(&self.live);
         let running: Vec<&str> = live
             .iter()
@@ -212,12 +213,12 @@ impl SubagentRegistry {
             !is_dropped
         });
         live.push(new.clone());
-        Ok(EndMark(new.clone()))
+        Ok(SubagentEndGuard(new.clone()))
     }
 
     /// Counts a subagent that a model starts. Returns false, without counting it, if the limit
     /// `most` is reached.
-    pub(in crate::agent) fn count_in_session(&self, most: u32) -> bool {
+    pub(in crate::agent) fn count_model_subagent(&self, most: u32) -> bool {
         let counted = self
             .n_spawned
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| {
@@ -227,14 +228,14 @@ impl SubagentRegistry {
     }
 
     /// Returns the subagent with this id, if it runs in this process or ended recently.
-    pub(in crate::agent) fn find_live(&self, id: &str) -> Option<Arc<LiveSubagent>> {
+    pub(in crate::agent) fn find_live_subagent(&self, id: &str) -> Option<Arc<LiveSubagent>> {
         let live = lock(&self.live);
         live.iter().find(|one| &*one.id == id).cloned()
     }
 
-    /// Returns the subagents that the model of `parent` started and whose end was not yet reported
-    /// to that model, oldest first.
-    pub(in crate::agent) fn unread_of(&self, parent: &str) -> Vec<Arc<LiveSubagent>> {
+    /// Returns the subagents that the model of `parent` started and of whose end that model was not
+    /// notified yet, oldest first.
+    pub(in crate::agent) fn unreported_agents(&self, parent: &str) -> Vec<Arc<LiveSubagent>> {
         let live = lock(&self.live);
         let unread = live.iter().filter(|one| {
             let is_own = &*one.parent == parent && one.plugin.is_none();
@@ -244,7 +245,7 @@ impl SubagentRegistry {
     }
 
     /// Returns the running subagents, oldest first.
-    pub(in crate::agent) fn all_running(&self) -> Vec<Arc<LiveSubagent>> {
+    pub(in crate::agent) fn running_subagents(&self) -> Vec<Arc<LiveSubagent>> {
         let live = lock(&self.live);
         let running = live.iter().filter(|one| one.is_running());
         running.cloned().collect()
@@ -272,31 +273,39 @@ mod tests {
     fn as_many_run_at_once_as_may_and_one_that_breaks_off_makes_room() {
         let registry = registry();
         let (one, two) = (live("sub-1"), live("sub-2"));
-        let mark = registry.begin_agent(&one, 1).unwrap();
-        let full = registry.begin_agent(&two, 1).err().unwrap().to_string();
+        let mark = registry.register_subagent(&one, 1).unwrap();
+        let full = registry
+            .register_subagent(&two, 1)
+            .err()
+            .unwrap()
+            .to_string();
         assert!(
             full.contains("subagents.max_running = 1): sub-1;"),
             "{full}"
         );
-        let again = registry.begin_agent(&live("sub-1"), 5).err().unwrap();
+        let again = registry.register_subagent(&live("sub-1"), 5).err().unwrap();
         assert!(again.to_string().contains("still works"), "{again}");
         drop(mark);
         assert_eq!(one.outcome().unwrap().state, SubagentState::Failed);
-        assert!(registry.begin_agent(&two, 1).is_ok());
+        assert!(registry.register_subagent(&two, 1).is_ok());
     }
 
     #[test]
     fn the_registry_forgets_the_oldest_that_ended_and_none_that_runs() {
         let registry = registry();
         let running = live("sub-run");
-        let mark = registry.begin_agent(&running, 2).unwrap();
+        let mark = registry.register_subagent(&running, 2).unwrap();
         for n in 0..200 {
-            drop(registry.begin_agent(&live(&format!("sub-{n}")), 2).unwrap());
+            drop(
+                registry
+                    .register_subagent(&live(&format!("sub-{n}")), 2)
+                    .unwrap(),
+            );
         }
         assert_eq!(lock(&registry.live).len(), MAX_ENDED + 1);
-        assert!(registry.find_live("sub-199").is_some());
-        assert!(registry.find_live("sub-0").is_none());
-        let all = registry.all_running();
+        assert!(registry.find_live_subagent("sub-199").is_some());
+        assert!(registry.find_live_subagent("sub-0").is_none());
+        let all = registry.running_subagents();
         assert!(all.len() == 1 && all[0].id == running.id);
         drop(mark);
     }
@@ -304,9 +313,9 @@ mod tests {
     #[test]
     fn the_count_of_a_session_ends_at_its_limit() {
         let registry = registry();
-        assert!(registry.count_in_session(2));
-        assert!(!registry.count_in_session(2));
-        assert!(registry.count_in_session(3));
+        assert!(registry.count_model_subagent(2));
+        assert!(!registry.count_model_subagent(2));
+        assert!(registry.count_model_subagent(3));
     }
 
     #[tokio::test]
@@ -316,9 +325,9 @@ mod tests {
         one.stop("parent");
         assert!(one.cancel.is_cancelled());
         assert_eq!(one.stop_reason().as_deref(), Some("time"));
-        let end = |why: &str| SubagentOutcome::failed(HandleError::Failed(why.to_owned()));
-        one.note_end(end("first"));
-        one.note_end(end("second"));
-        assert_eq!(one.wait_ended().await.text(), "first");
+        let end = |why: &str| SubagentOutcome::from_error(HandleError::Failed(why.to_owned()));
+        one.record_outcome(end("first"));
+        one.record_outcome(end("second"));
+        assert_eq!(one.wait_for_end().await.text(), "first");
     }
 }

@@ -1,8 +1,9 @@
-//! Texts and lookups that the tools for subagents share.
+//! Functions that several tools for subagents use: formats results for the model, and looks
+//! subagents up.
 //!
-//! Start from [`outcome_text`] and [`find_own`].
+//! Start from [`outcome_text`] and [`find_own_child`].
 
-use super::find::{UnresolvedAgent, resolve_agent, unknown_agent};
+use super::find::{UnresolvedAgent, resolve_agent, unknown_agent_text};
 use super::registry::{LiveSubagent, SubagentOutcome};
 use crate::agent::scope::TurnScope;
 use crate::event::SubagentState;
@@ -13,13 +14,13 @@ use crate::tool::ToolOutput;
 /// Maximum number of ids in one call that waits for subagents.
 const MAX_AWAITED: usize = 256;
 
-/// Checks the number of ids in a call that waits for subagents: each id is searched among all
+/// Checks that a call does not wait for too many subagents, because each id is searched among all
 /// subagents.
-pub(in crate::agent) fn check_awaited(ids: &[String]) -> Result<(), String> {
+pub(in crate::agent) fn check_id_count(ids: &[String]) -> Result<(), String> {
     match ids.len() {
         0..=MAX_AWAITED => Ok(()),
         n => Err(format!(
-            "{n} ids are given, at most {MAX_AWAITED} are accepted"
+            "{n} ids are given, but a call can wait for at most {MAX_AWAITED} subagents"
         )),
     }
 }
@@ -43,8 +44,8 @@ pub(super) fn outcome_text(id: &str, outcome: &SubagentOutcome) -> String {
 }
 
 /// Returns the result of a call that waited until one subagent ended.
-pub(super) fn report_outcome(live: &LiveSubagent, outcome: &SubagentOutcome) -> ToolOutput {
-    live.set_reported();
+pub(super) fn ended_subagent_output(live: &LiveSubagent, outcome: &SubagentOutcome) -> ToolOutput {
+    live.mark_end_as_reported();
     let text = outcome_text(&live.id, outcome);
     match outcome.result {
         Ok(_) => ToolOutput::ok(text),
@@ -53,7 +54,7 @@ pub(super) fn report_outcome(live: &LiveSubagent, outcome: &SubagentOutcome) -> 
 }
 
 /// Returns the result of a call that started a subagent and does not wait for it.
-pub(super) fn report_started(live: &LiveSubagent) -> ToolOutput {
+pub(super) fn started_subagent_output(live: &LiveSubagent) -> ToolOutput {
     ToolOutput::ok(format!(
         "subagent_id: {}\nstate: running\n\nIt ends with this turn at the latest; `wait_subagents` returns its answer.",
         live.id
@@ -64,13 +65,13 @@ pub(super) fn report_started(live: &LiveSubagent) -> ToolOutput {
 ///
 /// # Errors
 /// A message for the model: the id is unknown or ambiguous, or it is the id of a holder.
-pub(in crate::agent) fn find_own(scope: &TurnScope, text: &str) -> Result<Child, String> {
+pub(in crate::agent) fn find_own_child(scope: &TurnScope, text: &str) -> Result<Child, String> {
     let mut children = scope.spec.session.children();
     let ids: Vec<&str> = children.iter().map(|child| &*child.agent).collect();
     let id = match resolve_agent(text, ids.iter().copied()) {
         Ok(id) => id.to_owned(),
         Err(UnresolvedAgent::Ambiguous(why)) => return Err(why),
-        Err(UnresolvedAgent::Unknown) => return Err(unknown_agent(text, ids)),
+        Err(UnresolvedAgent::Unknown) => return Err(unknown_agent_text(text, ids)),
     };
     let at = children.iter().position(|child| child.agent == id);
     match at.map(|at| children.swap_remove(at)) {
@@ -78,13 +79,16 @@ pub(in crate::agent) fn find_own(scope: &TurnScope, text: &str) -> Result<Child,
             "{id} keeps an archived turn and does no work; ask it with `query_subagent`"
         )),
         Some(child) => Ok(child),
-        None => Err(unknown_agent(text, [])),
+        None => Err(unknown_agent_text(text, [])),
     }
 }
 
-/// Returns the state of a subagent: from this process if it is known here, or else from the
-/// session.
-pub(in crate::agent) fn state_of(child: &Child, live: Option<&LiveSubagent>) -> SubagentState {
+/// Returns the state of a subagent: the state in this process if `live` is given, otherwise the
+/// state that the session file records.
+pub(in crate::agent) fn subagent_state(
+    child: &Child,
+    live: Option<&LiveSubagent>,
+) -> SubagentState {
     let of_live = live.map(|live| {
         let outcome = live.outcome();
         outcome.map_or(SubagentState::Running, |outcome| outcome.state)
@@ -96,9 +100,13 @@ pub(in crate::agent) fn state_of(child: &Child, live: Option<&LiveSubagent>) -> 
 
 /// Reads the last output of a subagent from its session file, for a subagent that is not in the
 /// registry.
-pub(super) async fn read_output(scope: &TurnScope, id: &str) -> Result<String, String> {
+pub(super) async fn read_last_output(scope: &TurnScope, id: &str) -> Result<String, String> {
     let session = &scope.spec.session;
-    let (place, children, child) = (session.place(), session.children(), id.to_owned());
+    let (place, children, child) = (
+        session.session_location(),
+        session.children(),
+        id.to_owned(),
+    );
     // Read in a blocking task, because the session file may be large.
     let read = tokio::task::spawn_blocking(move || place.read_child(&children, &child)).await;
     let unreadable = |why: String| format!("the session of {id} cannot be read: {why}");

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use super::preset::SubagentPreset;
 use super::registry::{LiveSubagent, SubagentOutcome};
-use crate::agent::archive::query::add_tool_of_subagent;
+use crate::agent::archive::query::add_query_tool_to_subagent;
 use crate::agent::call::NO_APPROVAL;
 use crate::agent::config::AgentConfig;
-use crate::agent::host_calls::interrupted_error;
+use crate::agent::host_calls::turn_interrupted_error;
 use crate::agent::lifecycle::LiveAgent;
 use crate::agent::outcome::{Error, TurnOutcome};
 use crate::agent::scope::{AgentFamily, TurnScope};
@@ -21,20 +21,21 @@ use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::handle::HandleError;
 use crate::point::payload::{Source, StopReason, SubagentInfo, Tier};
-use crate::prompt::host_part;
+use crate::prompt::host_prompt_part;
 use crate::session::{Body, Session};
 use crate::tool::approval::DenyAll;
 use crate::tool::registry::ToolRegistry;
 
 /// System prompt that explains a subagent's role.
-const PLACE: &str = "You are a subagent: a program gave you one task and reads your last answer. Nobody can be asked, so \
+const ROLE_PROMPT: &str = "You are a subagent: a program gave you one task and reads your last answer. Nobody can be asked, so \
  decide \
      what you can and say what you could not do. When a call is refused as blocked, do not try to reach the same end in another \
      way: do what is left of the task, and say in your answer what you are blocked by. Answer with what was asked for and \
      nothing else.";
 
-/// Keys of the parts of the system prompt that only a subagent has; the parent's own are replaced.
-const PARTS: [&str; 2] = ["subagent", "subagent-preset"];
+/// Keys of the parts of the system prompt that only subagents have. If the parent is a subagent
+/// too, they replace its parts.
+const SUBAGENT_PART_KEYS: [&str; 2] = ["subagent", "subagent-preset"];
 
 /// A running subagent.
 pub(in crate::agent) struct SubagentRun {
@@ -60,12 +61,20 @@ impl SubagentRun {
         let parent = &*self.scope.spec;
         let id = &self.live.id;
         let mut parts = parent.parts.clone();
-        parts.retain(|part| !PARTS.contains(&&*part.key));
-        parts.push(host_part(Tier::Stable, PARTS[0], PLACE));
+        parts.retain(|part| !SUBAGENT_PART_KEYS.contains(&&*part.key));
+        parts.push(host_prompt_part(
+            Tier::Stable,
+            SUBAGENT_PART_KEYS[0],
+            ROLE_PROMPT,
+        ));
         let preset = self.preset.as_deref();
         let prompt = preset.map_or("", |preset| &preset.prompt);
         if !prompt.is_empty() {
-            parts.push(host_part(Tier::Stable, PARTS[1], prompt));
+            parts.push(host_prompt_part(
+                Tier::Stable,
+                SUBAGENT_PART_KEYS[1],
+                prompt,
+            ));
         }
         let model = preset.and_then(|preset| preset.model.clone());
         let limits = &parent.config.subagents;
@@ -79,7 +88,7 @@ impl SubagentRun {
             tools,
             approver: Arc::new(DenyAll(NO_APPROVAL.to_owned())),
             session,
-            events: parent.events.of_subagent(id),
+            events: parent.events.sender_for_subagent(id),
             config: AgentConfig {
                 max_steps: max_steps.clamp(1, most),
                 max_cost_usd: Some(left.unwrap_or(f64::INFINITY).min(limits.max_cost_usd)),
@@ -89,30 +98,30 @@ impl SubagentRun {
             name: id.clone(),
             depth: parent.depth + 1,
             call_chain: self.caller.call_chain.clone(),
-            // The loop of a plugin determines only the order of the main agent's turns.
+            // The loop of a plugin runs only the turns of the main agent.
             agent_loop: None,
             known: Arc::default(),
             told: Arc::default(),
             ..parent.clone()
         };
-        add_tool_of_subagent(&mut spec, &self.scope.family.active_turns);
+        add_query_tool_to_subagent(&mut spec, &self.scope.family.active_turns);
         let family = AgentFamily {
             parent: Some(self.scope.clone()),
             presets: self.at_start.clone(),
             ..self.scope.family.clone()
         };
-        LiveAgent::of_family(spec, family)
+        LiveAgent::new_in_family(spec, family)
     }
 
     /// Runs the subagent, emits its start and end events, and records its outcome.
     pub(in crate::agent) async fn run_to_end(mut self, mut agent: LiveAgent) {
         let tools = tool_names(&agent);
-        self.report_start(tools).await;
+        self.emit_subagent_start(tools).await;
         let task = self.info.task.clone();
         let ended = self.run_turn(&mut agent, &task).await;
         let background = agent.spec().background.clone();
         background
-            .stop_of_agent(&self.live.id, "its subagent ended")
+            .stop_agent_commands(&self.live.id, "its subagent ended")
             .await;
         agent.close_archival().await;
         let synced = agent.spec().session.synced().await;
@@ -122,22 +131,22 @@ impl SubagentRun {
         }
         let scope = agent.scope.as_ref();
         let blocked = scope
-            .map(|scope| scope.progress.blocked())
+            .map(|scope| scope.progress.blocked_calls())
             .unwrap_or_default();
-        // Release the session first: a caller that sees the outcome may continue the subagent at
-        // once.
+        // Release the session first, because a caller that sees the outcome may continue the
+        // subagent at once.
         drop(agent);
-        let outcome = outcome_of(ended, self.live.stop_reason(), &blocked);
+        let outcome = to_subagent_outcome(ended, self.live.stop_reason(), &blocked);
         self.info.answer = outcome.text();
         self.info.is_error = outcome.result.is_err();
         let live = self.live.clone();
         self.report_end(&outcome).await;
-        live.note_end(outcome);
+        live.record_outcome(outcome);
     }
 
     /// Runs the turn, within the configured time limit.
     async fn run_turn(&self, agent: &mut LiveAgent, task: &str) -> Result<TurnOutcome, Error> {
-        let limit = self.scope.spec.config.subagents.max_time();
+        let limit = self.scope.spec.config.subagents.max_task_duration();
         let cancel = self.live.cancel.clone();
         let turn = agent.run_turn(TurnSpec::new(task, Source::Agent), &cancel);
         let mut turn = std::pin::pin!(turn);
@@ -154,14 +163,14 @@ impl SubagentRun {
         }
     }
 
-    async fn report_start(&self, tools: Vec<String>) {
+    async fn emit_subagent_start(&self, tools: Vec<String>) {
         let scope = &self.scope;
         let (id, task) = (self.info.id.clone(), self.info.task.clone());
         let plugin = self.live.plugin.as_ref().map(ToString::to_string);
         let preset = self.live.preset.clone();
         let shown = scope
             .emitter
-            .call_text_for_watchers(&self.caller, task)
+            .call_text_for_observers(&self.caller, task)
             .await;
         scope.spec.events.emit(Event::SubagentStart {
             subagent: id,
@@ -193,7 +202,7 @@ impl SubagentRun {
             cost_usd,
             ..
         } = *outcome;
-        keep_end(&scope.spec.session, &id, outcome);
+        record_subagent_end(&scope.spec.session, &id, outcome);
         scope.spec.events.emit(Event::SubagentEnd {
             subagent: id,
             answer,
@@ -212,7 +221,7 @@ impl SubagentRun {
 }
 
 /// Records in the session of the parent that a subagent has ended.
-pub(super) fn keep_end(above: &Session, agent: &str, outcome: &SubagentOutcome) {
+pub(super) fn record_subagent_end(above: &Session, agent: &str, outcome: &SubagentOutcome) {
     above.append_or_defer(Body::SubagentEnd {
         agent: agent.to_owned(),
         answer: outcome.text(),
@@ -231,7 +240,7 @@ fn tool_names(agent: &LiveAgent) -> Vec<String> {
 }
 
 /// Converts the end of the subagent's turn into an outcome for its parent.
-fn outcome_of(
+fn to_subagent_outcome(
     ended: Result<TurnOutcome, Error>,
     stopped: Option<String>,
     blocked: &[String],
@@ -241,13 +250,13 @@ fn outcome_of(
         Err(error) => {
             tracing::error!(%error, "a subagent failed");
             let why = "the session of the subagent cannot be written".to_owned();
-            return SubagentOutcome::failed(HandleError::Failed(why));
+            return SubagentOutcome::from_error(HandleError::Failed(why));
         }
     };
     let summary = ended.summary;
     let (state, result) = match summary.stop {
         StopReason::Done | StopReason::MaxSteps if !blocked.is_empty() => {
-            let text = blocked_answer(&ended.output, blocked);
+            let text = append_blocked_calls(&ended.output, blocked);
             (SubagentState::Blocked, Ok(text))
         }
         StopReason::Done => (SubagentState::Answered, Ok(ended.output)),
@@ -261,7 +270,7 @@ fn outcome_of(
             Err(HandleError::Failed(ended.output)),
         ),
         StopReason::Cancelled => {
-            let why = stopped.map_or_else(interrupted_error, |why| {
+            let why = stopped.map_or_else(turn_interrupted_error, |why| {
                 HandleError::Failed(format!("the subagent was stopped: {why}"))
             });
             (SubagentState::Stopped, Err(why))
@@ -276,9 +285,9 @@ fn outcome_of(
     }
 }
 
-/// Appends the blocked calls to an answer, because the model of the subagent may not have mentioned
-/// them.
-fn blocked_answer(answer: &str, blocked: &[String]) -> String {
+/// Appends the list of blocked calls to an answer, because the model of the subagent may not have
+/// mentioned them.
+fn append_blocked_calls(answer: &str, blocked: &[String]) -> String {
     format!(
         "{answer}\n\n[blocked: a subagent cannot ask for approval, so these calls were not run: {}]",
         blocked.join("; ")

@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::grant::grant_tools;
 use super::preset::SubagentPresets;
-use super::report::{report_outcome, report_started};
-use super::start::{SubagentOrder, start_subagent, wait_or_stop};
+use super::report::{ended_subagent_output, started_subagent_output};
+use super::start::{SubagentOrder, start_subagent, wait_for_subagent};
 use crate::agent::scope::ActiveTurns;
-use crate::agent::spec::agent_id;
+use crate::agent::spec::new_agent_id;
 use crate::message::{EffectClass, ToolSpec};
-use crate::tool::builtin::{spec_of, until_cancelled};
+use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Beginning of the tool's description, before the list of presets.
@@ -40,8 +40,8 @@ struct Arguments {
     wait: Option<bool>,
 }
 
-/// The tool itself. Its effect class is `read`: starting a subagent has no effect, and each call of
-/// the subagent is judged like any other, but without a user who could approve it.
+/// The tool `spawn_subagent`. Its effect class is `read`: starting a subagent has no effect, and
+/// each call of the subagent is judged like any other, but without a user who could approve it.
 pub(super) struct SpawnSubagent {
     spec: ToolSpec,
     active_turns: ActiveTurns,
@@ -52,13 +52,16 @@ impl SpawnSubagent {
     pub(super) fn new(active_turns: ActiveTurns, presets: &SubagentPresets) -> Self {
         let about = format!("{ABOUT}{}", presets.list_presets());
         Self {
-            spec: spec_of::<Arguments>("spawn_subagent", &about, EffectClass::Read),
+            spec: build_tool_spec::<Arguments>("spawn_subagent", &about, EffectClass::Read),
             active_turns,
         }
     }
 
-    async fn answer_spawn(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
-        let Some(scope) = self.active_turns.turn_of(&ctx.caller.context.agent) else {
+    async fn handle_spawn_call(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
+        let Some(scope) = self
+            .active_turns
+            .find_active_turn(&ctx.caller.context.agent)
+        else {
             return ToolOutput::error("no turn is running");
         };
         let named = asked.preset.as_deref();
@@ -72,7 +75,7 @@ impl SpawnSubagent {
             Err(error) => return ToolOutput::error(error.to_string()),
         };
         let order = SubagentOrder {
-            id: agent_id("sub"),
+            id: new_agent_id("sub"),
             plugin: None,
             task: asked.task,
             tools,
@@ -83,10 +86,10 @@ impl SpawnSubagent {
         };
         match start_subagent(&scope, order, ctx.caller.clone()).await {
             Err(error) => ToolOutput::error(error.to_string()),
-            Ok(live) if asked.wait != Some(true) => report_started(&live),
+            Ok(live) if asked.wait != Some(true) => started_subagent_output(&live),
             Ok(live) => {
-                let outcome = wait_or_stop(&live).await;
-                report_outcome(&live, &outcome)
+                let outcome = wait_for_subagent(&live).await;
+                ended_subagent_output(&live, &outcome)
             }
         }
     }
@@ -100,6 +103,6 @@ impl Tool for SpawnSubagent {
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         // If this future is dropped while it waits, the subagent is asked to stop and ends by
         // itself.
-        until_cancelled(value, ctx, |asked| self.answer_spawn(asked, ctx))
+        run_until_cancelled(value, ctx, |asked| self.handle_spawn_call(asked, ctx))
     }
 }

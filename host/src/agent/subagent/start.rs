@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use super::grant::check_tools;
+use super::grant::require_available_tools;
 use super::preset::SubagentPreset;
 use super::registry::{LiveSubagent, SubagentOutcome};
-use super::run::{SubagentRun, keep_end};
-use crate::agent::budget::HostCall;
-use crate::agent::host_calls::{PluginCalls, check_text, interrupted_error};
+use super::run::{SubagentRun, record_subagent_end};
+use crate::agent::budget::LimitedHostCall;
+use crate::agent::host_calls::{PluginCalls, check_text, turn_interrupted_error};
 use crate::agent::scope::TurnScope;
 use crate::agent::skill::ready::ReadySkill;
 use crate::point::caller::Caller;
@@ -32,14 +32,14 @@ pub(in crate::agent) struct SubagentOrder {
     pub(in crate::agent) plugin: Option<Arc<str>>,
     /// Task, or the further message for a continued subagent.
     pub(in crate::agent) task: String,
-    /// Names of the tools that it gets.
+    /// Names of the tools that the subagent gets.
     pub(in crate::agent) tools: Vec<String>,
-    /// Maximum number of its steps, as requested by its caller.
+    /// Maximum number of steps of the subagent, as requested by its caller.
     pub(in crate::agent) max_steps: u32,
     pub(in crate::agent) preset: Option<Arc<SubagentPreset>>,
     /// Skill with which it begins.
     pub(in crate::agent) skill: Option<ReadySkill>,
-    /// Whether it has a session already and continues it.
+    /// Whether the subagent already has a session, which it continues.
     pub(in crate::agent) is_continued: bool,
 }
 
@@ -57,11 +57,11 @@ pub(in crate::agent) async fn start_subagent(
     check_text("the prompt", &order.task)?;
     check_depth(scope)?;
     let of_skill = order.skill.as_ref().map(|ready| &*ready.skill);
-    // Take the presets together with the tools, before the first await: the next step may have
-    // other presets.
-    let at_start = scope.skills.presets.present();
-    let tools = check_tools(scope, &order.tools, of_skill)?;
-    count_subagent(scope, &order, &mut caller)?;
+    // Read the presets together with the tools, before the first await, because the next step of
+    // this turn may have other presets.
+    let at_start = scope.skills.presets.current_presets();
+    let tools = require_available_tools(scope, &order.tools, of_skill)?;
+    count_subagent_against_limits(scope, &order, &mut caller)?;
     let cancel = scope.agents.child_token();
     let live = Arc::new(LiveSubagent::new(
         order.id.clone(),
@@ -72,8 +72,11 @@ pub(in crate::agent) async fn start_subagent(
         cancel,
     ));
     let max_running = scope.spec.config.subagents.max_running;
-    let mark = scope.family.subagents.begin_agent(&live, max_running)?;
-    let session = begin_session(scope, &order, &tools).await?;
+    let mark = scope
+        .family
+        .subagents
+        .register_subagent(&live, max_running)?;
+    let session = begin_subagent_session(scope, &order, &tools).await?;
     let run = SubagentRun {
         scope: scope.clone(),
         live: live.clone(),
@@ -90,14 +93,14 @@ pub(in crate::agent) async fn start_subagent(
     };
     let mut agent = run.build_agent(tools, order.max_steps, Arc::new(session));
     if let Some(ready) = order.skill {
-        agent.begin_with(ready);
+        agent.begin_with_skill(ready);
     }
     // Spawn a task, so that the subagent ends cleanly even if the future of its caller is dropped.
     let task = tokio::spawn(async move {
         run.run_to_end(agent).await;
         drop(mark);
     });
-    scope.keep_agent(live.clone(), task);
+    scope.track_subagent(live.clone(), task);
     Ok(live)
 }
 
@@ -112,20 +115,20 @@ pub(in crate::agent) async fn run_subagent(
     caller: Caller,
 ) -> Result<String, HandleError> {
     let live = start_subagent(scope, order, caller).await?;
-    wait_or_stop(&live).await.result.clone()
+    wait_for_subagent(&live).await.result.clone()
 }
 
 /// Waits for the end of a subagent. If the returned future is dropped, the subagent is asked to
 /// stop.
-pub(in crate::agent) async fn wait_or_stop(live: &Arc<LiveSubagent>) -> Arc<SubagentOutcome> {
-    let guard = StopOnDrop(live.clone());
-    guard.0.wait_ended().await
+pub(in crate::agent) async fn wait_for_subagent(live: &Arc<LiveSubagent>) -> Arc<SubagentOutcome> {
+    let guard = SubagentStopGuard(live.clone());
+    guard.0.wait_for_end().await
 }
 
 /// Guard that stops a subagent if the future that waits for it is dropped.
-struct StopOnDrop(Arc<LiveSubagent>);
+struct SubagentStopGuard(Arc<LiveSubagent>);
 
-impl Drop for StopOnDrop {
+impl Drop for SubagentStopGuard {
     fn drop(&mut self) {
         self.0.cancel.cancel();
     }
@@ -133,48 +136,48 @@ impl Drop for StopOnDrop {
 
 fn check_depth(scope: &TurnScope) -> Result<(), HandleError> {
     let trigger = &scope.spec.config.archival.trigger;
-    if scope.spec.depth < trigger.deepest() {
+    if scope.spec.depth < trigger.max_subagent_depth() {
         return Ok(());
     }
     Err(HandleError::Limit(format!(
         "subagents are nested at most {} deep (archival.trigger.depth_cap = {})",
-        trigger.deepest(),
+        trigger.max_subagent_depth(),
         trigger.depth_cap
     )))
 }
 
-/// Counts the subagent against the limits: those of the plugin, or those of the turn and the
-/// session.
-fn count_subagent(
+/// Counts the subagent against the limits: a plugin's subagent against the limit of the plugin, a
+/// model's subagent against the limits of the turn and the session.
+fn count_subagent_against_limits(
     scope: &Arc<TurnScope>,
     order: &SubagentOrder,
     caller: &mut Caller,
 ) -> Result<(), HandleError> {
     if let Some(plugin) = &order.plugin {
-        return PluginCalls::new(scope, plugin).admit_call(HostCall::Agent, caller);
+        return PluginCalls::new(scope, plugin).admit_call(LimitedHostCall::Agent, caller);
     }
     if scope.cancel.is_cancelled() {
-        return Err(interrupted_error());
+        return Err(turn_interrupted_error());
     }
-    if !scope.budget.count_spawned(MAX_SPAWNED) {
+    if !scope.budget.count_spawned_subagent(MAX_SPAWNED) {
         return Err(HandleError::Limit(format!(
             "the limit of {MAX_SPAWNED} subagents in this turn is reached"
         )));
     }
     let most = scope.spec.config.subagents.max_in_session;
-    if !order.is_continued && !scope.family.subagents.count_in_session(most) {
+    if !order.is_continued && !scope.family.subagents.count_model_subagent(most) {
         return Err(HandleError::Limit(format!(
-            "the limit of {most} subagents in this session is reached (subagents.max_in_session); continue one that there is"
+            "the limit of {most} subagents in this session is reached (subagents.max_in_session); continue an existing subagent instead"
         )));
     }
     scope.update_caller(caller);
     Ok(())
 }
 
-/// Records in the session of the parent that the subagent starts, and then creates or opens the
-/// session of the subagent. Because of this order, a killed program leaves no session file that no
-/// entry refers to.
-async fn begin_session(
+/// Records in the session of the parent that the subagent starts, and only then creates or opens
+/// the session of the subagent: if the program is killed in between, every session file of a
+/// subagent is still recorded by its parent.
+async fn begin_subagent_session(
     scope: &Arc<TurnScope>,
     order: &SubagentOrder,
     tools: &ToolRegistry,
@@ -200,8 +203,8 @@ async fn begin_session(
     })?;
     let opened = open_session(scope, order).await;
     if let Err(error) = &opened {
-        let outcome = SubagentOutcome::failed(error.clone());
-        keep_end(above, &order.id, &outcome);
+        let outcome = SubagentOutcome::from_error(error.clone());
+        record_subagent_end(above, &order.id, &outcome);
     }
     opened
 }
@@ -216,7 +219,7 @@ async fn open_session(
         provider: scope.spec.provider.name().to_owned(),
         model: scope.spec.model.clone(),
     };
-    let (parent, id) = (scope.spec.session.place(), order.id.clone());
+    let (parent, id) = (scope.spec.session.session_location(), order.id.clone());
     let is_continued = order.is_continued;
     let opened = tokio::task::spawn_blocking(move || match is_continued {
         true => parent.open_child(&id, &spec),

@@ -7,13 +7,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::report::{find_own, outcome_text, state_of};
+use super::report::{find_own_child, outcome_text, subagent_state};
 use crate::agent::scope::ActiveTurns;
 use crate::message::{EffectClass, ToolSpec};
-use crate::tool::builtin::{spec_of, until_cancelled};
+use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Time to wait for the subagent to end; slightly longer than the time that its tools have to stop.
+/// Maximum time to wait for the subagent to end; slightly longer than the time that the tools of
+/// the subagent have to stop.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -32,7 +33,7 @@ impl StopSubagent {
     /// Creates the tool. It finds the calling agent's turn in `active_turns`.
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
-            spec: spec_of::<Arguments>(
+            spec: build_tool_spec::<Arguments>(
                 "stop_subagent",
                 "Stops a subagent that runs. What it did so far stays, and it can be continued.",
                 EffectClass::Read,
@@ -41,25 +42,28 @@ impl StopSubagent {
         }
     }
 
-    async fn answer_stop(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
-        let Some(scope) = self.active_turns.turn_of(&ctx.caller.context.agent) else {
+    async fn handle_stop_call(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
+        let Some(scope) = self
+            .active_turns
+            .find_active_turn(&ctx.caller.context.agent)
+        else {
             return ToolOutput::error("no turn is running");
         };
-        let child = match find_own(&scope, &asked.id) {
+        let child = match find_own_child(&scope, &asked.id) {
             Ok(child) => child,
             Err(why) => return ToolOutput::error(why),
         };
         let id = &child.agent;
-        let live = scope.family.subagents.find_live(id);
+        let live = scope.family.subagents.find_live_subagent(id);
         let Some(live) = live.filter(|live| live.is_running()) else {
-            let live = scope.family.subagents.find_live(id);
-            let state = state_of(&child, live.as_deref());
+            let live = scope.family.subagents.find_live_subagent(id);
+            let state = subagent_state(&child, live.as_deref());
             return ToolOutput::ok(format!("{id} does not run: {state}"));
         };
         live.stop("its parent stopped it");
-        match tokio::time::timeout(PATIENCE, live.wait_ended()).await {
+        match tokio::time::timeout(PATIENCE, live.wait_for_end()).await {
             Ok(outcome) => {
-                live.set_reported();
+                live.mark_end_as_reported();
                 ToolOutput::ok(outcome_text(id, &outcome))
             }
             Err(_) => ToolOutput::error(format!(
@@ -75,6 +79,6 @@ impl Tool for StopSubagent {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        until_cancelled(value, ctx, |asked| self.answer_stop(asked, ctx))
+        run_until_cancelled(value, ctx, |asked| self.handle_stop_call(asked, ctx))
     }
 }

@@ -18,9 +18,9 @@ pub(in crate::agent) fn add_tools(spec: &mut AgentSpec, active_turns: &ActiveTur
         return;
     }
     let spawn = SpawnSubagent::new(active_turns.clone(), &spec.presets);
-    spec.add_built_in(Arc::new(spawn));
-    spec.add_built_in(Arc::new(WaitSubagents::new(active_turns.clone())));
-    spec.add_built_in(Arc::new(ContinueSubagent::new(active_turns.clone())));
-    spec.add_built_in(Arc::new(ListSubagents::new(active_turns.clone())));
-    spec.add_built_in(Arc::new(StopSubagent::new(active_turns.clone())));
+    spec.add_built_in_tool(Arc::new(spawn));
+    spec.add_built_in_tool(Arc::new(WaitSubagents::new(active_turns.clone())));
+    spec.add_built_in_tool(Arc::new(ContinueSubagent::new(active_turns.clone())));
+    spec.add_built_in_tool(Arc::new(ListSubagents::new(active_turns.clone())));
+    spec.add_built_in_tool(Arc::new(StopSubagent::new(active_turns.clone())));
 }

@@ -9,17 +9,19 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::registry::LiveSubagent;
-use super::report::{check_awaited, find_own, outcome_text, read_output, state_of};
+use super::report::{
+    check_id_count, find_own_child, outcome_text, read_last_output, subagent_state,
+};
 use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::message::{EffectClass, ToolSpec};
-use crate::tool::builtin::{spec_of, until_cancelled};
+use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Part of the call's deadline that is reserved for composing the result.
-const MARGIN: Duration = Duration::from_secs(5);
+const RESULT_MARGIN: Duration = Duration::from_secs(5);
 
 /// Separator between the answers of two subagents.
-const BETWEEN: &str = "\n\n---\n\n";
+const ANSWER_SEPARATOR: &str = "\n\n---\n\n";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -45,7 +47,7 @@ impl WaitSubagents {
     /// Creates the tool. It finds the calling agent's turn in `active_turns`.
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
-            spec: spec_of::<Arguments>(
+            spec: build_tool_spec::<Arguments>(
                 "wait_subagents",
                 "Waits until subagents have ended, and returns the state and the answer of each.",
                 EffectClass::Read,
@@ -54,13 +56,16 @@ impl WaitSubagents {
         }
     }
 
-    async fn answer_wait(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
-        let Some(scope) = self.active_turns.turn_of(&ctx.caller.context.agent) else {
+    async fn handle_wait_call(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
+        let Some(scope) = self
+            .active_turns
+            .find_active_turn(&ctx.caller.context.agent)
+        else {
             return ToolOutput::error("no turn is running");
         };
         let awaited = match asked.ids {
-            None => all_unread(&scope),
-            Some(ids) => match named(&scope, &ids) {
+            None => unreported_subagents(&scope),
+            Some(ids) => match find_awaited_subagents(&scope, &ids) {
                 Ok(awaited) => awaited,
                 Err(why) => return ToolOutput::error(why),
             },
@@ -68,15 +73,20 @@ impl WaitSubagents {
         if awaited.is_empty() {
             return ToolOutput::ok("no subagent runs, and you have read the answers of all");
         }
-        let most = scope.spec.config.tool_timeout().saturating_sub(MARGIN);
+        let most = scope
+            .spec
+            .config
+            .tool_timeout()
+            .saturating_sub(RESULT_MARGIN);
         let limit = asked.timeout_seconds.map_or(most, Duration::from_secs);
         let running = awaited.iter().filter_map(|one| match one {
-            Awaited::Live(live) => Some(live),
-            Awaited::Earlier(..) => None,
+            AwaitedSubagent::Live(live) => Some(live),
+            AwaitedSubagent::Earlier(..) => None,
         });
-        let mut ends: Vec<_> = running.map(|live| Box::pin(live.wait_ended())).collect();
+        let mut ends: Vec<_> = running.map(|live| Box::pin(live.wait_for_end())).collect();
         let is_any = asked.any == Some(true);
-        // Subagents of an earlier process have ended already.
+        // A subagent of an earlier process has already ended, so a call with `any` need not wait if
+        // one is in the list.
         let has_ended = is_any && ends.len() < awaited.len();
         if !ends.is_empty() && !has_ended {
             let ended = async {
@@ -90,31 +100,31 @@ impl WaitSubagents {
         }
         let mut told = Vec::with_capacity(awaited.len());
         for one in &awaited {
-            told.push(one.tell(&scope).await);
+            told.push(one.describe_end(&scope).await);
         }
-        ToolOutput::ok(told.join(BETWEEN))
+        ToolOutput::ok(told.join(ANSWER_SEPARATOR))
     }
 }
 
 /// A subagent to wait for.
-enum Awaited {
+enum AwaitedSubagent {
     Live(Arc<LiveSubagent>),
     /// A subagent of an earlier process, which has ended: its id and its state as text.
     Earlier(String, String),
 }
 
-impl Awaited {
-    async fn tell(&self, scope: &TurnScope) -> String {
+impl AwaitedSubagent {
+    async fn describe_end(&self, scope: &TurnScope) -> String {
         match self {
             Self::Live(live) => match live.outcome() {
                 Some(outcome) => {
-                    live.set_reported();
+                    live.mark_end_as_reported();
                     outcome_text(&live.id, &outcome)
                 }
                 None => format!("subagent_id: {}\nstate: running", live.id),
             },
             Self::Earlier(id, state) => {
-                let output = read_output(scope, id).await;
+                let output = read_last_output(scope, id).await;
                 let output = output.unwrap_or_else(|why| why);
                 format!("subagent_id: {id}\nstate: {state}\n\n{output}")
             }
@@ -122,30 +132,35 @@ impl Awaited {
     }
 }
 
-/// Returns the subagents of this agent whose end was not yet reported to its model.
-fn all_unread(scope: &TurnScope) -> Vec<Awaited> {
-    let own = scope.family.subagents.unread_of(&scope.spec.name);
-    own.into_iter().map(Awaited::Live).collect()
+/// Returns the subagents of this agent whose end was not yet reported to the agent's model.
+fn unreported_subagents(scope: &TurnScope) -> Vec<AwaitedSubagent> {
+    let own = scope.family.subagents.unreported_agents(&scope.spec.name);
+    own.into_iter().map(AwaitedSubagent::Live).collect()
 }
 
 /// Returns the subagents with these ids, without duplicates.
-fn named(scope: &TurnScope, ids: &[String]) -> Result<Vec<Awaited>, String> {
-    check_awaited(ids)?;
+fn find_awaited_subagents(
+    scope: &TurnScope,
+    ids: &[String],
+) -> Result<Vec<AwaitedSubagent>, String> {
+    check_id_count(ids)?;
     let mut seen = Vec::new();
     let mut awaited = Vec::new();
     for text in ids {
-        let child = find_own(scope, text)?;
+        let child = find_own_child(scope, text)?;
         if seen.contains(&child.agent) {
             continue;
         }
         seen.push(child.agent.clone());
-        awaited.push(match scope.family.subagents.find_live(&child.agent) {
-            Some(live) => Awaited::Live(live),
-            None => {
-                let state = state_of(&child, None).to_string();
-                Awaited::Earlier(child.agent, state)
-            }
-        });
+        awaited.push(
+            match scope.family.subagents.find_live_subagent(&child.agent) {
+                Some(live) => AwaitedSubagent::Live(live),
+                None => {
+                    let state = subagent_state(&child, None).to_string();
+                    AwaitedSubagent::Earlier(child.agent, state)
+                }
+            },
+        );
     }
     Ok(awaited)
 }
@@ -157,6 +172,6 @@ impl Tool for WaitSubagents {
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         // Cancelling this call stops no subagent; only the end of the turn does.
-        until_cancelled(value, ctx, |asked| self.answer_wait(asked, ctx))
+        run_until_cancelled(value, ctx, |asked| self.handle_wait_call(asked, ctx))
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of plans.
+//! Tests which paths a rewind restores without an explicit request.
 
 use super::super::record::{ChangeSource, FileChange};
 use super::*;
@@ -42,22 +42,22 @@ fn record(
 /// Returns the judgments for the current states `a` to `d` after some records, one letter for each:
 /// `=` same, `s` safe; changed `n` now, `b` between calls, `i` by an interrupted call.
 fn judge(records: &[ChangeRecord], from: u32) -> String {
-    let histories = fold_changes(records, |record| record.turn >= from);
+    let histories = build_path_histories(records, |record| record.turn >= from);
     let Some(history) = histories.get("p") else {
         return String::new();
     };
-    let judged = ["a", "b", "c", "d"].map(|text| match history.judge_present(&file(text)) {
-        PathJudgment::Same => '=',
-        PathJudgment::Safe => 's',
-        PathJudgment::Changed(ChangedSince::Now) => 'n',
-        PathJudgment::Changed(ChangedSince::Between) => 'b',
-        PathJudgment::Changed(ChangedSince::Interrupted) => 'i',
+    let judged = ["a", "b", "c", "d"].map(|text| match history.judge_current_state(&file(text)) {
+        PathRestorability::Same => '=',
+        PathRestorability::Safe => 's',
+        PathRestorability::Changed(UncertainRestoreReason::Now) => 'n',
+        PathRestorability::Changed(UncertainRestoreReason::Between) => 'b',
+        PathRestorability::Changed(UncertainRestoreReason::Interrupted) => 'i',
     });
     judged.into_iter().collect()
 }
 
 #[test]
-fn a_path_is_put_back_only_from_a_state_that_calls_left() {
+fn a_path_is_restored_only_if_calls_left_its_current_state() {
     use ChangeSource::{Rewind, Snapshot, Write};
     let done = |turn, states| record(turn, Some(RecordEnd::Done), Write, states);
     let ended = |turn, end, states| record(turn, end, Snapshot, states);
@@ -136,11 +136,14 @@ fn a_path_is_put_back_only_from_a_state_that_calls_left() {
 #[test]
 fn the_mode_of_a_write_that_was_killed_is_uncertain() {
     let records = [record(1, None, ChangeSource::Write, ["", "a"])];
-    let histories = fold_changes(&records, |_| true);
+    let histories = build_path_histories(&records, |_| true);
     let private = FileState::File {
         digest: "a".to_owned(),
         bytes: 1,
         mode: 0o600,
     };
-    assert_eq!(histories["p"].judge_present(&private), PathJudgment::Safe);
+    assert_eq!(
+        histories["p"].judge_current_state(&private),
+        PathRestorability::Safe
+    );
 }

@@ -1,4 +1,4 @@
-//! Reads a directory into memory, without following a symlink out of it.
+//! Reads a directory into memory, without following a symlink out of the directory or project.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,17 +11,17 @@ use std::sync::OnceLock;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::super::project::{ProjectError, refuse_project};
-use super::{FolderBounds, HeldContent, HeldFolder};
+use super::super::project::{ProjectError, project_error};
+use super::{FolderContent, FolderReadLimits, InMemoryFolder};
 use crate::beneath::{self, MissingParents};
 
 /// Maximum depth of subdirectories.
 const MAX_DEPTH: usize = 16;
 
-pub(super) struct HeldWalk<'a> {
+pub(super) struct FolderReader<'a> {
     root: &'a Path,
     files: BTreeMap<Vec<String>, Cow<'static, [u8]>>,
-    bounds: FolderBounds,
+    bounds: FolderReadLimits,
     bytes_left: u64,
     /// Project within which symlinks are followed; `None` if they are refused.
     pub(super) links: Option<ProjectLinks<'a>>,
@@ -33,8 +33,8 @@ pub(super) struct ProjectLinks<'a> {
     pub(super) project_fd: OwnedFd,
     /// Entries that could not be read, with the reasons.
     pub(super) refused: Vec<ProjectError>,
-    /// Whether the walk is inside the target of a symlink, where further symlinks are not followed
-    /// because they could form a cycle.
+    /// Whether the target of a symlink is being read. Further symlinks inside the target are not
+    /// followed, because they could form a cycle.
     pub(super) is_inside: bool,
 }
 
@@ -43,28 +43,30 @@ impl ProjectLinks<'_> {
     pub(super) fn open_path(&self, path: &Path) -> Result<OwnedFd, ProjectError> {
         const ELSEWHERE: &str = "is a link out of the project, or a dangling link; files outside the project cannot be trusted";
         let below = path.strip_prefix(self.project).ok().and_then(Path::to_str);
-        let below = below.ok_or_else(|| refuse_project(path, ELSEWHERE))?;
-        let walked = beneath::walk_beneath(&self.project_fd, below, true, MissingParents::Refused);
-        let walked = walked.map_err(|_| refuse_project(path, ELSEWHERE))?;
-        // Refuse a target that contains the symlink, because it would be read into itself.
+        let below = below.ok_or_else(|| project_error(path, ELSEWHERE))?;
+        let walked =
+            beneath::walk_path_beneath(&self.project_fd, below, true, MissingParents::Refused);
+        let walked = walked.map_err(|_| project_error(path, ELSEWHERE))?;
+        // Refuse a symlink to a directory that contains the symlink, because the directory would be
+        // read into itself.
         let place = self.project.join(walked.names.iter().collect::<PathBuf>());
         if path != place && path.starts_with(&place) {
-            return Err(refuse_project(
+            return Err(project_error(
                 path,
                 "is a link to one of its parent folders",
             ));
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         rustix::fs::openat(&walked.folder, walked.name.as_str(), flags, Mode::empty())
-            .map_err(|errno| unreadable_project(path, errno))
+            .map_err(|errno| read_error(path, errno))
     }
 }
 
-impl<'a> HeldWalk<'a> {
+impl<'a> FolderReader<'a> {
     pub(super) fn new(
         root: &'a Path,
         links: Option<ProjectLinks<'a>>,
-        bounds: FolderBounds,
+        bounds: FolderReadLimits,
     ) -> Self {
         Self {
             root,
@@ -76,18 +78,22 @@ impl<'a> HeldWalk<'a> {
     }
 
     /// Returns the directory that was read.
-    pub(super) fn into_held(self) -> HeldFolder {
-        HeldFolder {
+    pub(super) fn into_folder(self) -> InMemoryFolder {
+        InMemoryFolder {
             root: self.root.to_owned(),
             digest: OnceLock::new(),
-            files: HeldContent::Read(self.files),
+            files: FolderContent::Read(self.files),
             beside: None,
         }
     }
 
-    /// Stores an entry that cannot be read as an empty file and notes the reason, if symlinks are
-    /// followed; otherwise fails.
-    fn pass_over(&mut self, fault: ProjectError, names: &[String]) -> Result<(), ProjectError> {
+    /// Handles an entry that cannot be read. If symlinks are followed, stores the entry as an empty
+    /// file and records the reason; otherwise returns the reason as an error.
+    fn record_unreadable(
+        &mut self,
+        fault: ProjectError,
+        names: &[String],
+    ) -> Result<(), ProjectError> {
         let Some(links) = &mut self.links else {
             return Err(fault);
         };
@@ -101,26 +107,26 @@ impl<'a> HeldWalk<'a> {
     fn walk_link(&mut self, path: &Path, names: &mut Vec<String>) -> Result<(), ProjectError> {
         let opened = match &self.links {
             Some(links) if !links.is_inside => links.open_path(path),
-            _ => Err(other_kind(path)),
+            _ => Err(unsupported_kind_error(path)),
         };
         let opened = match opened {
             Ok(opened) => opened,
-            Err(fault) => return self.pass_over(fault, names),
+            Err(fault) => return self.record_unreadable(fault, names),
         };
-        let mode = rustix::fs::fstat(&opened).map_err(|errno| unreadable_project(path, errno))?;
+        let mode = rustix::fs::fstat(&opened).map_err(|errno| read_error(path, errno))?;
         match FileType::from_raw_mode(mode.st_mode) {
             FileType::Directory => {
-                self.set_inside(true);
+                self.set_inside_link(true);
                 let read = self.walk_folder(opened.as_fd(), names);
-                self.set_inside(false);
+                self.set_inside_link(false);
                 read
             }
             FileType::RegularFile => self.walk_file(opened, path, names),
-            _ => self.pass_over(other_kind(path), names),
+            _ => self.record_unreadable(unsupported_kind_error(path), names),
         }
     }
 
-    fn set_inside(&mut self, is_inside: bool) {
+    fn set_inside_link(&mut self, is_inside: bool) {
         if let Some(links) = &mut self.links {
             links.is_inside = is_inside;
         }
@@ -133,13 +139,13 @@ impl<'a> HeldWalk<'a> {
         own: BorrowedFd<'_>,
         above: &mut Vec<String>,
     ) -> Result<(), ProjectError> {
-        let place = self.path_of(above);
+        let place = self.entry_path(above);
         if above.len() >= MAX_DEPTH {
             let why = format!("is deeper than {MAX_DEPTH} folders");
-            return Err(refuse_project(&place, why));
+            return Err(project_error(&place, why));
         }
-        for entry in Dir::read_from(own).map_err(|e| unreadable_project(&place, e))? {
-            let entry = entry.map_err(|e| unreadable_project(&place, e))?;
+        for entry in Dir::read_from(own).map_err(|e| read_error(&place, e))? {
+            let entry = entry.map_err(|e| read_error(&place, e))?;
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
@@ -147,9 +153,9 @@ impl<'a> HeldWalk<'a> {
             let Ok(text) = name.to_str() else {
                 let shown = name.to_string_lossy();
                 let fault =
-                    refuse_project(&place.join(shown.as_ref()), "has a name that is not UTF-8");
+                    project_error(&place.join(shown.as_ref()), "has a name that is not UTF-8");
                 above.push(shown.into_owned());
-                self.pass_over(fault, above)?;
+                self.record_unreadable(fault, above)?;
                 above.pop();
                 continue;
             };
@@ -169,10 +175,10 @@ impl<'a> HeldWalk<'a> {
         name: &std::ffi::CStr,
         names: &mut Vec<String>,
     ) -> Result<(), ProjectError> {
-        let path = self.path_of(names);
+        let path = self.entry_path(names);
         let failed = |errno| match errno {
-            Errno::LOOP | Errno::MLINK => other_kind(&path),
-            errno => unreadable_project(&path, errno),
+            Errno::LOOP | Errno::MLINK => unsupported_kind_error(&path),
+            errno => read_error(&path, errno),
         };
         // Check the type before opening: opening a device or a pipe can have side effects.
         let is_plain = |mode| {
@@ -186,19 +192,19 @@ impl<'a> HeldWalk<'a> {
             return self.walk_link(&path, names);
         }
         if !is_plain(found.st_mode) {
-            return self.pass_over(other_kind(&path), names);
+            return self.record_unreadable(unsupported_kind_error(&path), names);
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
             Ok(opened) => opened,
-            Err(errno) => return self.pass_over(failed(errno), names),
+            Err(errno) => return self.record_unreadable(failed(errno), names),
         };
         // fstat the opened descriptor, not the path: the file may have been swapped.
         let mode = rustix::fs::fstat(&opened).map_err(failed)?.st_mode;
         match FileType::from_raw_mode(mode) {
             FileType::Directory => self.walk_folder(opened.as_fd(), names),
             FileType::RegularFile => self.walk_file(opened, &path, names),
-            _ => self.pass_over(other_kind(&path), names),
+            _ => self.record_unreadable(unsupported_kind_error(&path), names),
         }
     }
 
@@ -210,32 +216,32 @@ impl<'a> HeldWalk<'a> {
     ) -> Result<(), ProjectError> {
         if self.files.len() >= self.bounds.files {
             let why = format!("has more than {} files", self.bounds.files);
-            return Err(refuse_project(self.root, why));
+            return Err(project_error(self.root, why));
         }
         let mut content = Vec::new();
         let n_read = File::from(opened)
             .take(self.bytes_left + 1)
             .read_to_end(&mut content)
-            .map_err(|e| refuse_project(path, format!("cannot be read: {e}")))?;
+            .map_err(|e| project_error(path, format!("cannot be read: {e}")))?;
         self.bytes_left = self.bytes_left.checked_sub(n_read as u64).ok_or_else(|| {
             let why = format!("has more than {} MiB", self.bounds.bytes >> 20);
-            refuse_project(self.root, why)
+            project_error(self.root, why)
         })?;
         self.files.insert(names.to_vec(), content.into());
         Ok(())
     }
 
-    fn path_of(&self, names: &[String]) -> PathBuf {
+    fn entry_path(&self, names: &[String]) -> PathBuf {
         self.root.join(names.iter().collect::<PathBuf>())
     }
 }
 
-pub(super) fn unreadable_project(path: &Path, errno: Errno) -> ProjectError {
-    refuse_project(path, format!("cannot be read: {errno}"))
+pub(super) fn read_error(path: &Path, errno: Errno) -> ProjectError {
+    project_error(path, format!("cannot be read: {errno}"))
 }
 
-pub(super) fn other_kind(path: &Path) -> ProjectError {
-    refuse_project(
+pub(super) fn unsupported_kind_error(path: &Path) -> ProjectError {
+    project_error(
         path,
         "is neither a file nor a folder; links and devices are refused here",
     )

@@ -1,9 +1,10 @@
-//! Serves the loop of one plugin: passes it messages, starts its turns and limits them, and
-//! notifies it of the end of the host.
+//! Serves the loop of one plugin: passes messages to it, starts and limits its turns, and notifies
+//! it when the host ends.
 //!
-//! A desk outlives the runs of its loop, so that messages wait for the next run and turns of a
-//! minute are counted over all runs. Turns end with the run that started them. The desk must not
-//! know how a turn is run, which its [`TurnRunner`] decides. Start from [`LoopDesk`].
+//! A [`LoopService`] outlives the single runs of its loop, so that messages wait for the next run
+//! and the turns of a minute are counted over all runs. Turns end with the run that started them.
+//! The module must not know how a turn is run, which the [`TurnRunner`] decides. Start from
+//! [`LoopService`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,21 +19,21 @@ use tokio_util::sync::CancellationToken;
 use super::names::LoopSessionNames;
 use super::order::{check_conversation, check_order};
 use super::spending::{LoopSpending, ReservedCost};
-use super::turn::{LoopTurn, PerTurnSessions, TurnRunner};
+use super::turn::{LoopTurn, SessionPerTurnRunner, TurnRunner};
 use crate::agent::TurnOutcome;
 use crate::event::Stamped;
 use crate::host::{Host, Session};
 use crate::lock::lock;
 use crate::point::handle::HandleError;
 use crate::point::loop_handle::{
-    LoopHandle, LoopMessage, LoopTurnOrder, LoopTurnReport, MAX_MESSAGES, MAX_RUNNING_TURNS,
+    LoopHandle, LoopMessage, LoopTurnReport, LoopTurnRequest, MAX_MESSAGES, MAX_RUNNING_TURNS,
     MAX_TURNS_PER_MINUTE, TurnSession,
 };
 use crate::point::payload::StopReason;
 use crate::session;
 use crate::text::clean_line;
 
-/// Period over which started turns are counted.
+/// Period in which the turns that a loop starts are counted.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Time that the turns of a run have to end after the run itself has ended.
@@ -41,42 +42,43 @@ pub(crate) const TURN_GRACE: Duration = Duration::from_secs(2);
 /// Maximum length of an id in an error, in bytes.
 const MAX_SHOWN: usize = 96;
 
-/// Parts of a desk that the caller of a loop may choose.
-pub(crate) struct DeskParts {
+/// Parts of a [`LoopService`] that the caller of a loop may choose.
+pub(crate) struct LoopServiceParts {
     /// Runs the turns; `None` opens a session for each.
     pub(crate) runner: Option<Arc<dyn TurnRunner>>,
     /// Receives the events of the turns.
     pub(crate) watcher: Option<mpsc::Sender<Stamped>>,
     /// Maximum size of the session file of the loop itself, in bytes.
     pub(crate) max_session_bytes: u64,
-    /// Set when the host ends.
+    /// Token that is cancelled when the host ends.
     pub(crate) shutdown: CancellationToken,
 }
 
-/// Desk of one loop.
-pub(crate) struct LoopDesk {
+/// Service for one loop: its messages, its turns and their limits.
+pub(crate) struct LoopService {
     plugin: String,
     host: Host,
     names: LoopSessionNames,
-    /// Whether turns may run in sessions that are conversations of people.
+    /// Whether the loop may run turns in sessions that are conversations of users.
     uses_conversations: bool,
     /// Session of the loop itself.
     session: Arc<session::Session>,
     runner: Arc<dyn TurnRunner>,
-    parts: DeskParts,
+    parts: LoopServiceParts,
     messages: tokio::sync::Mutex<mpsc::Receiver<LoopMessage>>,
-    /// Whether the current run has obtained the token that is cancelled when the host ends.
+    /// Whether the current run has asked for the token `shutdown`, so that it is notified when the
+    /// host ends.
     is_told: AtomicBool,
-    turns: Mutex<DeskTurns>,
+    turns: Mutex<LoopTurns>,
     spending: LoopSpending,
 }
 
 /// Turns of a loop.
 #[derive(Default)]
-struct DeskTurns {
-    /// Times at which turns started, within the last minute.
+struct LoopTurns {
+    /// Times at which turns were started, within the last minute.
     started: VecDeque<Instant>,
-    /// Turns that run, or whose reports were not collected yet, by session id.
+    /// Turns that run, or whose reports the loop has not collected yet, by session id.
     running: BTreeMap<String, Arc<RunningTurn>>,
 }
 
@@ -88,7 +90,7 @@ struct RunningTurn {
     has_ended: CancellationToken,
 }
 
-/// Marks a turn as ended when it is dropped, even if the task of the turn panics.
+/// Guard that marks a turn as ended when it is dropped, even if the task of the turn panics.
 struct TurnGuard(Arc<RunningTurn>);
 
 impl TurnGuard {
@@ -108,13 +110,13 @@ impl Drop for TurnGuard {
     }
 }
 
-impl LoopDesk {
-    /// Creates the desk of a loop in its session, and the channel for messages to it. `None` if the
-    /// plugin has no loop.
+impl LoopService {
+    /// Creates the service for a loop in its session, and the channel for messages to the loop.
+    /// Returns `None` if the plugin has no loop.
     pub(crate) fn new(
         session: &Session,
         plugin: &str,
-        parts: DeskParts,
+        parts: LoopServiceParts,
     ) -> Option<(Arc<Self>, mpsc::Sender<LoopMessage>)> {
         let loops = session.loops();
         let own = loops.iter().find(|own| own.plugin() == plugin)?;
@@ -127,7 +129,7 @@ impl LoopDesk {
             names: LoopSessionNames::new(plugin, own.keeper(), host.workspace()),
             uses_conversations: own.reads_conversations(),
             session: session.stored(),
-            runner: runner.unwrap_or_else(|| Arc::new(PerTurnSessions::new(host.clone()))),
+            runner: runner.unwrap_or_else(|| Arc::new(SessionPerTurnRunner::new(host.clone()))),
             host,
             parts,
             messages: tokio::sync::Mutex::new(messages),
@@ -143,8 +145,8 @@ impl LoopDesk {
         self.is_told.store(false, Ordering::Release);
     }
 
-    /// Whether the current run learns of the end of the host, and must be given time to finish.
-    pub(super) fn is_told(&self) -> bool {
+    /// Whether the current run is notified when the host ends, so that it needs time to finish.
+    pub(super) fn is_notified_of_shutdown(&self) -> bool {
         self.is_told.load(Ordering::Acquire)
     }
 
@@ -165,13 +167,13 @@ impl LoopDesk {
     /// Returns the id of the session in which a turn is to run.
     async fn session_id(&self, wanted: &TurnSession) -> Result<String, HandleError> {
         match wanted {
-            TurnSession::Fresh => Ok(self.names.fresh_id()),
-            TurnSession::Named(name) => self.names.named_id(name),
+            TurnSession::Fresh => Ok(self.names.unnamed_session_id()),
+            TurnSession::Named(name) => self.names.session_id_for_name(name),
             TurnSession::Existing(id) => {
                 let (host, id, own) = (self.host.clone(), id.clone(), self.names.clone());
                 let (plugin, uses_others) = (self.plugin.clone(), self.uses_conversations);
                 let checked = tokio::task::spawn_blocking(move || {
-                    let is_own = own.is_own(&id);
+                    let is_own = own.is_loop_session_id(&id);
                     if !is_own && !uses_others {
                         return Err(HandleError::Denied(format!(
                             "`{}` is not a session that the loop of plugin `{plugin}` began in this workspace; conversations of people need \
@@ -187,7 +189,7 @@ impl LoopDesk {
         }
     }
 
-    /// Counts a turn that starts now in a session, and reserves its cost.
+    /// Checks that a turn may start in a session, counts it, and reserves its cost.
     fn admit_turn(
         &self,
         session: &str,
@@ -232,7 +234,7 @@ impl LoopDesk {
         Ok((turn, reserved))
     }
 
-    async fn begin_turn(&self, order: LoopTurnOrder) -> Result<String, HandleError> {
+    async fn begin_turn(&self, order: LoopTurnRequest) -> Result<String, HandleError> {
         if self.shutdown().is_cancelled() {
             return Err(HandleError::Failed(
                 "the host is ending; no further turns can start".to_owned(),
@@ -248,7 +250,7 @@ impl LoopDesk {
             model: order.model,
             preset: order.preset,
             input_id: order.input_id,
-            max_cost_usd: reserved.most(),
+            max_cost_usd: reserved.max_cost_usd(),
             cancel: running.cancel.clone(),
             watcher: self.parts.watcher.clone(),
             has_begun: reserved.has_begun(),
@@ -261,7 +263,7 @@ impl LoopDesk {
                 reserved.end_turn(outcome.summary.cost_usd);
             }
             drop(reserved);
-            let report = ended.map(|outcome| report_of(id, outcome));
+            let report = ended.map(|outcome| turn_report(id, outcome));
             guard.end_turn(report.map_err(HandleError::Failed));
         });
         Ok(session)
@@ -271,7 +273,7 @@ impl LoopDesk {
         lock(&self.turns).running.get(session).cloned()
     }
 
-    fn unknown_turn(&self, session: &str) -> HandleError {
+    fn unknown_turn_error(&self, session: &str) -> HandleError {
         HandleError::NotFound(format!(
             "no turn of the loop of plugin `{}` runs in session `{}`",
             self.plugin,
@@ -279,12 +281,12 @@ impl LoopDesk {
         ))
     }
 
-    async fn take_report(
+    async fn collect_report(
         &self,
         session: &str,
         limit: Option<Duration>,
     ) -> Result<Option<LoopTurnReport>, HandleError> {
-        let unknown = || self.unknown_turn(session);
+        let unknown = || self.unknown_turn_error(session);
         let turn = self.find_turn(session).ok_or_else(unknown)?;
         let ended = turn.has_ended.cancelled();
         match limit {
@@ -301,7 +303,7 @@ impl LoopDesk {
     }
 }
 
-impl Drop for LoopDesk {
+impl Drop for LoopService {
     /// Interrupts the turns of a run whose future was dropped.
     fn drop(&mut self) {
         let turns = lock(&self.turns);
@@ -309,7 +311,7 @@ impl Drop for LoopDesk {
     }
 }
 
-impl LoopHandle for LoopDesk {
+impl LoopHandle for LoopService {
     fn shutdown(&self) -> CancellationToken {
         self.is_told.store(true, Ordering::Release);
         self.parts.shutdown.clone()
@@ -336,7 +338,7 @@ impl LoopHandle for LoopDesk {
         })
     }
 
-    fn start_turn(&self, order: LoopTurnOrder) -> BoxFuture<'_, Result<String, HandleError>> {
+    fn start_turn(&self, order: LoopTurnRequest) -> BoxFuture<'_, Result<String, HandleError>> {
         Box::pin(self.begin_turn(order))
     }
 
@@ -345,7 +347,7 @@ impl LoopHandle for LoopDesk {
         session: &'a str,
         limit: Option<Duration>,
     ) -> BoxFuture<'a, Result<Option<LoopTurnReport>, HandleError>> {
-        Box::pin(self.take_report(session, limit))
+        Box::pin(self.collect_report(session, limit))
     }
 
     fn steer_turn<'a>(
@@ -362,7 +364,7 @@ impl LoopHandle for LoopDesk {
             if is_running && self.runner.steer_turn(session, text).await {
                 return Ok(());
             }
-            Err(self.unknown_turn(session))
+            Err(self.unknown_turn_error(session))
         })
     }
 
@@ -377,7 +379,7 @@ impl LoopHandle for LoopDesk {
     }
 }
 
-fn report_of(session: String, outcome: TurnOutcome) -> LoopTurnReport {
+fn turn_report(session: String, outcome: TurnOutcome) -> LoopTurnReport {
     let TurnOutcome {
         turn,
         output,

@@ -1,6 +1,6 @@
 //! Runs loops of plugins in a session, and limits all runs together.
 //!
-//! [`LoopDesk`] provides everything that a run may do beyond the functions of its session.
+//! [`LoopService`] provides the functions that a run has in addition to those of its session.
 
 mod desk;
 mod names;
@@ -15,18 +15,18 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use desk::{DeskParts, LoopDesk, TURN_GRACE};
+pub(crate) use desk::{LoopService, LoopServiceParts, TURN_GRACE};
 pub use names::loop_of_session;
 pub use turn::{LoopTurn, TurnRunner};
 
 use super::Session;
-use crate::agent::{self, EndedCall, SpentUses};
+use crate::agent::{self, CountedCalls, EndedPluginCall};
 use crate::event::{Event, LoopResult};
 use crate::plugin::loops::{LoopReply, PluginLoop};
 use crate::session::Body;
 
-/// Period in which all runs of loops in a session together may use the limits of one turn.
-/// Otherwise a loop that runs ten times a second could start forty subagents in one second.
+/// Period in which all runs of loops in a session together may use the limits of one turn. Without
+/// it, a loop that runs ten times a second could start forty subagents in one second.
 const SHARED_LIMITS_PERIOD: Duration = Duration::from_secs(60);
 
 /// Reason why a run of a loop has no result.
@@ -61,19 +61,20 @@ pub enum LoopError {
 /// Counters of a turn's limits, shared by all runs of loops in a session.
 #[derive(Default)]
 pub(super) struct SharedLimits {
-    spent: SpentUses,
+    spent: CountedCalls,
     /// Time of the first run in the current period.
     since: Option<Instant>,
 }
 
 impl SharedLimits {
-    /// Returns the usage of earlier runs in this period. The usage is kept until a run reports its
-    /// own, because a run that cannot start reports none.
-    fn share_limits(&mut self, now: Instant) -> SpentUses {
+    /// Returns the usage of earlier runs in this period, and begins a new period if the last one is
+    /// over. The usage is kept until a run reports its own, because a run that cannot start reports
+    /// none.
+    fn current_usage(&mut self, now: Instant) -> CountedCalls {
         let is_over = |since: Instant| now.duration_since(since) >= SHARED_LIMITS_PERIOD;
         if self.since.is_none_or(is_over) {
             self.since = Some(now);
-            self.spent = SpentUses::within_time("minute");
+            self.spent = CountedCalls::with_period_name("minute");
         }
         self.spent.clone()
     }
@@ -98,27 +99,27 @@ impl Session {
         plugin: &str,
         cancel: &CancellationToken,
     ) -> Result<LoopReply, LoopError> {
-        let parts = DeskParts {
+        let parts = LoopServiceParts {
             runner: None,
             watcher: None,
             max_session_bytes: u64::MAX,
             shutdown: cancel.clone(),
         };
-        let Some((desk, _)) = LoopDesk::new(self, plugin, parts) else {
+        let Some((desk, _)) = LoopService::new(self, plugin, parts) else {
             return Err(LoopError::Unknown {
                 plugin: plugin.to_owned(),
             });
         };
-        self.run_loop_at(plugin, &desk, cancel).await
+        self.run_loop_with_service(plugin, &desk, cancel).await
     }
 
-    /// Runs the loop of a plugin once, like [`run_loop`](Self::run_loop), with this desk. A run
-    /// that waits for the end of the host or starts turns has some time to return after `cancel` is
-    /// set.
-    pub(crate) async fn run_loop_at(
+    /// Runs the loop of a plugin once, like [`run_loop`](Self::run_loop), with messages and turns
+    /// from `desk`. A run that waits for the end of the host or starts turns has some time to
+    /// return after `cancel` is set.
+    pub(crate) async fn run_loop_with_service(
         &mut self,
         plugin: &str,
-        desk: &Arc<LoopDesk>,
+        desk: &Arc<LoopService>,
         cancel: &CancellationToken,
     ) -> Result<LoopReply, LoopError> {
         let loops = self.offers.loops();
@@ -127,7 +128,7 @@ impl Session {
                 plugin: plugin.to_owned(),
             });
         };
-        let spent = self.shared.share_limits(Instant::now());
+        let spent = self.shared.current_usage(Instant::now());
         let caller = self.agent.begin_call(spent, cancel).await?;
         desk.begin_run();
         let interrupt = CancellationToken::new();
@@ -136,12 +137,12 @@ impl Session {
             .end_call(own.run(&caller, desk.clone()), &interrupt);
         let ended = tokio::select! {
             ended = run => ended,
-            never = interrupt_later(desk, cancel, &interrupt) => match never {},
+            never = interrupt_after_grace(desk, cancel, &interrupt) => match never {},
         };
         desk.end_run().await;
-        self.shared.spent = self.agent.take_spent();
-        let (body, event) = loop_records(plugin, &ended);
-        self.agent.keep_call(body, event).await?;
+        self.shared.spent = self.agent.take_call_counts();
+        let (body, event) = loop_run_records(plugin, &ended);
+        self.agent.record_call(body, event).await?;
         let plugin = plugin.to_owned();
         ended.result.map_err(|why| match ended.was_interrupted {
             true => LoopError::Interrupted { plugin },
@@ -150,7 +151,7 @@ impl Session {
     }
 
     /// Emits an event about a loop to the observers of the session.
-    pub(crate) fn send_to_loop(&mut self, event: Event) {
+    pub(crate) fn emit_loop_event(&mut self, event: Event) {
         self.agent.emit_event_to_observers(event);
     }
 
@@ -160,20 +161,20 @@ impl Session {
     }
 
     /// Resets the counts of the plugins' usage in the session, such as log lines and requests.
-    pub(crate) fn renew_limits(&self) {
-        self.offers.renew_limits();
+    pub(crate) fn reset_limits(&self) {
+        self.offers.reset_limits();
     }
 }
 
-/// Interrupts a run after `cancel` is set: at once, or after [`TURN_GRACE`] if the run itself
-/// learns of the end of the host.
-async fn interrupt_later(
-    desk: &LoopDesk,
+/// Interrupts a run after `cancel` is set: at once, or after [`TURN_GRACE`] if the run itself is
+/// notified of the end of the host.
+async fn interrupt_after_grace(
+    desk: &LoopService,
     cancel: &CancellationToken,
     interrupt: &CancellationToken,
 ) -> Infallible {
     cancel.cancelled().await;
-    if desk.is_told() {
+    if desk.is_notified_of_shutdown() {
         tokio::time::sleep(TURN_GRACE).await;
     }
     interrupt.cancel();
@@ -181,7 +182,7 @@ async fn interrupt_later(
 }
 
 /// Creates the session entry and the event of a run.
-fn loop_records(plugin: &str, ended: &EndedCall<LoopReply>) -> (Body, Event) {
+fn loop_run_records(plugin: &str, ended: &EndedPluginCall<LoopReply>) -> (Body, Event) {
     let (outcome, after, reason) = match &ended.result {
         Ok(LoopReply::Done) => (LoopResult::Done, None, None),
         Ok(LoopReply::Again { after, reason }) => (LoopResult::Again, Some(after), Some(reason)),

@@ -36,7 +36,7 @@ pub(super) struct LoopSessionNames {
 }
 
 impl LoopSessionNames {
-    /// Creates the names for a plugin whose data folder is `keeper`.
+    /// Creates the names for a plugin whose data folder has the name `keeper`.
     pub(super) fn new(plugin: &str, keeper: &str, workspace: &Path) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(workspace.as_os_str().as_encoded_bytes());
@@ -51,20 +51,20 @@ impl LoopSessionNames {
     }
 
     /// Returns an id for a new session that the loop did not name.
-    pub(super) fn fresh_id(&self) -> String {
+    pub(super) fn unnamed_session_id(&self) -> String {
         let id = crate::clock::new_id();
         // Use the end of the new id, which is random; its beginning encodes the time.
         let digits = id.get(id.len().saturating_sub(FRESH_DIGITS)..);
-        self.id_of(&format!("{UNNAMED}{}", digits.unwrap_or(&id)))
+        self.build_session_id(&format!("{UNNAMED}{}", digits.unwrap_or(&id)))
     }
 
     /// Returns the id of the session to which the loop gave this name.
     ///
     /// # Errors
     /// The name has other characters than a-z, 0-9 and `-`, or is too long.
-    pub(super) fn named_id(&self, name: &str) -> Result<String, HandleError> {
+    pub(super) fn session_id_for_name(&self, name: &str) -> Result<String, HandleError> {
         let is_in_name = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-        let id = self.id_of(name);
+        let id = self.build_session_id(name);
         let is_fine = (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_in_name);
         if !is_fine || !is_session_id(&id) {
             return Err(HandleError::InvalidInput(format!(
@@ -75,20 +75,20 @@ impl LoopSessionNames {
         Ok(id)
     }
 
-    /// Whether a session is one of this loop in this workspace.
-    pub(super) fn is_own(&self, id: &str) -> bool {
+    /// Whether the id is that of a session of this loop in this workspace.
+    pub(super) fn is_loop_session_id(&self, id: &str) -> bool {
         let rest = id.strip_prefix(PREFIX);
         let rest = rest.and_then(|rest| rest.strip_prefix(&self.plugin)?.strip_prefix('.'));
         let name = rest.and_then(|rest| rest.strip_suffix(&self.place)?.strip_suffix('.'));
         name.is_some_and(|name| !name.is_empty() && !name.contains('.'))
     }
 
-    fn id_of(&self, name: &str) -> String {
+    fn build_session_id(&self, name: &str) -> String {
         format!("{PREFIX}{}.{name}.{}", self.plugin, self.place)
     }
 }
 
-/// Returns the plugin whose loop owns the session, judging by the id alone; `None` if no loop does.
+/// Returns the plugin whose loop owns the session, which the id tells; `None` if no loop owns it.
 #[must_use]
 pub fn loop_of_session(id: &str) -> Option<&str> {
     let mut parts = id.strip_prefix(PREFIX)?.split('.');
@@ -108,13 +108,19 @@ mod tests {
     #[test]
     fn a_loop_owns_the_sessions_that_it_names_and_those_without_a_name() {
         let own = names("heart");
-        for id in [own.named_id("main").unwrap(), own.fresh_id()] {
+        for id in [
+            own.session_id_for_name("main").unwrap(),
+            own.unnamed_session_id(),
+        ] {
             assert!(is_session_id(&id), "{id}");
-            assert!(own.is_own(&id), "{id}");
+            assert!(own.is_loop_session_id(&id), "{id}");
             assert_eq!(loop_of_session(&id), Some("heart"));
         }
-        assert_eq!(own.named_id("main").unwrap(), own.named_id("main").unwrap());
-        assert_ne!(own.fresh_id(), own.fresh_id());
+        assert_eq!(
+            own.session_id_for_name("main").unwrap(),
+            own.session_id_for_name("main").unwrap()
+        );
+        assert_ne!(own.unnamed_session_id(), own.unnamed_session_id());
     }
 
     #[test]
@@ -123,17 +129,17 @@ mod tests {
         let elsewhere = LoopSessionNames::new("heart", "keeper", Path::new("/other"));
         let imitated = LoopSessionNames::new("heart", "another", Path::new("/work"));
         let others = [
-            names("heart-2").named_id("main").unwrap(),
-            names("hear").named_id("t").unwrap(),
-            elsewhere.named_id("main").unwrap(),
-            imitated.named_id("main").unwrap(),
+            names("heart-2").session_id_for_name("main").unwrap(),
+            names("hear").session_id_for_name("t").unwrap(),
+            elsewhere.session_id_for_name("main").unwrap(),
+            imitated.session_id_for_name("main").unwrap(),
             format!("loop.heart.a.b.{}", own.place),
             format!("loop.heart..{}", own.place),
             "20260101-000000-abcdef".to_owned(),
             "../loop.heart.main".to_owned(),
         ];
         for id in others {
-            assert!(!own.is_own(&id), "{id}");
+            assert!(!own.is_loop_session_id(&id), "{id}");
         }
         assert_eq!(loop_of_session("loop.heart.a.b.12345678"), None);
         assert_eq!(loop_of_session("20260101-000000-abcdef"), None);
@@ -153,11 +159,11 @@ mod tests {
             "\u{1b}[2K",
             &long,
         ] {
-            let error = names("heart").named_id(name).unwrap_err();
+            let error = names("heart").session_id_for_name(name).unwrap_err();
             assert!(matches!(error, HandleError::InvalidInput(_)), "{name}");
         }
         let plugin = "p".repeat(64);
-        assert!(names(&plugin).named_id(&"x".repeat(40)).is_err());
-        assert!(is_session_id(&names(&plugin).fresh_id()));
+        assert!(names(&plugin).session_id_for_name(&"x".repeat(40)).is_err());
+        assert!(is_session_id(&names(&plugin).unnamed_session_id()));
     }
 }

@@ -1,14 +1,14 @@
-//! Checks the parameters of a turn that a loop orders, before a session is opened.
+//! Checks the parameters of a turn that a loop requests, before a session is opened.
 
 use std::path::Path;
 
 use crate::host::Host;
 use crate::point::handle::HandleError;
-use crate::point::loop_handle::LoopTurnOrder;
+use crate::point::loop_handle::LoopTurnRequest;
 use crate::session::is_session_id;
 use crate::text::clean_line;
 
-/// Maximum length of an input, in bytes: more than a model reads at once.
+/// Maximum length of an input, in bytes: more than the context window of a model.
 const MAX_INPUT_BYTES: usize = 1 << 20;
 
 /// Maximum length of the name of a model, in bytes.
@@ -20,11 +20,11 @@ const MAX_INPUT_ID_BYTES: usize = 256;
 /// Maximum length of a quoted text in an error, in bytes.
 const MAX_SHOWN: usize = 96;
 
-/// Checks the parameters of a turn that a loop orders.
+/// Checks the parameters of a turn that a loop requests.
 ///
 /// # Errors
-/// The input is empty or too long, or another part is not valid.
-pub(super) fn check_order(host: &Host, order: &LoopTurnOrder) -> Result<(), HandleError> {
+/// The input is empty or too long, or another parameter is not valid.
+pub(super) fn check_order(host: &Host, order: &LoopTurnRequest) -> Result<(), HandleError> {
     let invalid = |why: String| Err(HandleError::InvalidInput(why));
     if order.input.trim().is_empty() {
         return invalid("the input is empty".to_owned());
@@ -62,7 +62,7 @@ pub(super) fn check_order(host: &Host, order: &LoopTurnOrder) -> Result<(), Hand
 }
 
 /// Checks that a turn of a loop may run in an existing session. The session must belong to this
-/// workspace and, unless it is the loop's own, be a conversation of a person. Blocks.
+/// workspace and, unless it is a session of the loop itself, be a conversation of a user. Blocks.
 ///
 /// # Errors
 /// There is no such session, it belongs to another workspace, or it is not a conversation.

@@ -1,6 +1,6 @@
 //! Adds up the cost of the turns of one loop, and checks it against the operator's daily limit.
 //!
-//! A turn reserves the most that it may spend, so that concurrent turns cannot exceed the limit
+//! A turn reserves the maximum that it may cost, so that concurrent turns cannot exceed the limit
 //! together. The module must not know turns. Start from [`LoopSpending`].
 
 use std::collections::VecDeque;
@@ -32,12 +32,12 @@ pub(super) struct LoopSpending {
 struct LoopCosts {
     /// Costs of ended turns, and when the turns ended.
     spent: VecDeque<(Instant, f64)>,
-    /// Maximum further cost of the running turns together.
+    /// Amount that all running turns together have reserved.
     reserved: f64,
 }
 
-/// Cost that a running turn has reserved. Dropping it replaces the reservation with the turn's
-/// cost, even if the task of the turn failed.
+/// Cost that a running turn has reserved. When it is dropped, the actual cost of the turn replaces
+/// the reserved one, even if the task of the turn failed.
 #[derive(Debug)]
 pub(super) struct ReservedCost {
     spending: LoopSpending,
@@ -56,8 +56,8 @@ impl LoopSpending {
         }
     }
 
-    /// Reserves the cost of a turn that may cost `wanted` US dollars, or less if less is left of
-    /// the limit. Without `wanted`, reserves all that is left.
+    /// Reserves the cost of a turn that may cost `wanted` US dollars. Reserves less if the limit
+    /// leaves less, and all that the limit leaves if `wanted` is `None`.
     ///
     /// # Errors
     /// Nothing is left of the limit. The message names `plugin`.
@@ -99,11 +99,11 @@ impl LoopSpending {
 
 impl ReservedCost {
     /// Returns the maximum cost of the turn in US dollars; `None` for no limit.
-    pub(super) fn most(&self) -> Option<f64> {
+    pub(super) fn max_cost_usd(&self) -> Option<f64> {
         self.most
     }
 
-    /// Returns the flag that must be set when the turn begins.
+    /// Returns the flag that the runner must set when the turn begins.
     pub(super) fn has_begun(&self) -> Arc<AtomicBool> {
         self.has_begun.clone()
     }
@@ -121,7 +121,7 @@ impl Drop for ReservedCost {
         };
         let mut costs = lock(&self.spending.costs);
         costs.reserved = (costs.reserved - most).max(0.0);
-        // Assume that a turn without a known cost has spent all that it reserved.
+        // If the cost of a turn is not known, assume that it has spent all that it reserved.
         if self.has_begun.load(Ordering::Acquire) {
             let usd = self.cost.unwrap_or(most);
             costs.spent.push_back((Instant::now(), usd));
@@ -139,7 +139,10 @@ mod tests {
         let reserve = |wanted, now| spending.reserve_cost("p", wanted, now);
         let mut first = reserve(Some(0.6), now).unwrap();
         let mut second = reserve(None, now).unwrap();
-        assert_eq!((first.most(), second.most()), (Some(0.6), Some(0.4)));
+        assert_eq!(
+            (first.max_cost_usd(), second.max_cost_usd()),
+            (Some(0.6), Some(0.4))
+        );
         let refused = reserve(Some(0.1), now);
         assert!(matches!(refused, Err(HandleError::Limit(why)) if why.contains("`p`")));
         for turn in [&first, &second] {
@@ -148,7 +151,7 @@ mod tests {
         first.end_turn(0.7);
         second.end_turn(0.2);
         drop((first, second));
-        let left = reserve(Some(0.5), now).unwrap().most().unwrap();
+        let left = reserve(Some(0.5), now).unwrap().max_cost_usd().unwrap();
         assert!((left - 0.1).abs() < 1e-9, "{left}");
         // A turn that did not begin costs nothing, one that broke off all that it had reserved.
         let broken = reserve(Some(0.1), now).unwrap();
@@ -156,8 +159,8 @@ mod tests {
         drop(broken);
         assert!(reserve(Some(0.1), now).is_err());
         let later = reserve(Some(0.5), now + 2 * DAY).unwrap();
-        assert_eq!(later.most(), Some(0.5));
+        assert_eq!(later.max_cost_usd(), Some(0.5));
         let free = LoopSpending::new(None).reserve_cost("p", None, now);
-        assert_eq!(free.unwrap().most(), None);
+        assert_eq!(free.unwrap().max_cost_usd(), None);
     }
 }

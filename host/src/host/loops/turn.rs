@@ -1,4 +1,4 @@
-//! Defines a turn that a loop ordered, and runs it.
+//! Defines a turn that a loop has requested, and runs it.
 //!
 //! A runner opens the session with [`LoopTurn::open_session`] and runs the turn with
 //! [`LoopTurn::run_in`]. Start from [`TurnRunner`].
@@ -19,7 +19,7 @@ use crate::lock::lock;
 use crate::point::payload::Source;
 use crate::text::error_chain;
 
-/// Runs the turns that loops order.
+/// Runs the turns that loops request.
 pub trait TurnRunner: Send + Sync {
     /// Runs a turn to its end. The error is the reason why the turn has no outcome.
     fn run_turn(&self, turn: LoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>>;
@@ -28,7 +28,7 @@ pub trait TurnRunner: Send + Sync {
     fn steer_turn<'a>(&'a self, session: &'a str, text: String) -> BoxFuture<'a, bool>;
 }
 
-/// A turn that a loop ordered.
+/// A turn that a loop has requested.
 #[derive(Debug)]
 pub struct LoopTurn {
     pub(super) plugin: String,
@@ -40,7 +40,7 @@ pub struct LoopTurn {
     pub(super) max_cost_usd: Option<f64>,
     pub(super) cancel: CancellationToken,
     pub(super) watcher: Option<Sender<Stamped>>,
-    /// Set when the turn begins, because it may cost something from then on.
+    /// Flag that is set when the turn begins, because the turn may cost something from then on.
     pub(super) has_begun: Arc<AtomicBool>,
 }
 
@@ -57,8 +57,8 @@ impl LoopTurn {
         &self.cancel
     }
 
-    /// Returns a function that opens the session, or creates it if it is missing. The created
-    /// session belongs to the loop, so the session name `last` never selects it.
+    /// Returns a function that opens the session, or creates it if it is missing. A created session
+    /// belongs to the loop, so a user who resumes the session `last` never gets it.
     ///
     /// The function fails if the session is open elsewhere or cannot be read.
     pub fn open_session(
@@ -109,8 +109,8 @@ impl LoopTurn {
         }
         self.has_begun.store(true, Ordering::Release);
         let outcome = turn.await.map_err(|error| error_chain(&error))?;
-        // A turn with this input id was already run: its stored outcome is returned, nothing runs,
-        // and no cost is added.
+        // A turn with this input id has already run: its stored outcome is returned without another
+        // turn, so no cost is added.
         if outcome.turn <= n_before {
             self.has_begun.store(false, Ordering::Release);
         }
@@ -120,13 +120,13 @@ impl LoopTurn {
 
 /// Runs each turn in a session that is opened for it and closed after it, with the policy and the
 /// approver of the host.
-pub(super) struct PerTurnSessions {
+pub(super) struct SessionPerTurnRunner {
     host: Host,
     /// Handles that send texts to the running turns, by session id.
     steering: Arc<Mutex<BTreeMap<String, SteerHandle>>>,
 }
 
-impl PerTurnSessions {
+impl SessionPerTurnRunner {
     pub(super) fn new(host: Host) -> Self {
         Self {
             host,
@@ -135,7 +135,7 @@ impl PerTurnSessions {
     }
 }
 
-impl TurnRunner for PerTurnSessions {
+impl TurnRunner for SessionPerTurnRunner {
     fn run_turn(&self, turn: LoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>> {
         let (host, steering) = (self.host.clone(), self.steering.clone());
         Box::pin(async move {

@@ -10,25 +10,25 @@ use wasmtime::component::Val;
 use super::super::instance::InstanceSlot;
 use super::super::sanitize::CallSanitizer;
 use super::super::tools::run_guest;
-use super::functions::ForeignFunction;
-use super::results::output_of;
+use super::functions::ComponentFunction;
+use super::results::convert_results;
 use crate::message::ToolSpec;
 use crate::point::failure::Failure;
 use crate::tool::{FileTracking, Tool, ToolCtx, ToolOutput};
 
 /// Tool of a component in a session.
-pub(in super::super) struct ForeignTool {
+pub(in super::super) struct ComponentTool {
     pub(in super::super) spec: ToolSpec,
-    pub(in super::super) function: Arc<ForeignFunction>,
+    pub(in super::super) function: Arc<ComponentFunction>,
     pub(in super::super) slot: Arc<InstanceSlot>,
     pub(in super::super) deadline: Duration,
-    /// Permissions of the component, as text.
+    /// Permissions of the component, for display.
     pub(in super::super) may: Arc<[String]>,
-    /// Method by which the host learns which files the component changes.
+    /// Method by which the host detects the files that the component changes.
     pub(in super::super) tracking: FileTracking,
 }
 
-impl Tool for ForeignTool {
+impl Tool for ComponentTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -49,9 +49,9 @@ impl Tool for ForeignTool {
     }
 }
 
-impl ForeignTool {
+impl ComponentTool {
     async fn call_guest(&self, arguments: &Value, ctx: &ToolCtx) -> Result<ToolOutput, Failure> {
-        let parameters = match self.function.read_arguments(arguments) {
+        let parameters = match self.function.convert_arguments(arguments) {
             Ok(parameters) => parameters,
             Err(why) => return Ok(ToolOutput::error(why)),
         };
@@ -69,8 +69,8 @@ impl ForeignTool {
         let called = function
             .call_async(&mut instance.store, &parameters, &mut results)
             .await;
-        busy.settle_call(called)?;
-        let sanitizer = CallSanitizer::new(self.slot.backing(), &ctx.caller, "tool");
-        Ok(output_of(results, sanitizer))
+        busy.finish_guest_call(called)?;
+        let sanitizer = CallSanitizer::new(self.slot.shared_state(), &ctx.caller, "tool");
+        Ok(convert_results(results, sanitizer))
     }
 }

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use wasmparser::{Parser, Payload};
 
-use super::functions::cut_description;
-use crate::secret::Scanner;
+use super::functions::truncate_description;
+use crate::secret::SecretScanner;
 
-/// Name of the section, and its supported version, which is the first byte.
+/// Name of the custom section. Its first byte is the version of its format.
 const SECTION: &str = "package-docs";
 const VERSION: u8 = 1;
 
@@ -22,7 +22,8 @@ const MAX_SECTION_BYTES: usize = 1 << 20;
 pub(super) struct FunctionDocs(BTreeMap<(String, String), String>);
 
 impl FunctionDocs {
-    /// Reads the descriptions of a component; none if it has no such section.
+    /// Reads the descriptions of a component's functions; none if the component has no section
+    /// `package-docs`.
     pub(super) fn read_docs(bytes: &[u8]) -> Self {
         let mut docs = Self::default();
         let sections = Parser::new(0).parse_all(bytes).map_while(Result::ok);
@@ -36,26 +37,26 @@ impl FunctionDocs {
                 && let Some((&VERSION, json)) = data.split_first()
                 && let Ok(package) = serde_json::from_slice::<Value>(json)
             {
-                docs.add_package(&package);
+                docs.add_package_docs(&package);
             }
         }
         docs
     }
 
-    fn add_package(&mut self, package: &Value) {
-        for (name, world) in objects(package, "worlds") {
+    fn add_package_docs(&mut self, package: &Value) {
+        for (name, world) in object_entries(package, "worlds") {
             let _ = name;
-            self.add_functions("", &world["func_exports"]);
-            for (interface, own) in objects(world, "interface_exports") {
-                self.add_functions(interface, &own["funcs"]);
+            self.add_function_docs("", &world["func_exports"]);
+            for (interface, own) in object_entries(world, "interface_exports") {
+                self.add_function_docs(interface, &own["funcs"]);
             }
         }
-        for (interface, own) in objects(package, "interfaces") {
-            self.add_functions(interface, &own["funcs"]);
+        for (interface, own) in object_entries(package, "interfaces") {
+            self.add_function_docs(interface, &own["funcs"]);
         }
     }
 
-    fn add_functions(&mut self, interface: &str, functions: &Value) {
+    fn add_function_docs(&mut self, interface: &str, functions: &Value) {
         for (name, about) in functions.as_object().into_iter().flatten() {
             let text = about.as_str().or_else(|| about["docs"].as_str());
             if let Some(text) = text {
@@ -65,9 +66,9 @@ impl FunctionDocs {
         }
     }
 
-    /// Returns the description of a function, or a generic one if there is none or if it likely
-    /// contains a secret: it is sent to the model with every request.
-    pub(super) fn describe(&self, path: &[String], shown: &str) -> String {
+    /// Returns the description of a function, which is sent to the model with every request. If
+    /// there is none, or if it likely contains a secret, returns a generic description.
+    pub(super) fn function_description(&self, path: &[String], shown: &str) -> String {
         let own = match path {
             [interface, name] => {
                 let short = interface.rsplit('/').next().unwrap_or(interface);
@@ -77,15 +78,18 @@ impl FunctionDocs {
             [name] => self.0.get(&(String::new(), name.clone())),
             _ => None,
         };
-        let own = own.filter(|text| Scanner::shared().scan(text).is_empty());
+        let own = own.filter(|text| SecretScanner::shared().scan(text).is_empty());
         match own {
-            Some(text) => cut_description(text.clone()),
-            None => cut_description(format!("Function `{shown}` of a WebAssembly component.")),
+            Some(text) => truncate_description(text.clone()),
+            None => truncate_description(format!("Function `{shown}` of a WebAssembly component.")),
         }
     }
 }
 
-fn objects<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+fn object_entries<'a>(
+    value: &'a Value,
+    key: &str,
+) -> impl Iterator<Item = (&'a String, &'a Value)> {
     value
         .get(key)
         .and_then(Value::as_object)
@@ -102,7 +106,7 @@ mod tests {
     #[test]
     fn descriptions_are_found_by_interface_and_function() {
         let mut docs = FunctionDocs::default();
-        docs.add_package(&json!({
+        docs.add_package_docs(&json!({
             "worlds": {"w": {"func_exports": {"now": {"docs": "Says the time."}}}},
             "interfaces": {"zones": {"funcs": {"offset": "Offset of a zone."}}},
         }));
@@ -112,13 +116,16 @@ mod tests {
                 .map(|part| (*part).to_owned())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(docs.describe(&path(&["now"]), "now"), "Says the time.");
         assert_eq!(
-            docs.describe(&path(&["a:b/zones@1.0.0", "offset"]), "x"),
+            docs.function_description(&path(&["now"]), "now"),
+            "Says the time."
+        );
+        assert_eq!(
+            docs.function_description(&path(&["a:b/zones@1.0.0", "offset"]), "x"),
             "Offset of a zone."
         );
         assert!(
-            docs.describe(&path(&["other"]), "other")
+            docs.function_description(&path(&["other"]), "other")
                 .contains("`other`")
         );
         assert!(FunctionDocs::read_docs(b"no wasm").0.is_empty());

@@ -9,10 +9,10 @@ use wasmtime::component::types::{ComponentFunc, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, Type};
 
 use super::super::manifest::Manifest;
-use super::super::tools::effect_floor;
+use super::super::tools::min_effect_class;
 use super::super::{Error, authority, contract};
 use super::docs::FunctionDocs;
-use super::schemas::{MAX_TYPES, schema_of};
+use super::schemas::{MAX_TYPES, type_schema};
 use crate::message::ToolSpec;
 use crate::text::clean_line;
 use crate::tool::registry::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_TOOLS_PER_PLUGIN};
@@ -22,7 +22,7 @@ use crate::tool::schema;
 const HASH_DIGITS: usize = 8;
 
 /// An exported function, ready to be called.
-pub(in super::super) struct ForeignFunction {
+pub(in super::super) struct ComponentFunction {
     pub(super) index: ComponentExportIndex,
     /// Parameters with their types, in order.
     pub(super) parameters: Vec<(String, Type)>,
@@ -31,27 +31,27 @@ pub(in super::super) struct ForeignFunction {
 
 /// Exported functions of a component.
 #[derive(Default)]
-pub(in super::super) struct ForeignFunctions {
+pub(in super::super) struct ComponentFunctions {
     /// Tools, each with the function that it calls.
-    pub(in super::super) tools: Vec<(ToolSpec, Arc<ForeignFunction>)>,
-    /// Functions that are not offered, each with the reason.
+    pub(in super::super) tools: Vec<(ToolSpec, Arc<ComponentFunction>)>,
+    /// Messages about functions that are not offered as tools, each with the reason.
     pub(in super::super) refused: Vec<String>,
 }
 
-/// Checks one import of a component. All of WASI may be imported, because the standard libraries of
-/// many languages import interfaces that a program never uses; each use that was not granted is
-/// denied.
-pub(in super::super) fn check_foreign_import(
+/// Checks one import of a component. Every WASI interface may be imported, because the standard
+/// libraries of many languages import interfaces that a program never uses; calls that were not
+/// granted are denied when they happen.
+pub(in super::super) fn check_component_import(
     manifest: &Manifest,
     interface: &str,
 ) -> Result<(), Error> {
-    if interface.starts_with("wasi:http/") && authority::find(interface).is_some() {
+    if interface.starts_with("wasi:http/") && authority::find_import_row(interface).is_some() {
         return Ok(());
     }
     authority::check_import(manifest, interface)
 }
 
-/// Lists the functions of a component as tools of `manifest`.
+/// Lists the functions of a component as tools, named after the component in `manifest`.
 ///
 /// # Errors
 /// The component exports an interface of the contract, two functions get the same tool name, or no
@@ -61,16 +61,16 @@ pub(in super::super) fn list_functions(
     component: &Component,
     engine: &Engine,
     bytes: &[u8],
-) -> Result<ForeignFunctions, Error> {
-    let class = effect_floor(manifest);
+) -> Result<ComponentFunctions, Error> {
+    let class = min_effect_class(manifest);
     let docs = FunctionDocs::read_docs(bytes);
-    let mut listed = ForeignFunctions::default();
+    let mut listed = ComponentFunctions::default();
     let mut names: BTreeMap<String, String> = BTreeMap::new();
-    let exported = exported_functions(component, engine)?;
+    let exported = find_exported_functions(component, engine)?;
     if exported.len() > MAX_TOOLS_PER_PLUGIN {
         return Err(Error::Start {
             message: format!(
-                "it exports {} functions, at most {MAX_TOOLS_PER_PLUGIN} are offered",
+                "it exports {} functions, more than the maximum of {MAX_TOOLS_PER_PLUGIN} tools",
                 exported.len()
             ),
         });
@@ -81,22 +81,24 @@ pub(in super::super) fn list_functions(
         if let Some(other) = names.insert(name.clone(), shown.clone()) {
             return Err(Error::Tool {
                 tool: name,
-                why: format!("the functions `{other}` and `{shown}` both get this name"),
+                why: format!(
+                    "the functions `{other}` and `{shown}` would both be tools of this name"
+                ),
             });
         }
-        match describe_function(&function) {
-            Err(why) => listed
-                .refused
-                .push(format!("`{shown}` is not offered: {why}")),
+        match arguments_schema(&function) {
+            Err(why) => listed.refused.push(format!(
+                "the function `{shown}` is not offered as a tool: {why}"
+            )),
             Ok(parameters) => {
                 let spec = ToolSpec {
                     name,
-                    description: docs.describe(&path, &shown),
+                    description: docs.function_description(&path, &shown),
                     parameters,
                     effect_class: class,
                     plugin: Some(manifest.name.clone()),
                 };
-                let function = ForeignFunction {
+                let function = ComponentFunction {
                     index,
                     parameters: function
                         .params()
@@ -121,7 +123,7 @@ pub(in super::super) fn list_functions(
 type ExportedFunction = (Vec<String>, ComponentFunc, ComponentExportIndex);
 
 /// Returns the functions that a component exports directly or in an exported interface.
-fn exported_functions(
+fn find_exported_functions(
     component: &Component,
     engine: &Engine,
 ) -> Result<Vec<ExportedFunction>, Error> {
@@ -139,7 +141,8 @@ fn exported_functions(
                 found.extend(index.map(|index| (vec![export.to_owned()], function, index)));
             }
             ComponentItem::ComponentInstance(interface) => {
-                // Skip entry points of programs: they return nothing that could be a tool result.
+                // Skip the entry points of command-line and HTTP programs: they return no tool
+                // result.
                 if export.starts_with("wasi:cli/run@") || export.starts_with("wasi:http/") {
                     continue;
                 }
@@ -194,7 +197,7 @@ fn tool_name(component: &str, path: &[String]) -> String {
 
 /// Returns the schema of a function's arguments: an object with a property for each parameter. A
 /// parameter of an optional type may be omitted.
-fn describe_function(function: &ComponentFunc) -> Result<Value, String> {
+fn arguments_schema(function: &ComponentFunc) -> Result<Value, String> {
     if function.async_() {
         return Err("it is asynchronous (WASI 0.3)".to_owned());
     }
@@ -202,14 +205,14 @@ fn describe_function(function: &ComponentFunc) -> Result<Value, String> {
     let mut room = MAX_TYPES;
     for (name, ty) in function.params() {
         let schema =
-            schema_of(&ty, &mut room).map_err(|why| format!("its parameter `{name}` {why}"))?;
+            type_schema(&ty, &mut room).map_err(|why| format!("its parameter `{name}` {why}"))?;
         properties.insert(name.to_owned(), schema);
         if !matches!(ty, Type::Option(_)) {
             required.push(name.to_owned());
         }
     }
     for ty in function.results() {
-        schema_of(&ty, &mut room).map_err(|why| format!("its result {why}"))?;
+        type_schema(&ty, &mut room).map_err(|why| format!("its result {why}"))?;
     }
     let parameters = json!({
         "type": "object",
@@ -228,7 +231,7 @@ fn describe_function(function: &ComponentFunc) -> Result<Value, String> {
 }
 
 /// Truncates a description to the maximum length.
-pub(super) fn cut_description(mut text: String) -> String {
+pub(super) fn truncate_description(mut text: String) -> String {
     if text.len() > MAX_DESCRIPTION_BYTES {
         text.truncate(text.floor_char_boundary(MAX_DESCRIPTION_BYTES - '…'.len_utf8()));
         text.push('…');

@@ -1,10 +1,10 @@
 //! Components that were not written for this host: every exported function is a tool.
 //!
-//! Such a component has no manifest and no contract. The operator names it and grants it
-//! permissions. A manifest with exactly these permissions is created for the component, which from
-//! then on is loaded, limited and checked like a plugin. Types of the component model become JSON
-//! Schema; a function whose types have no JSON form (resources, streams, futures) is not offered;
-//! it is reported instead.
+//! Such a component has no manifest and no contract. The operator configures the component's name
+//! and permissions. A manifest with exactly these permissions is created for the component, which
+//! from then on is loaded, limited and checked like a plugin. Types of the component model become
+//! JSON Schema; a function whose types have no JSON form (resources, streams, futures) is not
+//! offered; it is reported instead.
 //!
 //! Start from [`ForeignComponent`].
 
@@ -19,8 +19,8 @@ use std::path::PathBuf;
 
 use super::manifest::Manifest;
 
-pub(super) use call::ForeignTool;
-pub(super) use functions::{ForeignFunctions, check_foreign_import, list_functions};
+pub(super) use call::ComponentTool;
+pub(super) use functions::{ComponentFunctions, check_component_import, list_functions};
 
 /// Component to load, with the permissions that the operator grants to it.
 #[derive(Clone, Debug)]

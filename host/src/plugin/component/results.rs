@@ -12,7 +12,7 @@ use crate::tool::ToolOutput;
 
 /// Converts the result of a call: a text, an image, or a JSON value. A `result` that is `err`
 /// becomes an error of the tool.
-pub(super) fn output_of(results: Vec<Val>, sanitizer: CallSanitizer<'_>) -> ToolOutput {
+pub(super) fn convert_results(results: Vec<Val>, sanitizer: CallSanitizer<'_>) -> ToolOutput {
     let (value, is_error) = match results.into_iter().next() {
         Some(Val::Result(Ok(value))) => (value.map(|value| *value), false),
         Some(Val::Result(Err(value))) => (value.map(|value| *value), true),
@@ -22,7 +22,7 @@ pub(super) fn output_of(results: Vec<Val>, sanitizer: CallSanitizer<'_>) -> Tool
         None if is_error => ToolOutput::ok("it failed, without a reason"),
         None => ToolOutput::ok("done"),
         Some(Val::String(text)) => ToolOutput::ok(sanitizer.text("result", text)),
-        Some(value) => match bytes_of(&value).filter(|bytes| Blob::of(bytes, "").is_image()) {
+        Some(value) => match list_bytes(&value).filter(|bytes| Blob::of(bytes, "").is_image()) {
             Some(image) => ToolOutput::blob(image, ""),
             None => json_output(value, sanitizer),
         },
@@ -32,7 +32,7 @@ pub(super) fn output_of(results: Vec<Val>, sanitizer: CallSanitizer<'_>) -> Tool
 }
 
 fn json_output(value: Val, sanitizer: CallSanitizer<'_>) -> ToolOutput {
-    let text = json_of(value).to_string();
+    let text = value_to_json(value).to_string();
     if text.len() > MAX_BYTES {
         let why = format!(
             "the result has {} bytes, at most {MAX_BYTES} are accepted",
@@ -47,9 +47,9 @@ fn json_output(value: Val, sanitizer: CallSanitizer<'_>) -> ToolOutput {
     }
 }
 
-/// Returns the bytes of a value that is a list of bytes. `None` for an empty list, because only its
-/// elements show the type.
-fn bytes_of(value: &Val) -> Option<Vec<u8>> {
+/// Returns the bytes of a value that is a list of bytes. `None` for an empty list, because only an
+/// element shows the list's type.
+fn list_bytes(value: &Val) -> Option<Vec<u8>> {
     let Val::List(items) = value else {
         return None;
     };
@@ -64,11 +64,11 @@ fn bytes_of(value: &Val) -> Option<Vec<u8>> {
 }
 
 /// Converts one value of the component model to JSON.
-fn json_of(value: Val) -> Value {
-    if let Some(bytes) = bytes_of(&value) {
+fn value_to_json(value: Val) -> Value {
+    if let Some(bytes) = list_bytes(&value) {
         return Value::String(STANDARD.encode(bytes));
     }
-    let boxed = |value: Option<Box<Val>>| value.map_or(Value::Null, |value| json_of(*value));
+    let boxed = |value: Option<Box<Val>>| value.map_or(Value::Null, |value| value_to_json(*value));
     match value {
         Val::Bool(value) => value.into(),
         Val::S8(value) => value.into(),
@@ -79,48 +79,48 @@ fn json_of(value: Val) -> Value {
         Val::U32(value) => value.into(),
         Val::S64(value) => value.to_string().into(),
         Val::U64(value) => value.to_string().into(),
-        Val::Float32(value) => number_of(value.into()),
-        Val::Float64(value) => number_of(value),
+        Val::Float32(value) => number_to_json(value.into()),
+        Val::Float64(value) => number_to_json(value),
         Val::Char(value) => value.to_string().into(),
         Val::String(value) | Val::Enum(value) => value.into(),
         Val::List(items) | Val::Tuple(items) | Val::FixedLengthList(items) => {
-            items.into_iter().map(json_of).collect()
+            items.into_iter().map(value_to_json).collect()
         }
         Val::Record(fields) => {
             let fields = fields
                 .into_iter()
-                .map(|(name, value)| (name, json_of(value)));
+                .map(|(name, value)| (name, value_to_json(value)));
             Value::Object(fields.collect())
         }
         Val::Variant(tag, value) => {
             let mut object = Map::new();
             object.insert("tag".to_owned(), tag.into());
             if let Some(value) = value {
-                object.insert("val".to_owned(), json_of(*value));
+                object.insert("val".to_owned(), value_to_json(*value));
             }
             Value::Object(object)
         }
         Val::Flags(names) => names.into(),
         Val::Option(None) => Value::Null,
         Val::Option(Some(value)) => match *value {
-            value @ Val::Option(_) => object_with("some", json_of(value)),
-            value => json_of(value),
+            value @ Val::Option(_) => single_field_object("some", value_to_json(value)),
+            value => value_to_json(value),
         },
-        Val::Result(Ok(value)) => object_with("ok", boxed(value)),
-        Val::Result(Err(value)) => object_with("err", boxed(value)),
-        // Functions with these types are not offered.
+        Val::Result(Ok(value)) => single_field_object("ok", boxed(value)),
+        Val::Result(Err(value)) => single_field_object("err", boxed(value)),
+        // Functions with these types are not offered as tools, so these values do not occur.
         Val::Map(_) | Val::Resource(_) | Val::Future(_) | Val::Stream(_) | Val::ErrorContext(_) => {
             Value::Null
         }
     }
 }
 
-fn object_with(name: &str, value: Value) -> Value {
+fn single_field_object(name: &str, value: Value) -> Value {
     Value::Object(Map::from_iter([(name.to_owned(), value)]))
 }
 
 /// Converts a number to JSON. Infinite numbers and NaN, which JSON does not have, become text.
-fn number_of(value: f64) -> Value {
+fn number_to_json(value: f64) -> Value {
     match Number::from_f64(value) {
         Some(number) => number.into(),
         None if value.is_nan() => "NaN".into(),
@@ -161,7 +161,7 @@ mod tests {
                 json!({"f": [-1]}),
             ),
         ] {
-            assert_eq!(json_of(value), expected);
+            assert_eq!(value_to_json(value), expected);
         }
     }
 }

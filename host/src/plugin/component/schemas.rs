@@ -23,32 +23,33 @@ use wasmtime::component::Type;
 /// millions of types.
 pub(super) const MAX_TYPES: usize = 4096;
 
-/// Returns the schema of a type, and subtracts the number of types within it from `room`.
+/// Returns the JSON Schema of a type. Subtracts the number of types within it from `room`, the
+/// number that may still be used.
 ///
 /// # Errors
 /// The type has no JSON form, or `room` is used up. The error is phrased to follow the name of the
 /// parameter.
-pub(super) fn schema_of(ty: &Type, room: &mut usize) -> Result<Value, String> {
-    take_room(room, 1)?;
+pub(super) fn type_schema(ty: &Type, room: &mut usize) -> Result<Value, String> {
+    subtract_types(room, 1)?;
     Ok(match ty {
         Type::Bool => json!({"type": "boolean"}),
-        Type::S8 => integer(i8::MIN.into(), i8::MAX.into()),
-        Type::U8 => integer(0, u8::MAX.into()),
-        Type::S16 => integer(i16::MIN.into(), i16::MAX.into()),
-        Type::U16 => integer(0, u16::MAX.into()),
-        Type::S32 => integer(i32::MIN.into(), i32::MAX.into()),
-        Type::U32 => integer(0, u32::MAX.into()),
+        Type::S8 => integer_schema(i8::MIN.into(), i8::MAX.into()),
+        Type::U8 => integer_schema(0, u8::MAX.into()),
+        Type::S16 => integer_schema(i16::MIN.into(), i16::MAX.into()),
+        Type::U16 => integer_schema(0, u16::MAX.into()),
+        Type::S32 => integer_schema(i32::MIN.into(), i32::MAX.into()),
+        Type::U32 => integer_schema(0, u32::MAX.into()),
         Type::S64 => json!({"type": "string", "pattern": "^-?[0-9]{1,19}$"}),
         Type::U64 => json!({"type": "string", "pattern": "^[0-9]{1,20}$"}),
         Type::Float32 | Type::Float64 => json!({"type": "number"}),
         Type::Char => json!({"type": "string", "minLength": 1, "maxLength": 1}),
         Type::String => json!({"type": "string"}),
-        Type::List(list) if is_bytes(&list.ty()) => {
+        Type::List(list) if is_byte_type(&list.ty()) => {
             json!({"type": "string", "contentEncoding": "base64"})
         }
-        Type::List(list) => json!({"type": "array", "items": schema_of(&list.ty(), room)?}),
+        Type::List(list) => json!({"type": "array", "items": type_schema(&list.ty(), room)?}),
         Type::Tuple(tuple) => {
-            let items = tuple.types().map(|ty| schema_of(&ty, room));
+            let items = tuple.types().map(|ty| type_schema(&ty, room));
             let items = items.collect::<Result<Vec<Value>, String>>()?;
             let n_items = items.len();
             json!({"type": "array", "prefixItems": items, "minItems": n_items, "maxItems": n_items})
@@ -56,7 +57,7 @@ pub(super) fn schema_of(ty: &Type, room: &mut usize) -> Result<Value, String> {
         Type::Record(record) => {
             let (mut properties, mut required) = (Map::new(), Vec::new());
             for field in record.fields() {
-                properties.insert(field.name.to_owned(), schema_of(&field.ty, room)?);
+                properties.insert(field.name.to_owned(), type_schema(&field.ty, room)?);
                 if !matches!(field.ty, Type::Option(_)) {
                     required.push(field.name.to_owned());
                 }
@@ -69,72 +70,72 @@ pub(super) fn schema_of(ty: &Type, room: &mut usize) -> Result<Value, String> {
         Type::Variant(variant) => {
             let mut cases = Vec::new();
             for case in variant.cases() {
-                cases.push(tagged(case.name, case.ty.as_ref(), room)?);
+                cases.push(tagged_object_schema(case.name, case.ty.as_ref(), room)?);
             }
             json!({"oneOf": cases})
         }
         Type::Enum(names) => {
-            take_room(room, names.names().len())?;
+            subtract_types(room, names.names().len())?;
             json!({"type": "string", "enum": names.names().collect::<Vec<_>>()})
         }
         Type::Flags(flags) => {
             let names: Vec<&str> = flags.names().collect();
-            take_room(room, names.len())?;
+            subtract_types(room, names.len())?;
             json!({"type": "array", "items": {"type": "string", "enum": names}, "uniqueItems": true})
         }
         Type::Option(option) => {
             let inner = option.ty();
             let some = match is_nullable(&inner) {
-                false => schema_of(&inner, room)?,
-                true => object_with("some", Some(&inner), room)?,
+                false => type_schema(&inner, room)?,
+                true => object_schema("some", Some(&inner), room)?,
             };
             json!({"anyOf": [some, {"type": "null"}]})
         }
         Type::Result(result) => {
             let [ok, err] = [("ok", result.ok()), ("err", result.err())]
-                .map(|(name, ty)| object_with(name, ty.as_ref(), room));
+                .map(|(name, ty)| object_schema(name, ty.as_ref(), room));
             json!({"oneOf": [ok?, err?]})
         }
-        Type::Own(_) | Type::Borrow(_) => return refuse("a resource"),
-        Type::Future(_) => return refuse("a future"),
-        Type::Stream(_) => return refuse("a stream"),
-        Type::ErrorContext => return refuse("an error context"),
+        Type::Own(_) | Type::Borrow(_) => return type_without_json_error("a resource"),
+        Type::Future(_) => return type_without_json_error("a future"),
+        Type::Stream(_) => return type_without_json_error("a stream"),
+        Type::ErrorContext => return type_without_json_error("an error context"),
         Type::Map(_) | Type::FixedLengthList(_) => {
-            return refuse("a map or a list of fixed length");
+            return type_without_json_error("a map or a list of fixed length");
         }
     })
 }
 
-fn take_room(room: &mut usize, n: usize) -> Result<(), String> {
+fn subtract_types(room: &mut usize, n: usize) -> Result<(), String> {
     let left = room.checked_sub(n);
     *room = left.ok_or_else(|| format!("refers to more than {MAX_TYPES} types and names"))?;
     Ok(())
 }
 
-fn refuse<T>(what: &str) -> Result<T, String> {
+fn type_without_json_error<T>(what: &str) -> Result<T, String> {
     Err(format!("is or contains {what}, which has no JSON form"))
 }
 
-fn integer(min: i64, max: i64) -> Value {
+fn integer_schema(min: i64, max: i64) -> Value {
     json!({"type": "integer", "minimum": min, "maximum": max})
 }
 
 /// Whether a list with elements of this type is a byte string.
-pub(super) fn is_bytes(element: &Type) -> bool {
+pub(super) fn is_byte_type(element: &Type) -> bool {
     matches!(element, Type::U8)
 }
 
-/// Whether null is a valid value of the type. An option of such a type is written as an object with
-/// `some`, so that its two kinds of absence differ.
+/// Whether JSON `null` is a valid value of the type. An option of such a type is written as an
+/// object with `some`, so that its two kinds of absence differ.
 pub(super) fn is_nullable(ty: &Type) -> bool {
     matches!(ty, Type::Option(_))
 }
 
 /// Returns the schema of an object with the one property `name`. Without `ty`, the property is
 /// null.
-fn object_with(name: &str, ty: Option<&Type>, room: &mut usize) -> Result<Value, String> {
+fn object_schema(name: &str, ty: Option<&Type>, room: &mut usize) -> Result<Value, String> {
     let value = match ty {
-        Some(ty) => schema_of(ty, room)?,
+        Some(ty) => type_schema(ty, room)?,
         None => json!({"type": "null"}),
     };
     Ok(json!({
@@ -143,12 +144,12 @@ fn object_with(name: &str, ty: Option<&Type>, room: &mut usize) -> Result<Value,
     }))
 }
 
-fn tagged(name: &str, ty: Option<&Type>, room: &mut usize) -> Result<Value, String> {
+fn tagged_object_schema(name: &str, ty: Option<&Type>, room: &mut usize) -> Result<Value, String> {
     let mut properties = Map::new();
     properties.insert("tag".to_owned(), json!({"const": name}));
     let mut required = vec!["tag"];
     if let Some(ty) = ty {
-        properties.insert("val".to_owned(), schema_of(ty, room)?);
+        properties.insert("val".to_owned(), type_schema(ty, room)?);
         required.push("val");
     }
     Ok(json!({

@@ -1,4 +1,4 @@
-//! Versions of the contract that this host supports.
+//! Versions of the plugin contract (the WIT package `rind:plugin`) that this host supports.
 //!
 //! A component names the version that it was built against in each interface
 //! (`rind:plugin/log@0.1.0`), and the SDKs stamp the version into a section of their own
@@ -25,7 +25,7 @@ use crate::point::catalog;
 const PACKAGE: &str = "rind:plugin/";
 
 /// Version of the current contract, which is in `wit/`.
-pub const CURRENT: &str = version_of(include_str!("../../../../wit/world.wit"));
+pub const CURRENT: &str = package_version(include_str!("../../../../wit/world.wit"));
 
 /// Files of the contract, with their paths below `wit/`. Released versions are in subdirectories.
 static WIT: PackedFolder = PackedFolder::new(include_bytes!(concat!(
@@ -49,7 +49,8 @@ pub(super) type Link = fn(&mut LinkerInstance<'_, HostState>) -> wasmtime::Resul
 /// are not listed are bound and linked with the types of the newest version.
 pub(super) struct ContractVersion {
     number: &'static str,
-    /// Interfaces that have other functions or types in this version, each with its link function.
+    /// Interfaces whose functions or types in this version differ from the newest version, each
+    /// with its link function.
     imports: &'static [(&'static str, Link)],
     /// Points that have other types or another name in this version: the name of the interface, the
     /// name of the point in the catalog, and the types.
@@ -69,42 +70,42 @@ static VERSIONS: &[ContractVersion] = &[
 ];
 
 /// Returns the numbers of the supported versions, oldest first.
-pub fn supported() -> impl DoubleEndedIterator<Item = &'static str> {
+pub fn supported_versions() -> impl DoubleEndedIterator<Item = &'static str> {
     VERSIONS.iter().map(|version| version.number)
 }
 
-/// Whether components that were built against `version` run here.
+/// Whether this host runs components that were built against `version`.
 #[must_use]
 pub fn is_supported(version: &Version) -> bool {
-    find_version(version).is_some()
+    find_contract_version(version).is_some()
 }
 
-/// Finds the version that serves a component that was built against `wanted`.
-fn find_version(wanted: &Version) -> Option<&'static ContractVersion> {
+/// Finds the supported version that a component built against `wanted` can use.
+fn find_contract_version(wanted: &Version) -> Option<&'static ContractVersion> {
     VERSIONS.iter().find(|known| {
         let number = Version::parse(known.number);
-        number.is_ok_and(|number| is_same_line(&number, wanted) && *wanted <= number)
+        number.is_ok_and(|number| are_compatible_versions(&number, wanted) && *wanted <= number)
     })
 }
 
-/// Finds the point of an exported interface, with its types in the version that the component
-/// names.
-pub(super) fn find_binding(
+/// Finds the point that an exported interface belongs to, and the point's types in the contract
+/// version `version`.
+pub(super) fn find_point_binding(
     interface: &str,
     version: &str,
 ) -> Option<(&'static str, &'static dyn PointBinding)> {
-    let version = find_version(&Version::parse(version).ok()?)?;
+    let version = find_contract_version(&Version::parse(version).ok()?)?;
     let mut others = version.points.iter();
     if let Some((_, point, binding)) = others.find(|(other, ..)| *other == interface) {
         return Some((point, *binding));
     }
     let row = catalog::CATALOG.iter().find(|row| row.name == interface)?;
-    Some((row.name, hooks::current(row.name)?))
+    Some((row.name, hooks::find_current_binding(row.name)?))
 }
 
 /// Adds an interface to a linker under its name in each supported version. `module` is the name of
 /// the Rust module with the interface's bindings.
-pub(super) fn link_module(
+pub(super) fn link_interface(
     linker: &mut Linker<HostState>,
     module: &str,
     newest: Link,
@@ -120,7 +121,7 @@ pub(super) fn link_module(
 }
 
 /// Returns the version in the first line of a WIT file, `package rind:plugin@0.1.0;`.
-const fn version_of(wit: &str) -> &str {
+const fn package_version(wit: &str) -> &str {
     let bytes = wit.as_bytes();
     let mut start = 0;
     while bytes[start] != b'@' {
@@ -142,19 +143,21 @@ pub(super) fn split_interface(interface: &str) -> Option<(&str, &str)> {
 
 /// Whether versions `a` and `b` are semver-compatible by name: the same minor number below 1.0, the
 /// same major number from 1.0 on.
-fn is_same_line(a: &Version, b: &Version) -> bool {
+fn are_compatible_versions(a: &Version, b: &Version) -> bool {
     a.major == b.major && (a.major > 0 || a.minor == b.minor)
 }
 
 /// Whether a version is semver-compatible with the current contract.
-fn is_line_of_current(version: &str) -> bool {
+fn is_compatible_with_current(version: &str) -> bool {
     let (version, current) = (Version::parse(version), Version::parse(CURRENT));
-    version.is_ok_and(|version| current.is_ok_and(|current| is_same_line(&version, &current)))
+    version.is_ok_and(|version| {
+        current.is_ok_and(|current| are_compatible_versions(&version, &current))
+    })
 }
 
 /// Checks that a version is supported. `what` names the origin of the version and begins the error,
 /// for example "it imports `rind:plugin/log@0.9.0`".
-pub(super) fn check_version(what: &str, version: &str) -> Result<(), Error> {
+pub(super) fn check_contract_version(what: &str, version: &str) -> Result<(), Error> {
     let refuse = |todo: &str| {
         Err(Error::Contract {
             what: what.to_owned(),
@@ -165,7 +168,7 @@ pub(super) fn check_version(what: &str, version: &str) -> Result<(), Error> {
                     crate::text::clean_line(version, MAX_VERSION_BYTES)
                 ),
             },
-            supported: supported().collect::<Vec<_>>().join(", "),
+            supported: supported_versions().collect::<Vec<_>>().join(", "),
             todo: todo.to_owned(),
         })
     };
@@ -176,7 +179,7 @@ pub(super) fn check_version(what: &str, version: &str) -> Result<(), Error> {
     if is_supported(&wanted) {
         return Ok(());
     }
-    let newest = supported().next_back().map(Version::parse);
+    let newest = supported_versions().next_back().map(Version::parse);
     if newest.is_some_and(|newest| newest.is_ok_and(|newest| wanted > newest)) {
         return refuse(&format!("update Rind, or {rebuild}"));
     }
@@ -192,8 +195,8 @@ mod tests {
 
     #[test]
     fn the_version_is_that_of_the_package() {
-        assert_eq!(version_of("package a:b@1.2.3;\n\nworld x {}"), "1.2.3");
-        assert!(supported().any(|version| version == CURRENT));
+        assert_eq!(package_version("package a:b@1.2.3;\n\nworld x {}"), "1.2.3");
+        assert!(supported_versions().any(|version| version == CURRENT));
         assert!(Version::parse(CURRENT).is_ok());
     }
 
@@ -209,25 +212,27 @@ mod tests {
 
     #[test]
     fn newer_and_unknown_versions_are_refused_with_those_that_there_are() {
-        let current = Version::parse(supported().next_back().unwrap()).unwrap();
+        let current = Version::parse(supported_versions().next_back().unwrap()).unwrap();
         let later = |minor, patch| {
             let (major, minor) = (current.major, current.minor + minor);
             Version::new(major, minor, current.patch + patch).to_string()
         };
-        assert!(check_version("it is here", CURRENT).is_ok());
+        assert!(check_contract_version("it is here", CURRENT).is_ok());
         for newer in [later(0, 1), later(1, 0), "99.0.0".to_owned()] {
-            let error = check_version("it imports `x`", &newer)
+            let error = check_contract_version("it imports `x`", &newer)
                 .unwrap_err()
                 .to_string();
             let expected = format!(
                 "it imports `x`, which needs version {newer} of the contract; this host supports {}: update Rind, or build the \
                  plugin with an SDK for a supported version",
-                supported().collect::<Vec<_>>().join(", ")
+                supported_versions().collect::<Vec<_>>().join(", ")
             );
             assert_eq!(error, expected);
         }
         for older in ["0.0.9", "", "one"] {
-            let error = check_version("it is there", older).unwrap_err().to_string();
+            let error = check_contract_version("it is there", older)
+                .unwrap_err()
+                .to_string();
             assert!(
                 error.ends_with(": build the plugin with an SDK for a supported version"),
                 "{error}"

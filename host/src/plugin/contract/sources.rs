@@ -1,8 +1,10 @@
-//! Digest of the sources that a component was built from. It is stored in a section of the
-//! component, and shows whether the sources in the plugin's folder have changed since the build.
+//! Digest of the source files that a component was built from. The digest is stored in a section of
+//! the component, and shows whether the source files in the plugin's folder have changed since the
+//! build.
 //!
-//! Only files in the plugin's own folder count. The module must not know how a plugin is built.
-//! Start from [`find_staleness`].
+//! The digest covers only files in the plugin's folder. The module must not know how a plugin is
+//! built.
+//! Start from [`stale_build_message`].
 
 use std::fs;
 use std::io;
@@ -21,20 +23,22 @@ const EXTENSIONS: [&str; 14] = [
     "rs", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "json", "py", "pyi", "wit", "toml",
 ];
 
-/// Directories without sources: those that build tools write, and the directory of test cases.
+/// Directories that are not searched for sources: those that build tools write, and the directory
+/// of test cases.
 const OTHER_FOLDERS: [&str; 4] = ["target", "node_modules", "__pycache__", "tests"];
 
-/// Files that are not sources: those that tools write, and the plugin's manifest, which has its own
-/// section.
+/// Files that are not hashed as sources: those that tools write, and the plugin's manifest, which
+/// the component stores in a separate section.
 const OTHER_FILES: [&str; 3] = ["plugin.toml", "plugin.schema.json", "package-lock.json"];
 
-/// Maximum number of source files; for a plugin with more, staleness is unknown.
+/// Maximum number of source files. A plugin with more files gets no digest, so whether its
+/// component is up to date is unknown.
 const MAX_FILES: usize = 5_000;
 
 /// Maximum size of all source files together, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Maximum depth to which directories are searched.
+/// Maximum depth of nested directories that are searched for sources.
 const MAX_DEPTH: usize = 16;
 
 /// Returns the digest of the sources in a plugin's folder; `None` if there are no sources or too
@@ -45,7 +49,7 @@ pub fn digest_sources(folder: &Path) -> Option<String> {
         return None;
     }
     let mut found = Vec::new();
-    find_sources(folder, folder, MAX_DEPTH, &mut found).ok()?;
+    collect_source_paths(folder, folder, MAX_DEPTH, &mut found).ok()?;
     found.sort();
     let mut hasher = blake3::Hasher::new();
     let mut n_bytes = 0;
@@ -65,8 +69,8 @@ pub fn digest_sources(folder: &Path) -> Option<String> {
     Some(format!("blake3:{}", hasher.finalize().to_hex()))
 }
 
-/// Adds the sources below `folder`, as paths relative to `root`.
-fn find_sources(
+/// Appends the paths of the source files below `folder`, relative to `root`, to `found`.
+fn collect_source_paths(
     root: &Path,
     folder: &Path,
     depth: usize,
@@ -84,7 +88,7 @@ fn find_sources(
             continue;
         };
         if kind.is_dir() && !OTHER_FOLDERS.contains(&name) {
-            find_sources(root, &path, depth - 1, found)?;
+            collect_source_paths(root, &path, depth - 1, found)?;
             continue;
         }
         let extension = path.extension().and_then(|end| end.to_str());
@@ -104,8 +108,8 @@ fn find_sources(
 /// Returns a message if a component was built from other sources than those in the plugin's folder;
 /// `None` if it was built from these sources, or if that is unknown.
 #[must_use]
-pub fn find_staleness(folder: &Path, component: &[u8]) -> Option<String> {
-    let built = stamp::section_of(component, SOURCES_SECTION)?;
+pub fn stale_build_message(folder: &Path, component: &[u8]) -> Option<String> {
+    let built = stamp::find_section(component, SOURCES_SECTION)?;
     let now = digest_sources(folder)?;
     (built != now.as_bytes()).then(|| {
         format!(
@@ -132,10 +136,10 @@ mod tests {
         assert_eq!(digest_sources(folder), None, "no manifest of a language");
         put("Cargo.toml", "[package]");
         let mut component = b"\0asm\x0d\0\x01\0".to_vec();
-        assert_eq!(find_staleness(folder, &component), None, "no section");
+        assert_eq!(stale_build_message(folder, &component), None, "no section");
         let digest = digest_sources(folder).unwrap();
         stamp::append_sources(&mut component, &digest).unwrap();
-        assert_eq!(find_staleness(folder, &component), None);
+        assert_eq!(stale_build_message(folder, &component), None);
         for (path, text) in [
             ("plugin.toml", "name = 1"),
             ("tests/cases.toml", "[[case]]"),
@@ -145,15 +149,15 @@ mod tests {
             ("x.wasm", "x"),
         ] {
             put(path, text);
-            assert_eq!(find_staleness(folder, &component), None, "{path}");
+            assert_eq!(stale_build_message(folder, &component), None, "{path}");
         }
         std::os::unix::fs::symlink("/dev/zero", folder.join("src/zero.rs")).unwrap();
-        assert_eq!(find_staleness(folder, &component), None, "a link");
+        assert_eq!(stale_build_message(folder, &component), None, "a link");
         put("src/lib.rs", "two");
-        let why = find_staleness(folder, &component).unwrap();
+        let why = stale_build_message(folder, &component).unwrap();
         assert!(why.contains("rind plugin build"), "{why}");
         put("src/lib.rs", "one");
         put("src/more.rs", "");
-        assert!(find_staleness(folder, &component).is_some());
+        assert!(stale_build_message(folder, &component).is_some());
     }
 }

@@ -1,9 +1,9 @@
 //! Custom section that SDKs stamp into components: contract version, language, and the SDK with its
 //! own version.
 //!
-//! A component without a stamp is judged by the names of its interfaces alone. A second section
-//! contains the manifest that the plugin was built with, so that the component file alone is a
-//! complete plugin.
+//! The contract version of a component without a stamp is read from the names of its interfaces
+//! alone. A second section contains the manifest that the plugin was built with, so that the
+//! component file alone is a complete plugin.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use wasmparser::{Parser, Payload};
 
 use super::sources::SOURCES_SECTION;
-use super::{Error, check_version, split_interface};
+use super::{Error, check_contract_version, split_interface};
 use crate::text;
 
 /// Name of the custom section. The section contains JSON:
@@ -22,10 +22,10 @@ pub const SECTION: &str = "rind:contract";
 /// with this prefix.
 pub const MANIFEST_SECTION: &str = "rind:file/plugin.toml";
 
-/// Maximum length of a stamp section that is read, in bytes.
+/// Maximum length of a stamp section, in bytes; a component with a longer one is refused.
 const MAX_SECTION_BYTES: usize = 1024;
 
-/// Maximum length of a stamp's text that is shown, in bytes.
+/// Maximum length in bytes of a stamp's text when it is displayed.
 const MAX_TEXT_BYTES: usize = 64;
 
 /// Stamp of a component: contract version, language and SDK that it was built with.
@@ -43,14 +43,15 @@ impl Stamp {
     /// Appends the stamp section to a component that has none.
     ///
     /// # Errors
-    /// The bytes are not a component, or the texts are too long to be read again.
-    pub fn append_to(&self, component: &mut Vec<u8>) -> io::Result<()> {
+    /// The bytes are not a component, or the stamp would exceed the maximum length of a stamp
+    /// section.
+    pub fn append_stamp_to(&self, component: &mut Vec<u8>) -> io::Result<()> {
         if !Parser::is_component(component) {
-            return refuse_stamp("it is not a component");
+            return stamp_error("it is not a component");
         }
         let content = serde_json::to_vec(self)?;
         if content.len() > MAX_SECTION_BYTES {
-            return refuse_stamp("its stamp is too long");
+            return stamp_error("its stamp is too long");
         }
         append_section(component, SECTION, &content);
         Ok(())
@@ -63,7 +64,7 @@ impl Stamp {
 /// The bytes are not a component.
 pub fn append_manifest(component: &mut Vec<u8>, manifest: &[u8]) -> io::Result<()> {
     if !Parser::is_component(component) {
-        return refuse_stamp("it is not a component");
+        return stamp_error("it is not a component");
     }
     append_section(component, MANIFEST_SECTION, manifest);
     Ok(())
@@ -76,20 +77,21 @@ pub fn append_manifest(component: &mut Vec<u8>, manifest: &[u8]) -> io::Result<(
 /// The bytes are not a component.
 pub fn append_sources(component: &mut Vec<u8>, digest: &str) -> io::Result<()> {
     if !Parser::is_component(component) {
-        return refuse_stamp("it is not a component");
+        return stamp_error("it is not a component");
     }
     append_section(component, SOURCES_SECTION, digest.as_bytes());
     Ok(())
 }
 
-/// Returns the manifest that a component was built with; `None` if it carries none.
+/// Returns the manifest that a component was built with; `None` if the component contains no
+/// manifest.
 #[must_use]
-pub fn manifest_of(component: &[u8]) -> Option<Vec<u8>> {
-    section_of(component, MANIFEST_SECTION)
+pub fn embedded_manifest(component: &[u8]) -> Option<Vec<u8>> {
+    find_section(component, MANIFEST_SECTION)
 }
 
 /// Returns the first custom section with this name in the outermost component.
-pub(super) fn section_of(component: &[u8], name: &str) -> Option<Vec<u8>> {
+pub(super) fn find_section(component: &[u8], name: &str) -> Option<Vec<u8>> {
     let mut depth = 0_usize;
     for payload in Parser::new(0).parse_all(component) {
         match payload.ok()? {
@@ -104,7 +106,7 @@ pub(super) fn section_of(component: &[u8], name: &str) -> Option<Vec<u8>> {
     None
 }
 
-fn refuse_stamp(why: &str) -> io::Result<()> {
+fn stamp_error(why: &str) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidData, why))
 }
 
@@ -133,12 +135,13 @@ fn write_length(bytes: &mut Vec<u8>, mut length: usize) {
 
 /// Checks the contract versions in a component's stamps and interface names. Returns the first
 /// stamp, if there is one. A composed component has several stamps; each version must be supported.
-pub(in super::super) fn read_stamp(bytes: &[u8]) -> Result<Option<Stamp>, Error> {
+pub(in super::super) fn check_contract_stamps(bytes: &[u8]) -> Result<Option<Stamp>, Error> {
     let mut first = None;
     let mut names = Vec::new();
     let mut depth = 0_usize;
     for payload in Parser::new(0).parse_all(bytes) {
-        // Leave bytes that do not parse to the compiler, whose error is more precise.
+        // If the bytes cannot be parsed, leave the error to the compiler, whose message is more
+        // precise.
         let Ok(payload) = payload else { break };
         match payload {
             Payload::Version { .. } => depth += 1,
@@ -146,7 +149,7 @@ pub(in super::super) fn read_stamp(bytes: &[u8]) -> Result<Option<Stamp>, Error>
             Payload::CustomSection(section) if section.name() == SECTION => {
                 let stamp = parse_stamp(section.data())?;
                 let what = format!("it was built with {} ({})", stamp.sdk, stamp.language);
-                check_version(&what, &stamp.contract)?;
+                check_contract_version(&what, &stamp.contract)?;
                 first.get_or_insert(stamp);
             }
             // Only the imports and exports of the outermost component are linked to the host.
@@ -163,7 +166,7 @@ pub(in super::super) fn read_stamp(bytes: &[u8]) -> Result<Option<Stamp>, Error>
     }
     for (side, name) in names {
         if let Some((_, version)) = split_interface(&name) {
-            check_version(&format!("it {side} `{name}`"), version)?;
+            check_contract_version(&format!("it {side} `{name}`"), version)?;
         }
     }
     Ok(first)
@@ -199,18 +202,30 @@ mod tests {
             sdk: format!("rind-sdk {}", "9".repeat(50)),
         };
         let mut component = b"\0asm\x0d\0\x01\0".to_vec();
-        stamp.append_to(&mut component).unwrap();
-        assert_eq!(read_stamp(&component).unwrap(), Some(stamp.clone()));
-        assert_eq!(manifest_of(&component), None);
+        stamp.append_stamp_to(&mut component).unwrap();
+        assert_eq!(
+            check_contract_stamps(&component).unwrap(),
+            Some(stamp.clone())
+        );
+        assert_eq!(embedded_manifest(&component), None);
         append_manifest(&mut component, b"name = \"x\"").unwrap();
-        assert_eq!(manifest_of(&component), Some(b"name = \"x\"".to_vec()));
-        assert_eq!(read_stamp(&component).unwrap(), Some(stamp.clone()));
+        assert_eq!(
+            embedded_manifest(&component),
+            Some(b"name = \"x\"".to_vec())
+        );
+        assert_eq!(
+            check_contract_stamps(&component).unwrap(),
+            Some(stamp.clone())
+        );
         let mut module = b"\0asm\x01\0\0\0".to_vec();
-        assert!(stamp.append_to(&mut module).is_err());
+        assert!(stamp.append_stamp_to(&mut module).is_err());
         let long = Stamp {
             sdk: "9".repeat(MAX_SECTION_BYTES),
             ..stamp
         };
-        assert!(long.append_to(&mut b"\0asm\x0d\0\x01\0".to_vec()).is_err());
+        assert!(
+            long.append_stamp_to(&mut b"\0asm\x0d\0\x01\0".to_vec())
+                .is_err()
+        );
     }
 }

@@ -8,7 +8,8 @@ use crate::message::part::MAX_PARTS;
 use crate::message::{Blob, Part};
 use crate::tool::ToolOutput;
 
-/// Converts the answer of a tool. An answer that breaks the contract is an error of the tool.
+/// Converts the answer of a tool. An answer that breaks the contract becomes a tool output that is
+/// an error.
 pub(in super::super) fn convert_answer(
     answer: wt::Answer,
     sanitizer: CallSanitizer<'_>,

@@ -1,4 +1,5 @@
-//! Payloads passed to a guest: small payloads are copied, large ones are passed as a handle.
+//! Payloads passed to a guest: small payloads are copied, and large payloads are passed as a
+//! handle.
 //!
 //! A conversation may be large, so a hook gets a handle, through which it reads only the parts that
 //! it needs (`imports/handles.rs`).
@@ -16,10 +17,10 @@ use crate::point::payload as p;
 /// Payload that the guest reads through a handle during the current call. The dispatcher and the
 /// call share the payload without a copy.
 #[derive(Clone)]
-pub(in super::super) enum LentPayload {
+pub(in super::super) enum PayloadBehindHandle {
     /// Payload of `context`.
     Conversation(Arc<Vec<Message>>),
-    /// Payload of the points of compaction and archival.
+    /// Payload of the points at which messages are compacted or archived.
     Slice(Arc<p::Slice>),
     /// Payload of `before-provider-request`.
     WireRequest(Arc<p::WireRequest>),
@@ -30,7 +31,7 @@ pub(in super::super) enum LentPayload {
 }
 
 /// Payload that is converted for guests, or passed to them as a handle.
-pub(in super::super) trait ShowPayload {
+pub(in super::super) trait PassPayload {
     /// Either [`ConvertedPayload`] or a handle.
     type Shown;
 
@@ -39,14 +40,14 @@ pub(in super::super) trait ShowPayload {
 }
 
 /// Payload that is passed to guests unconverted. Method resolution prefers the candidate with fewer
-/// references, so `payload.show(call)` picks [`ShowPayload`] for a payload that implements both.
-pub(in super::super) trait ShowAsIs {
+/// references, so `payload.show(call)` picks [`PassPayload`] for a payload that implements both.
+pub(in super::super) trait PassUnconverted {
     type Shown;
 
     fn show(&self, call: &mut CurrentCall) -> Self::Shown;
 }
 
-impl<'a, T> ShowAsIs for &'a T {
+impl<'a, T> PassUnconverted for &'a T {
     type Shown = &'a T;
 
     fn show(&self, _call: &mut CurrentCall) -> &'a T {
@@ -54,17 +55,17 @@ impl<'a, T> ShowAsIs for &'a T {
     }
 }
 
-/// Payload converted to the generated type.
+/// Payload converted to the type in the generated bindings.
 pub(in super::super) struct ConvertedPayload<T>(pub(in super::super) T);
 
-/// Form in which the generated functions take a payload: handles by value, everything else by
-/// reference.
+/// Value that can be passed as the payload to a function of the generated bindings: a handle is
+/// passed by value, any other payload by reference.
 pub(in super::super) trait PayloadArgument {
     type As<'a>
     where
         Self: 'a;
 
-    fn argument(&self) -> Self::As<'_>;
+    fn as_call_argument(&self) -> Self::As<'_>;
 }
 
 impl<T> PayloadArgument for &T {
@@ -73,7 +74,7 @@ impl<T> PayloadArgument for &T {
     where
         Self: 'a;
 
-    fn argument(&self) -> &T {
+    fn as_call_argument(&self) -> &T {
         self
     }
 }
@@ -84,7 +85,7 @@ impl<T> PayloadArgument for ConvertedPayload<T> {
     where
         Self: 'a;
 
-    fn argument(&self) -> &T {
+    fn as_call_argument(&self) -> &T {
         &self.0
     }
 }
@@ -92,13 +93,13 @@ impl<T> PayloadArgument for ConvertedPayload<T> {
 impl<T: 'static> PayloadArgument for Resource<T> {
     type As<'a> = Resource<T>;
 
-    fn argument(&self) -> Self {
+    fn as_call_argument(&self) -> Self {
         Resource::new_borrow(self.rep())
     }
 }
 
 /// Returns the main text of a payload, which a hook may return unchanged.
-pub(in super::super) fn given_name(payload: &dyn Any) -> Option<&str> {
+pub(in super::super) fn main_payload_text(payload: &dyn Any) -> Option<&str> {
     let input = payload
         .downcast_ref()
         .map(|input: &p::TurnInput| &input.text);
@@ -111,16 +112,16 @@ pub(in super::super) fn given_name(payload: &dyn Any) -> Option<&str> {
     text.map(String::as_str)
 }
 
-/// Number of every handle. A call has only one payload, so a single number is enough.
+/// Resource number of every handle. A call has only one payload, so one number is enough.
 const ONLY: u32 = 0;
 
 macro_rules! lent {
     ($($payload:ty => $variant:ident;)*) => {$(
-        impl ShowPayload for Arc<$payload> {
+        impl PassPayload for Arc<$payload> {
             type Shown = Resource<wh::$variant>;
 
             fn show(&self, call: &mut CurrentCall) -> Self::Shown {
-                call.lent = Some(LentPayload::$variant(self.clone()));
+                call.lent = Some(PayloadBehindHandle::$variant(self.clone()));
                 Resource::new_borrow(ONLY)
             }
         }

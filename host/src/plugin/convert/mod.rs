@@ -1,7 +1,7 @@
 //! Conversion of payloads for guests, and of outcomes and answers from guests.
 //!
-//! Fields are converted one by one, without decisions. [`crate::point::merge`] decides which
-//! changes of an outcome take effect.
+//! This module only converts, field by field. [`crate::point::merge`] decides which changes of an
+//! outcome take effect.
 
 mod answer;
 mod handle;
@@ -9,9 +9,11 @@ mod outcome;
 mod payload;
 
 pub(super) use answer::convert_answer;
-pub(super) use handle::{LentPayload, PayloadArgument, ShowAsIs, ShowPayload, given_name};
-pub(super) use outcome::{SanitizeOutcome, point_outcome};
-pub(super) use payload::{convert_message, convert_part, effect_class_from, tool_call};
+pub(super) use handle::{
+    PassPayload, PassUnconverted, PayloadArgument, PayloadBehindHandle, main_payload_text,
+};
+pub(super) use outcome::{SanitizeOutcome, sanitize_point_outcome};
+pub(super) use payload::{convert_effect_class, convert_message, convert_part, convert_tool_call};
 
 use super::bindings::rind::plugin::types as wt;
 use super::sanitize::CallSanitizer;
@@ -20,7 +22,7 @@ use super::sanitize::CallSanitizer;
 pub(super) const MAX_REASON_BYTES: usize = 2048;
 
 /// Describes an error that a guest returned, including its kind.
-pub(super) fn guest_error(error: wt::Error, sanitizer: CallSanitizer<'_>) -> String {
+pub(super) fn describe_guest_error(error: wt::Error, sanitizer: CallSanitizer<'_>) -> String {
     let (kind, text) = match error {
         wt::Error::InvalidInput(text) => ("invalid input", text),
         wt::Error::NotFound(text) => ("not found", text),

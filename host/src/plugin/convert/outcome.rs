@@ -1,8 +1,8 @@
-//! Sanitizes the outcomes that guests return. Every text in an outcome passes through
+//! Sanitizes the outcomes that hooks of guests return. Every text in an outcome passes through
 //! [`CallSanitizer`]; reasons become one line, because terminals and models show them.
 //!
-//! Each row destructures a type completely, so that the compiler reports a new field or case that
-//! is not handled.
+//! Each row of the macro calls below destructures a type completely, so that the compiler reports a
+//! new field or case that is not handled.
 
 use super::super::bindings::exports::rind::plugin::implement as wi;
 use super::super::bindings::rind::plugin::types as wt;
@@ -19,7 +19,7 @@ const MAX_LINE_BYTES: usize = 4096;
 /// Maximum length of a metric name, in bytes.
 const MAX_METRIC_BYTES: usize = 128;
 
-/// Data that a guest returned.
+/// Data from a guest that contains texts, which must be sanitized.
 pub(in super::super) trait SanitizeOutcome {
     /// Sanitizes every text in place. `sanitizer` belongs to the call that returned the data.
     fn sanitize(&mut self, sanitizer: CallSanitizer<'_>);
@@ -60,10 +60,10 @@ macro_rules! without_text {
         }
     )*};
 }
-// A guest refers to a blob by its id alone; the host looks up the rest.
+// A guest refers to a blob by its id; the host ignores the other fields and looks them up.
 without_text!(bool, u32, f64, Decision, Tier, wt::Blob);
 
-/// Sanitizes a field with the method that its row names.
+/// Sanitizes a field with the method that the row of the field names; the default is `sanitize`.
 macro_rules! field {
     ($sanitizer:ident, $field:ident) => {
         $field.sanitize($sanitizer)
@@ -141,7 +141,7 @@ impl SanitizeOutcome for Effect {
 }
 
 /// Sanitizes the outcome of an implementation of a plugin-defined point.
-pub(in super::super) fn point_outcome(
+pub(in super::super) fn sanitize_point_outcome(
     outcome: wi::Outcome,
     sanitizer: CallSanitizer<'_>,
 ) -> Result<PointOutcome, Failure> {

@@ -2,7 +2,7 @@
 
 use super::super::bindings::rind::plugin::{payloads as wp, types as wt};
 use super::super::host::CurrentCall;
-use super::handle::{ConvertedPayload, ShowPayload};
+use super::handle::{ConvertedPayload, PassPayload};
 use crate::message::{
     Blob, Content, EffectClass, Message, Origin, Part, Role, ToolCall, ToolResult,
 };
@@ -39,12 +39,12 @@ fn convert_content(part: &Content) -> wt::Content {
         Content::Text { text } => wt::Content::Text(text.clone()),
         Content::Thinking { text, .. } => wt::Content::Thinking(text.clone()),
         Content::Blob(reference) => wt::Content::Blob(convert_blob(reference)),
-        Content::ToolCall(call) => wt::Content::ToolCall(tool_call(call)),
-        Content::ToolResult(result) => wt::Content::ToolResult(tool_result(result)),
+        Content::ToolCall(call) => wt::Content::ToolCall(convert_tool_call(call)),
+        Content::ToolResult(result) => wt::Content::ToolResult(convert_tool_result(result)),
     }
 }
 
-pub(in super::super) fn tool_call(call: &ToolCall) -> wt::ToolCall {
+pub(in super::super) fn convert_tool_call(call: &ToolCall) -> wt::ToolCall {
     wt::ToolCall {
         id: call.id.clone(),
         name: call.name.clone(),
@@ -68,7 +68,7 @@ pub(in super::super) fn convert_part(part: &Part) -> wt::Part {
     }
 }
 
-fn tool_result(result: &ToolResult) -> wt::ToolResult {
+fn convert_tool_result(result: &ToolResult) -> wt::ToolResult {
     wt::ToolResult {
         call_id: result.call_id.clone(),
         name: result.name.clone(),
@@ -77,7 +77,7 @@ fn tool_result(result: &ToolResult) -> wt::ToolResult {
     }
 }
 
-pub(in super::super) fn effect_class_from(class: wt::EffectClass) -> EffectClass {
+pub(in super::super) fn convert_effect_class(class: wt::EffectClass) -> EffectClass {
     match class {
         wt::EffectClass::Read => EffectClass::Read,
         wt::EffectClass::Write => EffectClass::Write,
@@ -86,7 +86,7 @@ pub(in super::super) fn effect_class_from(class: wt::EffectClass) -> EffectClass
     }
 }
 
-impl ShowPayload for Message {
+impl PassPayload for Message {
     type Shown = ConvertedPayload<wt::Message>;
 
     fn show(&self, call: &mut CurrentCall) -> Self::Shown {
@@ -95,12 +95,12 @@ impl ShowPayload for Message {
     }
 }
 
-impl ShowPayload for p::ProposedCall {
+impl PassPayload for p::ProposedCall {
     type Shown = ConvertedPayload<wp::ProposedCall>;
 
     fn show(&self, _call: &mut CurrentCall) -> Self::Shown {
         ConvertedPayload(wp::ProposedCall {
-            call: tool_call(&self.call),
+            call: convert_tool_call(&self.call),
             effect_class: match self.effect_class {
                 EffectClass::Read => wt::EffectClass::Read,
                 EffectClass::Write => wt::EffectClass::Write,
@@ -112,8 +112,8 @@ impl ShowPayload for p::ProposedCall {
     }
 }
 
-/// Converts, field by field, the records for which the host has its own type. Fields that only the
-/// host's type has are not shown to guests.
+/// Converts, field by field, the records for which the host has its own type. Fields that exist
+/// only in the host's type are not passed to guests.
 macro_rules! records {
     ($($(#[$doc:meta])* $record:ident { $($(#[$about:meta])* $field:ident $(as $name:literal)?: $type:ty,)* })*) => {
         $(records!(@record $record { $($field)* });)*
@@ -124,7 +124,7 @@ macro_rules! records {
     (@record TurnSummary $fields:tt) => { records!(@convert TurnSummary $fields); };
     (@record $($other:tt)*) => {};
     (@convert $record:ident { $($field:ident)* }) => {
-        impl ShowPayload for p::$record {
+        impl PassPayload for p::$record {
             type Shown = ConvertedPayload<wp::$record>;
 
             fn show(&self, _call: &mut CurrentCall) -> Self::Shown {

@@ -2,17 +2,17 @@
 //! granted.
 
 use super::super::bindings::rind::plugin::agent_turn as wit;
-use super::super::convert::tool_call;
+use super::super::convert::convert_tool_call;
 use super::super::host::HostState;
 use super::super::sanitize::CallSanitizer;
 use crate::point::agent_loop::{
-    AnswerOrder, PrimitiveReply, TakenInput, TurnAnswer, TurnFinish, TurnPrimitive,
+    LoopModelRequest, PrimitiveReply, TakenInput, TurnAnswer, TurnFinish, TurnPrimitive,
     check_added_size,
 };
-use crate::point::deadline::pause_clock;
+use crate::point::deadline::wait_with_paused_deadline;
 use crate::point::handle::HandleError;
 
-/// Name of the contract's interface.
+/// Name of the contract's interface that this module implements.
 const IMPORT: &str = "agent-turn";
 
 /// Maximum length in bytes of the name of a model or of a preset.
@@ -20,42 +20,44 @@ const MAX_NAME_BYTES: usize = 128;
 
 impl wit::Host for HostState {
     async fn is_resumed(&mut self) -> Result<bool, HandleError> {
-        ask_turn(self, TurnPrimitive::IsResumed).await
+        send_turn_primitive(self, TurnPrimitive::IsResumed).await
     }
 
     async fn take_input(&mut self) -> Result<Option<wit::TakenInput>, HandleError> {
-        let taken = ask_turn(self, TurnPrimitive::TakeInput).await?;
-        Ok(taken.map(wire_input))
+        let taken = send_turn_primitive(self, TurnPrimitive::TakeInput).await?;
+        Ok(taken.map(convert_taken_input))
     }
 
     async fn build_prompt(&mut self) -> Result<(), HandleError> {
-        ask_turn(self, TurnPrimitive::BuildPrompt).await
+        send_turn_primitive(self, TurnPrimitive::BuildPrompt).await
     }
 
     async fn request(&mut self, order: wit::RequestOrder) -> Result<wit::ModelAnswer, HandleError> {
-        check_name("model", order.model.as_deref())?;
-        check_name("preset", order.preset.as_deref())?;
-        // Check the size before the scan for secrets, whose time grows with the text.
+        check_model_or_preset_name("model", order.model.as_deref())?;
+        check_model_or_preset_name("preset", order.preset.as_deref())?;
+        // Check the size first: the time of the scan for secrets grows with the length of the text.
         if let Some(note) = &order.note {
             check_added_size("note", note.len())?;
         }
-        let sanitizer = CallSanitizer::sanitizer_of(self, IMPORT);
-        let order = AnswerOrder {
+        let sanitizer = CallSanitizer::for_current_call(self, IMPORT);
+        let order = LoopModelRequest {
             model: order.model,
             preset: order.preset,
             note: order.note.map(|note| sanitizer.text("note", note)),
             is_aside: order.aside,
         };
-        let answer = ask_turn(self, |reply| TurnPrimitive::Request(order, reply));
-        answer.await.map(wire_answer)
+        let answer = send_turn_primitive(self, |reply| TurnPrimitive::Request(order, reply));
+        answer.await.map(convert_turn_answer)
     }
 
     async fn accept(&mut self, id: u32) -> Result<(), HandleError> {
-        ask_turn(self, |reply| TurnPrimitive::Accept(id, reply)).await
+        send_turn_primitive(self, |reply| TurnPrimitive::Accept(id, reply)).await
     }
 
     async fn run_calls(&mut self) -> Result<Vec<wit::CallReport>, HandleError> {
-        let reports = ask_turn(self, TurnPrimitive::RunCalls).await?.into_iter();
+        let reports = send_turn_primitive(self, TurnPrimitive::RunCalls)
+            .await?
+            .into_iter();
         let reports = reports.map(|report| wit::CallReport {
             name: report.name,
             is_error: report.is_error,
@@ -65,47 +67,48 @@ impl wit::Host for HostState {
 
     async fn inject(&mut self, text: String) -> Result<(), HandleError> {
         check_added_size("text", text.len())?;
-        let text = CallSanitizer::sanitizer_of(self, IMPORT).text("text", text);
-        ask_turn(self, |reply| TurnPrimitive::Inject(text, reply)).await
+        let text = CallSanitizer::for_current_call(self, IMPORT).text("text", text);
+        send_turn_primitive(self, |reply| TurnPrimitive::Inject(text, reply)).await
     }
 
     async fn reflect(&mut self) -> Result<Option<String>, HandleError> {
-        ask_turn(self, TurnPrimitive::Reflect).await
+        send_turn_primitive(self, TurnPrimitive::Reflect).await
     }
 
     async fn finish(&mut self) -> Result<wit::TurnFinish, HandleError> {
-        let finish = ask_turn(self, TurnPrimitive::Finish).await?;
+        let finish = send_turn_primitive(self, TurnPrimitive::Finish).await?;
         Ok(match finish {
             TurnFinish::Done => wit::TurnFinish::Done,
             TurnFinish::Again(why) => wit::TurnFinish::Again(why),
-            TurnFinish::FollowUp(taken) => wit::TurnFinish::FollowUp(wire_input(taken)),
+            TurnFinish::FollowUp(taken) => wit::TurnFinish::FollowUp(convert_taken_input(taken)),
         })
     }
 }
 
-/// Asks the turn to carry out a primitive. The deadline of the call is paused meanwhile.
+/// Sends a primitive to the running turn, which executes it, and returns the reply. Meanwhile the
+/// deadline of the call is paused.
 ///
 /// # Errors
 /// The current call runs no turn, because a hook, a tool, a command or another loop used the
 /// import.
-async fn ask_turn<T>(
+async fn send_turn_primitive<T>(
     host: &mut HostState,
     primitive: impl FnOnce(PrimitiveReply<T>) -> TurnPrimitive,
 ) -> Result<T, HandleError> {
     let Some(turn) = host.call.turn.clone() else {
         let place = match host.call.caller.point.as_deref() {
             Some(point) => format!("its hook on `{point}`"),
-            None => "another function of it".to_owned(),
+            None => "another of its functions".to_owned(),
         };
         return Err(HandleError::Denied(format!(
-            "only the loop of the agent of plugin `{}` may use `{IMPORT}`, and {place} did",
+            "only the agent loop of plugin `{}` may use `{IMPORT}`, but {place} used it",
             host.backing.plugin
         )));
     };
-    pause_clock(turn.ask(primitive)).await
+    wait_with_paused_deadline(turn.request_primitive(primitive)).await
 }
 
-fn check_name(what: &str, name: Option<&str>) -> Result<(), HandleError> {
+fn check_model_or_preset_name(what: &str, name: Option<&str>) -> Result<(), HandleError> {
     let is_valid =
         |name: &str| (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.contains(char::is_control);
     match name {
@@ -116,19 +119,19 @@ fn check_name(what: &str, name: Option<&str>) -> Result<(), HandleError> {
     }
 }
 
-fn wire_input(taken: TakenInput) -> wit::TakenInput {
+fn convert_taken_input(taken: TakenInput) -> wit::TakenInput {
     wit::TakenInput {
         text: taken.text,
         decision: taken.decision,
     }
 }
 
-fn wire_answer(answer: TurnAnswer) -> wit::ModelAnswer {
+fn convert_turn_answer(answer: TurnAnswer) -> wit::ModelAnswer {
     wit::ModelAnswer {
         id: answer.id,
         model: answer.model,
         text: answer.text,
-        calls: answer.calls.iter().map(tool_call).collect(),
+        calls: answer.calls.iter().map(convert_tool_call).collect(),
         is_cut: answer.is_cut,
         usage: answer.usage.into(),
     }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::super::bindings::rind::plugin::agents;
 use super::super::host::HostState;
 use super::super::sanitize::CallSanitizer;
-use crate::point::handle::{AgentOrder, AgentReport, AgentTask, HandleError};
+use crate::point::handle::{AgentReport, AgentTask, ConcurrentAgentTask, HandleError};
 
 impl agents::Host for HostState {
     async fn run(&mut self, task: agents::Task) -> Result<String, HandleError> {
         let backing = self.backing.clone();
-        let caller = self.call.caller.caused_by(&backing.plugin);
+        let caller = self.call.caller.with_calling_plugin(&backing.plugin);
         let task = AgentTask {
-            prompt: CallSanitizer::sanitizer_of(self, "agents").text("prompt", task.prompt),
+            prompt: CallSanitizer::for_current_call(self, "agents").text("prompt", task.prompt),
             tools: task.tools,
             max_steps: task.max_steps,
         };
@@ -21,7 +21,7 @@ impl agents::Host for HostState {
     }
 
     async fn presets(&mut self) -> Result<Vec<agents::Preset>, HandleError> {
-        let caller = self.call.caller.caused_by(&self.backing.plugin);
+        let caller = self.call.caller.with_calling_plugin(&self.backing.plugin);
         let presets = self.backing.handle.agent_presets(&caller)?.into_iter();
         let presets = presets.map(|preset| agents::Preset {
             name: preset.name,
@@ -32,9 +32,9 @@ impl agents::Host for HostState {
 
     async fn start(&mut self, order: agents::Order) -> Result<String, HandleError> {
         let backing = self.backing.clone();
-        let caller = self.call.caller.caused_by(&backing.plugin);
-        let order = AgentOrder {
-            prompt: CallSanitizer::sanitizer_of(self, "agents").text("prompt", order.prompt),
+        let caller = self.call.caller.with_calling_plugin(&backing.plugin);
+        let order = ConcurrentAgentTask {
+            prompt: CallSanitizer::for_current_call(self, "agents").text("prompt", order.prompt),
             preset: order.preset,
             tools: order.tools,
             max_steps: order.max_steps,
@@ -45,8 +45,8 @@ impl agents::Host for HostState {
 
     async fn resume(&mut self, id: String, message: String) -> Result<(), HandleError> {
         let backing = self.backing.clone();
-        let caller = self.call.caller.caused_by(&backing.plugin);
-        let message = CallSanitizer::sanitizer_of(self, "agents").text("message", message);
+        let caller = self.call.caller.with_calling_plugin(&backing.plugin);
+        let message = CallSanitizer::for_current_call(self, "agents").text("message", message);
         let handle = &backing.handle;
         handle
             .resume_agent(&backing.plugin, id, message, caller)
@@ -59,25 +59,25 @@ impl agents::Host for HostState {
         timeout_ms: u64,
     ) -> Result<Vec<agents::Report>, HandleError> {
         let backing = self.backing.clone();
-        let caller = self.call.caller.caused_by(&backing.plugin);
+        let caller = self.call.caller.with_calling_plugin(&backing.plugin);
         let limit = Duration::from_millis(timeout_ms);
         let handle = &backing.handle;
         let reports = handle
             .wait_agents(&backing.plugin, ids, limit, caller)
             .await?;
-        Ok(reports.into_iter().map(wire_report).collect())
+        Ok(reports.into_iter().map(convert_agent_report).collect())
     }
 
     async fn stop(&mut self, id: String) -> Result<agents::Report, HandleError> {
         let backing = self.backing.clone();
-        let caller = self.call.caller.caused_by(&backing.plugin);
+        let caller = self.call.caller.with_calling_plugin(&backing.plugin);
         let handle = &backing.handle;
         let report = handle.stop_agent(&backing.plugin, id, caller).await?;
-        Ok(wire_report(report))
+        Ok(convert_agent_report(report))
     }
 }
 
-fn wire_report(report: AgentReport) -> agents::Report {
+fn convert_agent_report(report: AgentReport) -> agents::Report {
     agents::Report {
         id: report.id,
         state: report.state.to_owned(),

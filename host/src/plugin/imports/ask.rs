@@ -4,7 +4,7 @@
 use super::super::bindings::rind::plugin::ask;
 use super::super::host::HostState;
 use super::super::sanitize::CallSanitizer;
-use crate::point::deadline::pause_clock;
+use crate::point::deadline::wait_with_paused_deadline;
 use crate::point::handle::{HandleError, PersonAnswer, PersonQuestion, QuestionKind};
 
 /// Maximum length of a question or of an answer, in bytes.
@@ -13,7 +13,7 @@ pub(super) const MAX_TEXT_BYTES: usize = 1_000;
 /// Maximum length of an answer option, in bytes.
 const MAX_OPTION_BYTES: usize = 100;
 
-/// Allowed number of options; each is selected by typing one digit.
+/// Allowed number of answer options. The person types one digit to select an option.
 const OPTIONS: std::ops::RangeInclusive<usize> = 2..=9;
 
 impl ask::Host for HostState {
@@ -21,7 +21,7 @@ impl ask::Host for HostState {
         let kind = QuestionKind::Confirm { default };
         match ask_person(self, &text, kind).await? {
             PersonAnswer::Yes(yes) => Ok(yes),
-            _ => Err(misfit_error()),
+            _ => Err(mismatched_answer_error()),
         }
     }
 
@@ -33,7 +33,7 @@ impl ask::Host for HostState {
     ) -> Result<u32, HandleError> {
         if !OPTIONS.contains(&options.len()) || default as usize >= options.len() {
             return Err(HandleError::InvalidInput(format!(
-                "a choice has {} to {} options, and its default is the place of one of them",
+                "a choice must have {} to {} options, and its default must be the index of one of them",
                 OPTIONS.start(),
                 OPTIONS.end()
             )));
@@ -43,23 +43,23 @@ impl ask::Host for HostState {
                 "an option has at most {MAX_OPTION_BYTES} bytes"
             )));
         }
-        let sanitizer = CallSanitizer::sanitizer_of(self, "ask");
+        let sanitizer = CallSanitizer::for_current_call(self, "ask");
         let line = |option: &String| sanitizer.sanitize_line("option", option, MAX_OPTION_BYTES);
         let options = options.iter().map(line).collect();
         let kind = QuestionKind::Choose { options, default };
         match ask_person(self, &text, kind).await? {
             PersonAnswer::Choice(at) => Ok(at),
-            _ => Err(misfit_error()),
+            _ => Err(mismatched_answer_error()),
         }
     }
 
     async fn text(&mut self, text: String, default: String) -> Result<String, HandleError> {
         if default.len() > MAX_TEXT_BYTES {
             return Err(HandleError::Limit(format!(
-                "a default has at most {MAX_TEXT_BYTES} bytes"
+                "a default answer has at most {MAX_TEXT_BYTES} bytes"
             )));
         }
-        let default = CallSanitizer::sanitizer_of(self, "ask").sanitize_line(
+        let default = CallSanitizer::for_current_call(self, "ask").sanitize_line(
             "default",
             &default,
             MAX_TEXT_BYTES,
@@ -67,12 +67,12 @@ impl ask::Host for HostState {
         let kind = QuestionKind::Text { default };
         match ask_person(self, &text, kind).await? {
             PersonAnswer::Text(text) => Ok(text),
-            _ => Err(misfit_error()),
+            _ => Err(mismatched_answer_error()),
         }
     }
 }
 
-fn misfit_error() -> HandleError {
+fn mismatched_answer_error() -> HandleError {
     HandleError::Failed("the answer does not fit the question".to_owned())
 }
 
@@ -93,10 +93,10 @@ async fn ask_person(
         )));
     }
     let backing = host.backing.clone();
-    let caller = host.call.caller.caused_by(&backing.plugin);
+    let caller = host.call.caller.with_calling_plugin(&backing.plugin);
     let question = PersonQuestion {
         plugin: backing.plugin.to_string(),
-        text: CallSanitizer::sanitizer_of(host, "ask").sanitize_line(
+        text: CallSanitizer::for_current_call(host, "ask").sanitize_line(
             "question",
             text,
             MAX_TEXT_BYTES,
@@ -104,5 +104,5 @@ async fn ask_person(
         kind,
         is_muted: backing.is_muted,
     };
-    pause_clock(backing.handle.ask_person(&backing.plugin, question, caller)).await
+    wait_with_paused_deadline(backing.handle.ask_person(&backing.plugin, question, caller)).await
 }

@@ -2,7 +2,7 @@
 //! may read that blob.
 
 use super::super::bindings::rind::plugin::blobs;
-use super::super::convert::LentPayload;
+use super::super::convert::PayloadBehindHandle;
 use super::super::host::HostState;
 use crate::grant::Capability;
 use crate::message::{Blob, Message};
@@ -14,10 +14,10 @@ pub(super) const MAX_READ_BYTES: u64 = 8 << 20;
 
 impl blobs::Host for HostState {
     async fn read(&mut self, id: String, offset: u64, length: u64) -> Result<Vec<u8>, HandleError> {
-        if !may_read(self, &id) {
+        if !may_read_blob(self, &id) {
             let why = "it was not shown to the plugin in this call, and any other needs `session`, which was not granted";
             let log = self.access_log();
-            log.record_files(&format!("read blob {id}"), AccessOutcome::Denied, why);
+            log.record_file_access(&format!("read blob {id}"), AccessOutcome::Denied, why);
             let text = format!("the blob cannot be read: {why}");
             return Err(HandleError::Denied(text));
         }
@@ -29,20 +29,24 @@ impl blobs::Host for HostState {
     }
 }
 
-/// Whether the plugin may read a blob: the blob was shown to it in this call, or the plugin may
-/// read the session.
-fn may_read(host: &HostState, id: &str) -> bool {
+/// Whether the plugin may read a blob: the blob was passed to the plugin in this call, or the
+/// plugin may read the session.
+fn may_read_blob(host: &HostState, id: &str) -> bool {
     let is_it = |blob: &Blob| blob.id == id;
     let is_lent = || match &host.call.lent {
-        Some(LentPayload::Conversation(messages)) => holds_blob(messages, id),
-        Some(LentPayload::Slice(slice)) => holds_blob(&slice.messages, id),
-        Some(LentPayload::FinishedCall(finished)) => finished.result.content.blobs().any(is_it),
-        Some(LentPayload::WireRequest(_) | LentPayload::WireResponse(_)) | None => false,
+        Some(PayloadBehindHandle::Conversation(messages)) => contains_blob(messages, id),
+        Some(PayloadBehindHandle::Slice(slice)) => contains_blob(&slice.messages, id),
+        Some(PayloadBehindHandle::FinishedCall(finished)) => {
+            finished.result.content.blobs().any(is_it)
+        }
+        Some(PayloadBehindHandle::WireRequest(_) | PayloadBehindHandle::WireResponse(_)) | None => {
+            false
+        }
     };
     host.backing.granted.has(&Capability::Session) || host.call.shown.iter().any(is_it) || is_lent()
 }
 
-fn holds_blob(messages: &[Message], id: &str) -> bool {
+fn contains_blob(messages: &[Message], id: &str) -> bool {
     let mut blobs = messages.iter().flat_map(Message::blobs);
     blobs.any(|blob| blob.id == id)
 }

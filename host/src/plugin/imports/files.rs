@@ -11,10 +11,10 @@ use crate::folder::{FolderEntryKind, FolderError, GrantedFolders};
 use crate::point::handle::HandleError;
 use crate::point::trace::AccessOutcome;
 
-/// Maximum size of an append to the plugin's own files that runs on the current thread instead of
-/// the blocking pool, provided that the size of the directory is already known. The session file on
-/// the same disk is written at every step anyway, and switching threads would take longer than the
-/// write.
+/// Maximum size in bytes of an append to the plugin's own files that runs on the current thread,
+/// not in the blocking pool. The append runs there only if the size of the directory is already
+/// known. The session file on the same disk is written at every step anyway, and switching threads
+/// would take longer than the write.
 const INLINE_BYTES: usize = 16 << 10;
 
 impl files::Host for HostState {
@@ -24,7 +24,7 @@ impl files::Host for HostState {
         offset: u64,
         length: u32,
     ) -> Result<Vec<u8>, HandleError> {
-        self.on_files("read", path, move |folders, path| {
+        self.run_file_work("read", path, move |folders, path| {
             folders.read(path, offset, length)
         })
         .await
@@ -38,7 +38,7 @@ impl files::Host for HostState {
             content: Some(content),
             follows: true,
         };
-        self.change_files(change, path, move |folders, path| {
+        self.change_path(change, path, move |folders, path| {
             folders.write(path, &written)
         })
         .await
@@ -46,11 +46,12 @@ impl files::Host for HostState {
 
     async fn append(&mut self, path: String, content: Vec<u8>) -> Result<(), HandleError> {
         let folders = &self.backing.folders;
-        if path.starts_with("data/") && content.len() <= INLINE_BYTES && folders.is_counted() {
+        if path.starts_with("data/") && content.len() <= INLINE_BYTES && folders.is_usage_counted()
+        {
             let result = folders.append(&path, &content);
-            return self.report_answer("append", &path, result);
+            return self.record_and_convert_error("append", &path, result);
         }
-        self.change_files(
+        self.change_path(
             PathChange::new("append", true),
             path,
             move |folders, path| folders.append(path, &content),
@@ -59,7 +60,7 @@ impl files::Host for HostState {
     }
 
     async fn list(&mut self, path: String) -> Result<Vec<files::Entry>, HandleError> {
-        self.on_files("list", path, |folders, path| {
+        self.run_file_work("list", path, |folders, path| {
             let entries = folders.list(path)?.into_iter();
             let entry = |entry: crate::folder::FolderEntry| files::Entry {
                 name: entry.name,
@@ -76,7 +77,7 @@ impl files::Host for HostState {
     }
 
     async fn create_folder(&mut self, path: String) -> Result<(), HandleError> {
-        self.change_files(
+        self.change_path(
             PathChange::new(CREATE_FOLDER, true),
             path,
             |folders, path| folders.create_folder(path),
@@ -85,20 +86,20 @@ impl files::Host for HostState {
     }
 
     async fn remove(&mut self, path: String) -> Result<(), HandleError> {
-        self.change_files(PathChange::new("remove", false), path, |folders, path| {
+        self.change_path(PathChange::new("remove", false), path, |folders, path| {
             folders.remove(path)
         })
         .await
     }
 }
 
-/// Verb of the function that creates a folder and its missing parents.
+/// Verb in access records for the creation of a folder and its missing parents.
 const CREATE_FOLDER: &str = "create-folder";
 
 /// Change that a plugin makes at a path.
 struct PathChange {
     verb: &'static str,
-    /// New content of the file; `None` if it is not known in advance.
+    /// New content of the file; `None` if the content is not known before the operation.
     content: Option<Arc<[u8]>>,
     /// Whether a symlink at the end of the path is followed.
     follows: bool,
@@ -118,21 +119,21 @@ impl PathChange {
 impl HostState {
     /// Runs blocking work that changes a path. In the workspace, the previous state of the path is
     /// saved first.
-    async fn change_files<T: Send + 'static>(
+    async fn change_path<T: Send + 'static>(
         &mut self,
         change: PathChange,
         path: String,
         work: impl FnOnce(&GrantedFolders, &str) -> Result<T, FolderError> + Send + 'static,
     ) -> Result<T, HandleError> {
         let backing = &self.backing;
-        // Most plugins can write only to their own folders, and some do so in every hook: they need
-        // no recorder.
-        let recorder = backing.folders.changes_workspace().then(|| {
+        // Create no recorder for a plugin that can write only to its own folders: some such plugins
+        // write in every hook.
+        let recorder = backing.folders.can_change_workspace().then(|| {
             let handle = &backing.handle;
             handle.change_recorder(&backing.plugin, &self.call.caller)
         });
         let recorder = recorder.flatten();
-        self.on_files(change.verb, path, move |folders, path| {
+        self.run_file_work(change.verb, path, move |folders, path| {
             let begun = recorder.and_then(|recorder| {
                 let makes_parents = change.verb == CREATE_FOLDER;
                 let own = folders.workspace_path(path, change.follows, makes_parents)?;
@@ -150,7 +151,7 @@ impl HostState {
 
     /// Runs blocking file work and records failures. If the call is cancelled, the work still
     /// completes: a file is written completely or not at all.
-    async fn on_files<T: Send + 'static>(
+    async fn run_file_work<T: Send + 'static>(
         &mut self,
         verb: &str,
         path: String,
@@ -158,37 +159,37 @@ impl HostState {
     ) -> Result<T, HandleError> {
         let folders = self.backing.folders.clone();
         let named = path.clone();
-        let result = run_blocking(move || work(&folders, &named)).await;
-        self.report_answer(verb, &path, result)
+        let result = run_on_blocking_pool(move || work(&folders, &named)).await;
+        self.record_and_convert_error(verb, &path, result)
     }
 
-    /// Records a failed access and converts the error for the guest.
-    pub(super) fn report_answer<T>(
+    /// Records the access if `result` is an error, and converts that error for the guest.
+    pub(super) fn record_and_convert_error<T>(
         &self,
         verb: &str,
         path: &str,
         result: Result<T, FolderError>,
     ) -> Result<T, HandleError> {
         result.map_err(|error| {
-            self.record_files(&format!("{verb} {path}"), &error);
-            error_for_guest(path, &error)
+            self.record_file_access(&format!("{verb} {path}"), &error);
+            convert_folder_error(path, &error)
         })
     }
 
-    /// Records a refused or failed attempt.
-    pub(super) fn record_files(&self, target: &str, error: &FolderError) {
+    /// Records a refused or failed file access.
+    pub(super) fn record_file_access(&self, target: &str, error: &FolderError) {
         let outcome = if error.is_refusal() {
             AccessOutcome::Denied
         } else {
             AccessOutcome::Failed
         };
         self.access_log()
-            .record_files(target, outcome, &error.to_string());
+            .record_file_access(target, outcome, &error.to_string());
     }
 }
 
 /// Runs file work on the blocking pool.
-pub(super) async fn run_blocking<T: Send + 'static>(
+pub(super) async fn run_on_blocking_pool<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FolderError> + Send + 'static,
 ) -> Result<T, FolderError> {
     tokio::task::spawn_blocking(work)
@@ -196,7 +197,7 @@ pub(super) async fn run_blocking<T: Send + 'static>(
         .unwrap_or(Err(FolderError::Host))
 }
 
-fn error_for_guest(path: &str, error: &FolderError) -> HandleError {
+fn convert_folder_error(path: &str, error: &FolderError) -> HandleError {
     let text = format!("`{}`: {error}", crate::text::clean_line(path, 256));
     match error {
         FolderError::Invalid(_) => HandleError::InvalidInput(text),

@@ -1,20 +1,20 @@
 //! `rind:plugin/handles`: the payload of the current call, read in parts.
 //!
 //! The engine prevents a guest from keeping a handle beyond its call. The payload that the handle
-//! refers to is in [`CurrentCall`](super::super::host::CurrentCall) for the same time, so no table
-//! lookup is needed and nothing can leak.
+//! refers to is stored in [`CurrentCall`](super::super::host::CurrentCall) until the call ends, so
+//! no table lookup is needed and no payload can leak into another call.
 
 use wasmtime::component::Resource;
 
 use super::super::bindings::rind::plugin::{handles as wh, payloads, types};
-use super::super::convert::{self, LentPayload};
+use super::super::convert::{self, PayloadBehindHandle};
 use super::super::host::HostState;
 use crate::message::{Content, Message};
 
 /// Maximum number of messages per read.
 const MAX_MESSAGES: usize = 100;
 
-/// Size of the text, in bytes, at which a read of several messages ends.
+/// Maximum size in bytes of the messages that one read returns, except for a single larger message.
 const MAX_MESSAGES_BYTES: usize = 8 << 20;
 
 /// Maximum length of one text read, in bytes.
@@ -57,8 +57,8 @@ fn message_size(message: &Message) -> usize {
     message.content.iter().map(part).sum::<usize>().max(1)
 }
 
-/// Returns part of a text, cut at character boundaries.
-fn text_part(text: &str, offset: u64, length: u64) -> String {
+/// Returns the part of a text at `offset`, shortened to character boundaries.
+fn slice_text(text: &str, offset: u64, length: u64) -> String {
     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
     let end = offset.saturating_add(length.min(MAX_READ_BYTES));
     let (start, end) = (
@@ -68,14 +68,14 @@ fn text_part(text: &str, offset: u64, length: u64) -> String {
     text.get(start..end).unwrap_or_default().to_owned()
 }
 
-/// Implements the functions of each handle by reading the payload of the call. A handle of another
-/// kind than the payload cannot exist; if the engine let one through, the guest would trap.
+/// Implements the functions of each handle by reading the payload of the call. A handle always has
+/// the kind of the call's payload; if the engine ever passed another handle, the guest would trap.
 macro_rules! answers {
     ($($host:ident: $handle:ident { $($name:ident($($arg:ident: $ty:ty),*) -> $answer:ty: |$payload:ident| $value:expr;)* })*) => {$(
         impl wh::$host for HostState {
             $(fn $name(&mut self, _: Resource<wh::$handle> $(, $arg: $ty)*) -> wasmtime::Result<$answer> {
                 match &self.call.lent {
-                    Some(LentPayload::$handle($payload)) => Ok($value),
+                    Some(PayloadBehindHandle::$handle($payload)) => Ok($value),
                     _ => Err(wasmtime::Error::msg("the handle is not the one of this call")),
                 }
             })*
@@ -102,7 +102,7 @@ answers! {
     HostWireRequest: WireRequest {
         provider() -> String: |request| request.provider.clone();
         size() -> u64: |request| request.body.len() as u64;
-        body(offset: u64, length: u64) -> String: |request| text_part(&request.body, offset, length);
+        body(offset: u64, length: u64) -> String: |request| slice_text(&request.body, offset, length);
     }
     HostWireResponse: WireResponse {
         purpose() -> payloads::Purpose: |response| response.purpose.clone();
@@ -113,10 +113,10 @@ answers! {
         usage() -> types::Usage: |response| response.usage.into();
         cost_usd() -> Option<f64>: |response| response.cost_usd;
         size() -> u64: |response| response.body.len() as u64;
-        body(offset: u64, length: u64) -> String: |response| text_part(&response.body, offset, length);
+        body(offset: u64, length: u64) -> String: |response| slice_text(&response.body, offset, length);
     }
     HostFinishedCall: FinishedCall {
-        call() -> types::ToolCall: |finished| convert::tool_call(&finished.call);
+        call() -> types::ToolCall: |finished| convert::convert_tool_call(&finished.call);
         plugin() -> Option<String>: |finished| finished.plugin.clone();
         is_error() -> bool: |finished| finished.result.is_error;
         is_refused() -> bool: |finished| finished.is_refused;
@@ -127,7 +127,7 @@ answers! {
         };
         size() -> u64: |finished| finished.result.content.text().len() as u64;
         content(offset: u64, length: u64) -> String: |finished| {
-            text_part(&finished.result.content.text(), offset, length)
+            slice_text(&finished.result.content.text(), offset, length)
         };
     }
 }
@@ -143,7 +143,7 @@ mod tests {
         for length in 1..9 {
             let mut read = String::new();
             loop {
-                let part = text_part(&text, read.len() as u64, length);
+                let part = slice_text(&text, read.len() as u64, length);
                 if part.is_empty() {
                     break;
                 }
@@ -151,10 +151,13 @@ mod tests {
             }
             assert_eq!(read, text, "{length}");
         }
-        assert_eq!(text_part(&text, 2, 1), "é", "within a character");
-        assert_eq!(text_part(&text, u64::MAX, u64::MAX), "");
+        assert_eq!(slice_text(&text, 2, 1), "é", "within a character");
+        assert_eq!(slice_text(&text, u64::MAX, u64::MAX), "");
         let long = "x".repeat(MAX_READ_BYTES as usize + 1);
-        assert_eq!(text_part(&long, 0, u64::MAX).len(), MAX_READ_BYTES as usize);
+        assert_eq!(
+            slice_text(&long, 0, u64::MAX).len(),
+            MAX_READ_BYTES as usize
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! `rind:plugin/http`: requests to the granted hosts. All rules are in [`crate::egress`].
+//! `rind:plugin/http`: requests to the granted hosts. The rules for requests are in
+//! [`crate::egress`].
 
 use super::super::bindings::rind::plugin::http;
 use super::super::host::HostState;

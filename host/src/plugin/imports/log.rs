@@ -28,12 +28,14 @@ impl log::Host for HostState {
             Ok(1) => backing.handle.log(
                 &backing.plugin,
                 Level::Warn,
-                &format!("more than {MAX_LINES} lines of log in one session; the rest is left out"),
+                &format!(
+                    "more than {MAX_LINES} log lines in one session; further lines are dropped"
+                ),
             ),
             Ok(_) => backing.handle.log(
                 &backing.plugin,
                 level,
-                &CallSanitizer::sanitizer_of(self, "log").sanitize_line(
+                &CallSanitizer::for_current_call(self, "log").sanitize_line(
                     "line",
                     &text,
                     MAX_LINE_BYTES,

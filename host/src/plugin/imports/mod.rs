@@ -34,11 +34,11 @@ mod wasi_streams;
 mod websocket;
 
 pub(super) use log::MAX_LINES as MAX_LOG_LINES;
-pub use row::{ImportRow, Limit, Needs};
+pub use row::{ImportRequirement, ImportRow, Limit};
 pub(super) use status::StatusLine;
 pub(super) use waiting::LoopRunState;
 pub(super) use wasi_http::WasiHttp;
-pub(super) use wasi_place::PlaceHandles;
+pub(super) use wasi_place::GuestFileHandles;
 use wasmtime::Engine;
 use wasmtime::component::{HasSelf, Linker};
 
@@ -80,7 +80,7 @@ macro_rules! own {
             $name,
             $gives,
             Some(|linker| {
-                contract::link_module(linker, stringify!($module), |instance| {
+                contract::link_interface(linker, stringify!($module), |instance| {
                     wit::$module::add_to_linker_instance::<_, HasSelf<_>>(instance, |state| {
                         state.count_import($name)
                     })
@@ -90,8 +90,9 @@ macro_rules! own {
     };
 }
 
-/// Interfaces that a plugin may import: those of `wit/` in the order of its world, then WASI. The
-/// first row whose name is a prefix is found, so a longer prefix comes before a shorter one.
+/// Interfaces that a plugin may import: those of `wit/` in the order of its world, then WASI. A
+/// lookup returns the first row whose name is a prefix of the interface, so a longer prefix comes
+/// before a shorter one.
 pub const IMPORTS: &[ImportRow] = &[
     own!("types", types, TYPES),
     own!("payloads", payloads, TYPES),
@@ -103,17 +104,17 @@ pub const IMPORTS: &[ImportRow] = &[
         blobs,
         "bytes of images and the like in what it is shown"
     )
-    .limits(&[Limit::Bytes(blobs::MAX_READ_BYTES as usize, "a read")]),
-    own!("log", log, "its own lines in the log").limits(&[
+    .with_limits(&[Limit::Bytes(blobs::MAX_READ_BYTES as usize, "a read")]),
+    own!("log", log, "its own lines in the log").with_limits(&[
         Limit::Count(log::MAX_LINES, "lines in a session"),
         Limit::Bytes(log::MAX_LINE_BYTES, "a line"),
     ]),
-    own!("state", state, "its own values in the session").limits(&[
+    own!("state", state, "its own values in the session").with_limits(&[
         Limit::Bytes(sessions::MAX_KEY_BYTES, "a key"),
         Limit::Bytes(sessions::MAX_VALUE_BYTES, "a value"),
         Limit::Bytes(sessions::MAX_PLUGIN_BYTES, "together"),
     ]),
-    own!("store", store, "its own values across sessions").limits(&[
+    own!("store", store, "its own values across sessions").with_limits(&[
         Limit::Bytes(plugin_store::MAX_KEY_BYTES, "a key"),
         Limit::Bytes(plugin_store::MAX_VALUE_BYTES, "a value"),
         Limit::Bytes(plugin_store::MAX_TOTAL_BYTES as usize, "together"),
@@ -124,112 +125,115 @@ pub const IMPORTS: &[ImportRow] = &[
         points,
         "calling its own points, and those that let it"
     )
-    .limits(&[
+    .with_limits(&[
         Limit::Count(MAX_POINT_CALLS, "calls while the plugin is called once"),
         Limit::Bytes(MAX_JSON_BYTES, "a payload"),
     ])
-    .waits(),
+    .mark_import_as_waiting(),
     own!("session", session, "reading the conversation")
-        .needs(Needs::Session)
-        .limits(&[Limit::Count(session::MAX_MESSAGES, "messages at a time")]),
+        .with_requirement(ImportRequirement::Session)
+        .with_limits(&[Limit::Count(session::MAX_MESSAGES, "messages at a time")]),
     own!(
         "model",
         model,
         "asking a model, without tools; it costs tokens"
     )
-    .needs(Needs::Call(ExternalCall::Model))
-    .limits(&[Limit::Count(MAX_QUESTIONS, "questions in a turn")])
-    .waits(),
+    .with_requirement(ImportRequirement::Call(ExternalCall::Model))
+    .with_limits(&[Limit::Count(MAX_QUESTIONS, "questions in a turn")])
+    .mark_import_as_waiting(),
     own!(
         "agents",
         agents,
         "running subagents, which cannot ask for approval"
     )
-    .needs(Needs::Call(ExternalCall::Agents))
-    .limits(&[Limit::Count(MAX_SUBAGENTS, "subagents in a turn")])
-    .waits(),
+    .with_requirement(ImportRequirement::Call(ExternalCall::Agents))
+    .with_limits(&[Limit::Count(MAX_SUBAGENTS, "subagents in a turn")])
+    .mark_import_as_waiting(),
     own!(
         "tools-host",
         tools_host,
         "calling the tools that it was granted"
     )
-    .needs(Needs::Tool)
-    .limits(&[Limit::Count(MAX_TOOL_CALLS, "calls in a turn")])
-    .waits(),
-    own!("files", files, FILES).needs(Needs::Folder).limits(&[
-        Limit::Bytes(MAX_FILE_BYTES, "a call"),
-        Limit::Count(MAX_ENTRIES as u32, "entries of a folder"),
-    ]),
+    .with_requirement(ImportRequirement::Tool)
+    .with_limits(&[Limit::Count(MAX_TOOL_CALLS, "calls in a turn")])
+    .mark_import_as_waiting(),
+    own!("files", files, FILES)
+        .with_requirement(ImportRequirement::Folder)
+        .with_limits(&[
+            Limit::Bytes(MAX_FILE_BYTES, "a call"),
+            Limit::Count(MAX_ENTRIES as u32, "entries of a folder"),
+        ]),
     own!("http", http, HTTP)
-        .needs(Needs::Host)
-        .limits(HTTP_LIMITS),
+        .with_requirement(ImportRequirement::Host)
+        .with_limits(HTTP_LIMITS),
     own!("ask", ask, "asking the person, who sees which plugin asks")
-        .limits(&[
+        .with_limits(&[
             Limit::Count(MAX_PERSON_QUESTIONS, "questions in a turn"),
             Limit::Bytes(ask::MAX_TEXT_BYTES, "a question or an answer"),
         ])
-        .waits(),
-    own!("status", status, "a line of status of its own").limits(&[
+        .mark_import_as_waiting(),
+    own!("status", status, "a line of status of its own").with_limits(&[
         Limit::Count(status::MAX_CHARS as u32, "characters"),
         Limit::Count(status::MAX_CHANGES, "changes in a session"),
     ]),
     own!("shell", shell, "reading what a shell command starts")
-        .limits(&[Limit::Bytes(shell::MAX_COMMAND_BYTES, "a command")]),
+        .with_limits(&[Limit::Bytes(shell::MAX_COMMAND_BYTES, "a command")]),
     own!(
         "waiting",
         waiting,
         "waiting in its loop, for a time, a change of files, or a message"
     )
-    .limits(&[
+    .with_limits(&[
         Limit::Count(waiting::MAX_PATHS as u32, "paths at a time"),
         Limit::Count(MAX_MESSAGES as u32, "messages kept"),
         Limit::Bytes(MAX_MESSAGE_BYTES, "a message"),
     ])
-    .waits(),
+    .mark_import_as_waiting(),
     own!(
         "websocket",
         websocket,
         "WebSocket connections of its loop to the granted hosts"
     )
-    .needs(Needs::Host)
-    .limits(&[
+    .with_requirement(ImportRequirement::Host)
+    .with_limits(&[
         Limit::Count(MAX_CONNECTIONS as u32, "connections"),
         Limit::Bytes(MAX_FRAME_BYTES, "a message"),
         Limit::Count(MAX_QUEUED as u32, "messages kept on a connection"),
     ])
-    .waits(),
+    .mark_import_as_waiting(),
     own!("turns", turns, "running turns of the agent from its loop")
-        .needs(Needs::Call(ExternalCall::Turns))
-        .limits(&[
+        .with_requirement(ImportRequirement::Call(ExternalCall::Turns))
+        .with_limits(&[
             Limit::Count(MAX_TURNS_PER_MINUTE, "turns a minute"),
             Limit::Count(MAX_RUNNING_TURNS, "turns at once"),
         ])
-        .waits(),
+        .mark_import_as_waiting(),
     own!(
         "agent-turn",
         agent_turn,
         "ordering the turns of the agent, when the settings name it"
     )
-    .needs(Needs::Call(ExternalCall::AgentLoop))
-    .limits(&[
+    .with_requirement(ImportRequirement::Call(ExternalCall::AgentLoop))
+    .with_limits(&[
         Limit::Count(MAX_PRIMITIVES, "primitives without a request between"),
         Limit::Count(MAX_CANDIDATES as u32, "answers aside"),
         Limit::Bytes(MAX_ADDED_BYTES, "a text"),
     ])
-    .waits(),
-    // This interface is linked together with `outgoing-handler`; the rest of the package is for
-    // servers.
+    .mark_import_as_waiting(),
+    // `wasi:http/types` is linked together with `outgoing-handler`; the other interfaces of the
+    // package are for servers.
     ImportRow::new(
         "wasi:http/types@",
         "data types of requests, no access by itself",
         None,
     )
-    .needs(Needs::Host),
+    .with_requirement(ImportRequirement::Host),
     ImportRow::new("wasi:http/outgoing-handler@", HTTP, Some(wasi::link_http))
-        .needs(Needs::Host)
-        .limits(HTTP_LIMITS),
+        .with_requirement(ImportRequirement::Host)
+        .with_limits(HTTP_LIMITS),
     ImportRow::new("wasi:filesystem/", FILES, Some(wasi::link_files)),
-    // Standard libraries always import these interfaces; they are linked to an empty WASI context.
+    // Standard libraries always import the following interfaces, which are linked to an empty WASI
+    // context.
     ImportRow::new(
         "wasi:io/",
         "streams, no access by themselves",
@@ -248,7 +252,7 @@ pub const IMPORTS: &[ImportRow] = &[
     ImportRow::new(
         "wasi:random/",
         "random numbers",
-        Some(wasi::insecure_random),
+        Some(wasi::link_insecure_random),
     ),
     // Some standard libraries import sockets even if the program never uses them.
     ImportRow::new(
@@ -256,7 +260,7 @@ pub const IMPORTS: &[ImportRow] = &[
         "linked, and denied at every use",
         Some(wasi::link_sockets),
     )
-    .needs(Needs::InertSockets),
+    .with_requirement(ImportRequirement::InertSockets),
 ];
 
 const STREAM: &str = "a stream that leads nowhere";
@@ -268,9 +272,10 @@ const HTTP_LIMITS: &[Limit] = &[
 ];
 
 /// Builds a linker with exactly the granted interfaces. An interface that is not granted is absent
-/// from the linker, which is the strongest denial. Sockets are linked only for plugins that declare
-/// that they import them without using them; every use is denied. A component that was not built
-/// for the contract gets all of WASI, and its HTTP requests are denied unless granted.
+/// from the linker, so a plugin cannot call it. Sockets are linked only for plugins whose manifest
+/// declares that they import sockets without using them; every use is denied. A component that was
+/// not built for the contract is linked to all of WASI, but its HTTP requests are denied unless
+/// granted.
 pub(super) fn build_linker(
     engine: &Engine,
     granted: &Granted,
@@ -280,9 +285,9 @@ pub(super) fn build_linker(
     let mut linker = Linker::new(engine);
     for row in IMPORTS {
         let is_linked = match row.needs {
-            Needs::InertSockets => has_sockets,
-            Needs::Host if is_foreign && !row.is_own() => true,
-            needs => needs.refusal(granted).is_none(),
+            ImportRequirement::InertSockets => has_sockets,
+            ImportRequirement::Host if is_foreign && !row.is_contract_interface() => true,
+            needs => needs.refusal_reason(granted).is_none(),
         };
         if let Some(link) = row.link.filter(|_| is_linked) {
             link(&mut linker).map_err(|e| Error::Start {

@@ -8,8 +8,8 @@ use crate::point::handle::{HandleError, ModelQuestion};
 impl model::Host for HostState {
     async fn ask(&mut self, question: model::Question) -> Result<model::Reply, HandleError> {
         let backing = self.backing.clone();
-        let caller = self.call.caller.caused_by(&backing.plugin);
-        let sanitizer = CallSanitizer::sanitizer_of(self, "model");
+        let caller = self.call.caller.with_calling_plugin(&backing.plugin);
+        let sanitizer = CallSanitizer::for_current_call(self, "model");
         let question = ModelQuestion {
             system: sanitizer.text("system prompt", question.system),
             prompt: sanitizer.text("prompt", question.prompt),

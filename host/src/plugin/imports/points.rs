@@ -12,15 +12,15 @@ impl points::Host for HostState {
     async fn call(&mut self, name: String, payload: String) -> Result<points::Answer, HandleError> {
         let Some(left) = self.call.point_calls_left.checked_sub(1) else {
             return Err(HandleError::Limit(format!(
-                "at most {MAX_POINT_CALLS} calls of points in one call of the plugin"
+                "a plugin may call points at most {MAX_POINT_CALLS} times in one call of the plugin"
             )));
         };
         self.call.point_calls_left = left;
-        let payload = CallSanitizer::sanitizer_of(self, "points").json("payload", payload);
+        let payload = CallSanitizer::for_current_call(self, "points").json("payload", payload);
         let payload = json::parse_json(&payload, json::MAX_BYTES)
             .map_err(|e| HandleError::InvalidInput(format!("the payload {e}")))?;
         let backing = self.backing.clone();
-        let caller = self.call.caller.caused_by(&backing.plugin);
+        let caller = self.call.caller.with_calling_plugin(&backing.plugin);
         let called = backing
             .handle
             .call_point(&backing.plugin, &name, payload, caller);

@@ -1,4 +1,5 @@
-//! Row of the table of imports: the requirement, the access, and the limits of an interface.
+//! Row of the table of imports: the requirement for importing an interface, the access that it
+//! gives, and its limits.
 
 use wasmtime::component::Linker;
 
@@ -11,13 +12,13 @@ pub(super) type Link = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;
 
 /// Requirement for importing an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
+pub enum ImportRequirement {
     /// No requirement.
     Nothing,
     /// The side effect and the capability `session`.
     Session,
     /// The side effect `filesystem`. Every call checks the granted directories, so the interface is
-    /// linked even if none is granted.
+    /// linked even if no directory is granted.
     Folder,
     /// The side effect `network` and a granted host.
     Host,
@@ -29,10 +30,10 @@ pub enum Needs {
     InertSockets,
 }
 
-impl Needs {
+impl ImportRequirement {
     /// Describes the missing part of the manifest, phrased to follow the name of the import; `None`
     /// if nothing is missing.
-    pub(in super::super) fn missing(self, manifest: &Manifest) -> Option<String> {
+    pub(in super::super) fn describe_missing_entry(self, manifest: &Manifest) -> Option<String> {
         let effect = match self {
             Self::Nothing | Self::InertSockets => None,
             Self::Session => Some(SideEffect::Session),
@@ -66,7 +67,7 @@ impl Needs {
         line.map(|line| format!("which needs `{line}` under `[external]` in plugin.toml"))
     }
 
-    pub(in super::super) fn is_met_by(self, capability: &Capability) -> bool {
+    pub(in super::super) fn is_satisfied_by(self, capability: &Capability) -> bool {
         match (self, capability) {
             (Self::Session, Capability::Session)
             | (Self::Host, Capability::Network(_) | Capability::PrivateNetwork(_))
@@ -78,12 +79,12 @@ impl Needs {
 
     /// Returns the reason why the interface is not linked with these grants, phrased to follow
     /// "but"; `None` if it is linked.
-    pub(in super::super) fn refusal(self, granted: &Granted) -> Option<String> {
+    pub(in super::super) fn refusal_reason(self, granted: &Granted) -> Option<String> {
         let has = |needs: Self| {
             granted
                 .capabilities()
                 .iter()
-                .any(|own| needs.is_met_by(own))
+                .any(|own| needs.is_satisfied_by(own))
         };
         match self {
             Self::Nothing | Self::Folder | Self::InertSockets => None,
@@ -100,7 +101,7 @@ impl Needs {
 }
 
 /// Displays the required capability as in the docs.
-impl std::fmt::Display for Needs {
+impl std::fmt::Display for ImportRequirement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Nothing => f.write_str("–"),
@@ -114,10 +115,10 @@ impl std::fmt::Display for Needs {
     }
 }
 
-/// Limit of an import.
+/// Limit on the use of an imported interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Maximum count, with the name of the counted things.
+    /// Maximum number of items, with the name of the items.
     Count(u32, &'static str),
     /// Maximum size in bytes, with the name of the measured thing.
     Bytes(usize, &'static str),
@@ -135,20 +136,22 @@ impl std::fmt::Display for Limit {
     }
 }
 
-/// Interface of the host, or a group of interfaces.
+/// One interface that plugins can import, or several interfaces with a common name prefix.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportRow {
     /// Name of an interface in `rind:plugin`, or a name prefix in another package.
     pub name: &'static str,
     /// Requirement for importing the interface.
-    pub needs: Needs,
+    pub needs: ImportRequirement,
     /// Short description of the access that the interface gives.
     pub gives: &'static str,
     /// Limits of the import.
     pub limits: &'static [Limit],
-    /// Whether a call may wait for other work. The plugin's instance is then not considered hung.
+    /// Whether a call of the import may wait for other work. While the call waits, the plugin's
+    /// instance is not considered hung.
     pub(in super::super) waits: bool,
-    /// Link function; `None` if the function of another row links this interface too.
+    /// Function that links the interface; `None` if the function of another row also links this
+    /// interface.
     pub(super) link: Option<Link>,
 }
 
@@ -157,7 +160,7 @@ impl ImportRow {
     pub(super) const fn new(name: &'static str, gives: &'static str, link: Option<Link>) -> Self {
         Self {
             name,
-            needs: Needs::Nothing,
+            needs: ImportRequirement::Nothing,
             gives,
             limits: &[],
             waits: false,
@@ -165,22 +168,22 @@ impl ImportRow {
         }
     }
 
-    pub(super) const fn needs(self, needs: Needs) -> Self {
+    pub(super) const fn with_requirement(self, needs: ImportRequirement) -> Self {
         Self { needs, ..self }
     }
 
-    pub(super) const fn limits(self, limits: &'static [Limit]) -> Self {
+    pub(super) const fn with_limits(self, limits: &'static [Limit]) -> Self {
         Self { limits, ..self }
     }
 
-    pub(super) const fn waits(self) -> Self {
+    pub(super) const fn mark_import_as_waiting(self) -> Self {
         let waits = true;
         Self { waits, ..self }
     }
 
     /// Whether the interface belongs to the contract.
     #[must_use]
-    pub fn is_own(&self) -> bool {
+    pub fn is_contract_interface(&self) -> bool {
         !self.name.contains(':')
     }
 }

@@ -11,9 +11,9 @@ use crate::point::handle::HandleError;
 /// Maximum number of messages that one call returns.
 pub(super) const MAX_MESSAGES: u32 = 1000;
 
-/// Returns the last `last` messages, beginning with the one at the index among them that `from`
-/// returns.
-fn shown_messages(
+/// Returns the last `last` messages of the conversation, beginning at the index that `from`
+/// computes from these messages.
+fn list_last_messages(
     state: &HostState,
     last: u32,
     from: impl Fn(&[Message]) -> usize,
@@ -29,24 +29,24 @@ fn shown_messages(
 }
 
 /// Returns the index after the message with this id; 0 if there is no such message.
-fn index_after(messages: &[Message], id: &str) -> usize {
+fn index_after_message(messages: &[Message], id: &str) -> usize {
     let known = messages.iter().rposition(|message| message.id == id);
     known.map_or(0, |at| at + 1)
 }
 
 impl session::Host for HostState {
     fn messages(&mut self, last: u32) -> wasmtime::Result<Vec<types::Message>> {
-        Ok(shown_messages(self, last, |_| 0))
+        Ok(list_last_messages(self, last, |_| 0))
     }
 
     fn messages_after(&mut self, id: String) -> wasmtime::Result<Vec<types::Message>> {
-        Ok(shown_messages(self, MAX_MESSAGES, |messages| {
-            index_after(messages, &id)
+        Ok(list_last_messages(self, MAX_MESSAGES, |messages| {
+            index_after_message(messages, &id)
         }))
     }
 
     fn append(&mut self, name: String, value: String) -> Result<(), HandleError> {
-        let sanitizer = CallSanitizer::sanitizer_of(self, "session");
+        let sanitizer = CallSanitizer::for_current_call(self, "session");
         sanitizer.name("name of an entry", &name)?;
         let value = json::parse_json(&sanitizer.json("entry", value), json::MAX_BYTES)
             .map_err(|e| HandleError::InvalidInput(format!("the value {e}")))?;
@@ -67,7 +67,7 @@ mod tests {
             ..Message::text(Role::User, "hi")
         };
         let messages: Vec<Message> = ["a", "b", "c"].iter().map(message).collect();
-        let found = ["a", "b", "c", "x", ""].map(|id| index_after(&messages, id));
+        let found = ["a", "b", "c", "x", ""].map(|id| index_after_message(&messages, id));
         assert_eq!(found, [1, 2, 3, 0, 0]);
     }
 }

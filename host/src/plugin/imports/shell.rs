@@ -3,7 +3,7 @@
 
 use super::super::bindings::rind::plugin::shell;
 use super::super::host::HostState;
-use crate::tool::command::{Command, Part, Word};
+use crate::tool::command::{Command, CommandPart, ShellWord};
 
 /// Maximum length of a command, in bytes, so that parsing stays within a deadline. Models write
 /// shorter commands.
@@ -19,7 +19,9 @@ fn convert_reading(command: &str) -> shell::Reading {
     let Command { parts, doubt, .. } = match command.len() {
         ..=MAX_COMMAND_BYTES => Command::read(command),
         _ => Command {
-            doubt: Some(format!("it has more than {MAX_COMMAND_BYTES} bytes")),
+            doubt: Some(format!(
+                "the command has more than {MAX_COMMAND_BYTES} bytes"
+            )),
             ..Command::default()
         },
     };
@@ -29,10 +31,10 @@ fn convert_reading(command: &str) -> shell::Reading {
     }
 }
 
-fn convert_program(part: &Part) -> shell::Program {
-    let word = |word: &Word| match word {
-        Word::Literal(text) => Some(text.clone()),
-        Word::Any => None,
+fn convert_program(part: &CommandPart) -> shell::Program {
+    let word = |word: &ShellWord| match word {
+        ShellWord::Literal(text) => Some(text.clone()),
+        ShellWord::Any => None,
     };
     shell::Program {
         words: part.words().iter().map(word).collect(),

@@ -1,16 +1,16 @@
 //! `rind:plugin/state`: values stored with the session.
 
 use super::super::bindings::rind::plugin::state;
-use super::super::host::{HostState, PluginBacking};
+use super::super::host::{HostState, SharedPluginState};
 use super::super::sanitize::CallSanitizer;
 use crate::point::handle::{HandleError, StateWrite};
 
-/// Writes a change of the state to the session. If the process is killed, hooks of a step run again
-/// in the continued turn, so their changes are written only together with the next session entry.
-/// For a plugin with effects beyond the session, the change is written at once, because the
-/// plugin's next action cannot be undone.
+/// Writes a change of the plugin's state to the session. If the process is killed, the continued
+/// turn runs the hooks of the interrupted step again, so their changes are written only together
+/// with the next session entry. For a plugin with effects beyond the session, the change is written
+/// at once, because the plugin's next action cannot be undone.
 fn write_state(host: &HostState, key: &str, value: Option<&str>) -> Result<(), HandleError> {
-    let PluginBacking {
+    let SharedPluginState {
         handle,
         keeper,
         granted,
@@ -18,7 +18,7 @@ fn write_state(host: &HostState, key: &str, value: Option<&str>) -> Result<(), H
     } = &*host.backing;
     let caller = &host.call.caller;
     let is_in_step = caller.context.step > 0 && caller.point.is_some();
-    let when = if is_in_step && granted.is_session_only() {
+    let when = if is_in_step && granted.has_only_session_capability() {
         StateWrite::WithNextEntry
     } else {
         StateWrite::AtOnce
@@ -32,7 +32,7 @@ impl state::Host for HostState {
     }
 
     fn set(&mut self, key: String, value: String) -> Result<(), HandleError> {
-        let sanitizer = CallSanitizer::sanitizer_of(self, "state");
+        let sanitizer = CallSanitizer::for_current_call(self, "state");
         sanitizer.name("key", &key)?;
         let value = sanitizer.text("value", value);
         write_state(self, &key, Some(&value))
@@ -43,7 +43,7 @@ impl state::Host for HostState {
     }
 
     fn keys(&mut self, prefix: String) -> wasmtime::Result<Vec<String>> {
-        let PluginBacking { handle, keeper, .. } = &*self.backing;
+        let SharedPluginState { handle, keeper, .. } = &*self.backing;
         Ok(handle.state_keys(keeper, &prefix))
     }
 }

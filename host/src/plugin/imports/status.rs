@@ -18,18 +18,21 @@ pub(in super::super) struct StatusLine {
 }
 
 impl StatusLine {
-    /// Resets the count of changes.
-    pub(in super::super) fn renew_line(&mut self) {
+    /// Resets the number of changes that counts towards [`MAX_CHANGES`].
+    pub(in super::super) fn reset_change_count(&mut self) {
         self.n_changes = 0;
     }
 }
 
 impl status::Host for HostState {
     async fn set(&mut self, text: String) -> wasmtime::Result<()> {
-        // A character has at most four bytes. Escaping may add characters, so cut the escaped text
-        // again to the maximum.
-        let text =
-            CallSanitizer::sanitizer_of(self, "status").sanitize_line("line", &text, MAX_CHARS * 4);
+        // A character has at most four bytes. Escaping may add characters, so truncate the escaped
+        // text to the maximum again.
+        let text = CallSanitizer::for_current_call(self, "status").sanitize_line(
+            "line",
+            &text,
+            MAX_CHARS * 4,
+        );
         let text: String = text.chars().take(MAX_CHARS).collect();
         let backing = &self.backing;
         let mut line = lock(&backing.status);

@@ -7,8 +7,9 @@ use super::super::sanitize::CallSanitizer;
 use super::super::store::PluginStore;
 use crate::point::handle::HandleError;
 
-/// Runs a change of the store. Session state that the plugin set before is written first: if the
-/// process is killed in between, the plugin never finds the later change without the earlier one.
+/// Runs a change of the store. Changes of `state` that the plugin made earlier are written first,
+/// so that after a crash the plugin never finds the later change of the store without the earlier
+/// change of the state.
 fn change_store<F>(
     host: &HostState,
     work: F,
@@ -17,11 +18,11 @@ where
     F: FnOnce(&PluginStore) -> Result<(), HandleError> + Send + 'static,
 {
     host.backing.handle.write_waiting()?;
-    Ok(in_store(host, work))
+    Ok(run_store_work(host, work))
 }
 
 /// Runs store work on the blocking pool, so that waiting for the disk blocks no other task.
-fn in_store<T: Send + 'static, F>(
+fn run_store_work<T: Send + 'static, F>(
     host: &HostState,
     work: F,
 ) -> impl Future<Output = Result<T, HandleError>> + Send + use<T, F>
@@ -31,19 +32,20 @@ where
     let store = host.backing.store.clone();
     let working = tokio::task::spawn_blocking(move || work(&store));
     async {
-        let failed = |error| HandleError::Failed(format!("the plugin's store: {error}"));
+        let failed =
+            |error| HandleError::Failed(format!("cannot access the plugin's store: {error}"));
         working.await.map_err(failed)?
     }
 }
 
 impl store::Host for HostState {
     async fn get(&mut self, key: String) -> Result<Option<String>, HandleError> {
-        in_store(self, move |store| store.get(&key)).await
+        run_store_work(self, move |store| store.get(&key)).await
     }
 
     async fn set(&mut self, key: String, value: String) -> Result<(), HandleError> {
         let value = {
-            let sanitizer = CallSanitizer::sanitizer_of(self, "store");
+            let sanitizer = CallSanitizer::for_current_call(self, "store");
             sanitizer.name("key", &key)?;
             sanitizer.text("value", value)
         };
@@ -55,6 +57,6 @@ impl store::Host for HostState {
     }
 
     async fn keys(&mut self, prefix: String) -> Result<Vec<String>, HandleError> {
-        in_store(self, move |store| store.keys(&prefix)).await
+        run_store_work(self, move |store| store.keys(&prefix)).await
     }
 }

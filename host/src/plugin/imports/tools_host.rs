@@ -11,7 +11,7 @@ use crate::point::handle::HandleError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::text::clean_line;
 
-/// Maximum length in bytes of a tool name that is shown; the name comes from the guest.
+/// Maximum length in bytes of a tool name in error messages; the name comes from the guest.
 const MAX_NAME_BYTES: usize = 64;
 
 impl tools_host::Host for HostState {
@@ -21,14 +21,14 @@ impl tools_host::Host for HostState {
         arguments: String,
     ) -> Result<Vec<types::Part>, HandleError> {
         if !self.backing.granted.has(&Capability::Tool(name.clone())) {
-            return Err(not_granted(self, &name));
+            return Err(tool_not_granted_error(self, &name));
         }
         let arguments =
-            CallSanitizer::sanitizer_of(self, "tools-host").json("arguments", arguments);
+            CallSanitizer::for_current_call(self, "tools-host").json("arguments", arguments);
         let invalid = |e| HandleError::InvalidInput(format!("the text of the arguments {e}"));
         let arguments = json::parse_json(&arguments, json::MAX_BYTES).map_err(invalid)?;
         let backing = self.backing.clone();
-        let caller = self.call.caller.caused_by(&backing.plugin);
+        let caller = self.call.caller.with_calling_plugin(&backing.plugin);
         let called = backing
             .handle
             .call_tool(&backing.plugin, name, arguments, caller);
@@ -39,7 +39,7 @@ impl tools_host::Host for HostState {
 }
 
 /// Returns the error for a tool that is not granted, and records the attempt.
-fn not_granted(host: &HostState, name: &str) -> HandleError {
+fn tool_not_granted_error(host: &HostState, name: &str) -> HandleError {
     let backing = &host.backing;
     let name = clean_line(name, MAX_NAME_BYTES);
     let granted: Vec<&str> = backing.granted.tools().collect();

@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::super::bindings::rind::plugin::turns;
 use super::super::host::HostState;
 use super::super::sanitize::CallSanitizer;
-use crate::point::deadline::pause_clock;
+use crate::point::deadline::wait_with_paused_deadline;
 use crate::point::handle::HandleError;
-use crate::point::loop_handle::{LoopHandle, LoopTurnOrder, LoopTurnReport, TurnSession};
+use crate::point::loop_handle::{LoopHandle, LoopTurnReport, LoopTurnRequest, TurnSession};
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::text::clean_line;
 
@@ -18,9 +18,9 @@ impl turns::Host for HostState {
     async fn run(&mut self, order: turns::TurnOrder) -> Result<turns::TurnReport, HandleError> {
         let handle = self.loop_handle("turns")?;
         let session = start_turn(self, &*handle, order).await?;
-        let ended = pause_clock(handle.finish_turn(&session, None)).await?;
+        let ended = wait_with_paused_deadline(handle.finish_turn(&session, None)).await?;
         let report = ended.ok_or_else(|| HandleError::Failed("the turn has no report".to_owned()));
-        report.map(wire_report)
+        report.map(convert_turn_report)
     }
 
     async fn start(&mut self, order: turns::TurnOrder) -> Result<String, HandleError> {
@@ -35,13 +35,13 @@ impl turns::Host for HostState {
     ) -> Result<Option<turns::TurnReport>, HandleError> {
         let handle = self.loop_handle("turns")?;
         let limit = Duration::from_millis(timeout_ms);
-        let ended = pause_clock(handle.finish_turn(&session, Some(limit))).await?;
-        Ok(ended.map(wire_report))
+        let ended = wait_with_paused_deadline(handle.finish_turn(&session, Some(limit))).await?;
+        Ok(ended.map(convert_turn_report))
     }
 
     async fn steer(&mut self, session: String, text: String) -> Result<(), HandleError> {
         let handle = self.loop_handle("turns")?;
-        let text = CallSanitizer::sanitizer_of(self, "turns").text("text", text);
+        let text = CallSanitizer::for_current_call(self, "turns").text("text", text);
         handle.steer_turn(&session, text).await
     }
 
@@ -60,8 +60,8 @@ async fn start_turn(
     handle: &dyn LoopHandle,
     order: turns::TurnOrder,
 ) -> Result<String, HandleError> {
-    let order = LoopTurnOrder {
-        input: CallSanitizer::sanitizer_of(host, "turns").text("input", order.input),
+    let order = LoopTurnRequest {
+        input: CallSanitizer::for_current_call(host, "turns").text("input", order.input),
         session: match order.session {
             turns::TurnSession::Fresh => TurnSession::Fresh,
             turns::TurnSession::Named(name) => TurnSession::Named(name),
@@ -77,7 +77,7 @@ async fn start_turn(
         TurnSession::Named(name) => format!("its session {name}"),
         TurnSession::Existing(id) => format!("session {id}"),
     };
-    let started = pause_clock(handle.start_turn(order)).await;
+    let started = wait_with_paused_deadline(handle.start_turn(order)).await;
     let (outcome, reason) = match &started {
         Ok(_) => (AccessOutcome::Done, None),
         Err(error @ (HandleError::Denied(_) | HandleError::Limit(_))) => {
@@ -96,7 +96,7 @@ async fn start_turn(
     started
 }
 
-fn wire_report(report: LoopTurnReport) -> turns::TurnReport {
+fn convert_turn_report(report: LoopTurnReport) -> turns::TurnReport {
     turns::TurnReport {
         session: report.session,
         turn: report.turn,

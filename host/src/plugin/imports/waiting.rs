@@ -1,5 +1,5 @@
-//! `rind:plugin/waiting`: lets a loop wait for events. The deadline of the loop's run is paused
-//! meanwhile.
+//! `rind:plugin/waiting`: lets a loop wait for events. While it waits, the deadline of the loop's
+//! run is paused.
 //!
 //! Files are watched by polling: the kernel's notifications miss changes on network and overlay
 //! file systems, and need a descriptor for each folder.
@@ -12,18 +12,18 @@ use std::time::{Duration, Instant};
 use super::super::bindings::rind::plugin::waiting;
 use super::super::host::HostState;
 use super::super::limits::MAX_POINT_CALLS;
-use super::files::run_blocking;
+use super::files::run_on_blocking_pool;
 use super::websocket::{RunSockets, SocketSignals};
 use crate::folder::{FolderError, GrantedFolders};
-use crate::point::deadline::pause_clock;
+use crate::point::deadline::wait_with_paused_deadline;
 use crate::point::handle::HandleError;
 use crate::point::loop_handle::{LoopHandle, LoopMessage};
 
 /// Maximum number of paths of one wait.
 pub(super) const MAX_PATHS: usize = 8;
 
-/// Minimum duration of a timed wait, so that a loop that asks for no wait does not keep a core
-/// busy.
+/// Minimum duration of a timed wait, so that a loop that requests waits of 0 ms does not keep a
+/// core busy.
 const MIN_WAIT: Duration = Duration::from_millis(10);
 
 /// Maximum duration of a timed wait.
@@ -36,7 +36,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(500);
 /// a folder of ten thousand entries must not keep the disk busy.
 const LOOK_RATIO: u32 = 20;
 
-/// Maximum number of paths whose state one run remembers.
+/// Maximum number of watched paths whose last state is stored during one run.
 const MAX_WATCHED: usize = 64;
 
 /// Interval at which the limits of a turn are reset for a run that waits.
@@ -50,11 +50,11 @@ pub(in super::super) struct LoopRunState {
     handle: Arc<dyn LoopHandle>,
     /// Last reported state of each path that this run has waited for.
     watched: BTreeMap<String, u64>,
-    /// Time at which the limits of a turn were last reset; `hour` is the same for those of a
-    /// session.
+    /// Time at which the limits of a turn were last reset. `hour` is the time at which the limits
+    /// of a session were last reset.
     minute: Instant,
     hour: Instant,
-    /// WebSocket connections of the run; dropping them closes them.
+    /// WebSocket connections of the run. Dropping a connection closes it.
     pub(super) sockets: RunSockets,
 }
 
@@ -88,27 +88,27 @@ impl waiting::Host for HostState {
         let handle = self.loop_handle("waiting")?;
         if until.paths.len() > MAX_PATHS {
             return Err(HandleError::Limit(format!(
-                "a wait watches at most {MAX_PATHS} paths, these are {}",
+                "a wait may watch at most {MAX_PATHS} paths, but {} were passed",
                 until.paths.len()
             )));
         }
         handle.check_session()?;
-        let watched = self.take_watched();
+        let watched = self.take_watched_paths();
         let folders = self.backing.folders.clone();
         let sockets = self.socket_signals();
         let event = wait_for_event(&*handle, until, folders, &watched, &sockets);
         let event = match self.backing.fixed {
-            // In a test, do not wait for real time: the fixed clock does not advance.
-            Some(_) => poll_once(event).await,
-            None => pause_clock(event).await,
+            // In a test with a fixed clock, which does not advance, do not wait for real time.
+            Some(_) => check_events_once(event).await,
+            None => wait_with_paused_deadline(event).await,
         };
-        let wakeup = self.settle_wait(watched, event);
-        self.renew_limits(Instant::now());
+        let wakeup = self.convert_wake_event(watched, event);
+        self.reset_limits(Instant::now());
         wakeup
     }
 }
 
-/// Waits for the first of the events.
+/// Waits until one of the events in `until` or a shutdown happens, and returns the first.
 async fn wait_for_event(
     handle: &dyn LoopHandle,
     until: waiting::WakeConditions,
@@ -143,14 +143,14 @@ async fn wait_for_event(
         () = shutdown.cancelled() => WakeEvent::Shutdown,
         message = message => WakeEvent::Message(message),
         number = connection => WakeEvent::Connection(number),
-        changed = next_change(folders, until.paths, watched) => WakeEvent::Changed(changed),
+        changed = wait_for_change(folders, until.paths, watched) => WakeEvent::Changed(changed),
         () = timer => WakeEvent::Timer,
     }
 }
 
-/// Checks the events and the watched paths once instead of waiting. If nothing has happened, or a
-/// timer ended the wait, the host is reported as shutting down, so that the loop ends.
-async fn poll_once(event: impl Future<Output = WakeEvent>) -> WakeEvent {
+/// Checks the events and the watched paths once instead of waiting. If no event has happened, or
+/// only a timer has ended, reports that the host shuts down, so that the loop ends.
+async fn check_events_once(event: impl Future<Output = WakeEvent>) -> WakeEvent {
     let looked = tokio::time::timeout(LOOK_PAUSE / 2, event).await;
     match looked {
         Ok(WakeEvent::Timer) | Err(_) => WakeEvent::Shutdown,
@@ -160,7 +160,7 @@ async fn poll_once(event: impl Future<Output = WakeEvent>) -> WakeEvent {
 
 /// Polls the paths until the state of one differs from its known state. Returns that path with its
 /// state, or the path that cannot be read with the error.
-async fn next_change(
+async fn wait_for_change(
     folders: Arc<GrantedFolders>,
     paths: Vec<String>,
     watched: &BTreeMap<String, u64>,
@@ -172,7 +172,7 @@ async fn next_change(
         let started = Instant::now();
         for path in &paths {
             let (folders, named) = (folders.clone(), path.clone());
-            let state = run_blocking(move || folders.state_of(&named)).await;
+            let state = run_on_blocking_pool(move || folders.state_of(&named)).await;
             let state = state.map_err(|error| (path.clone(), error))?;
             if watched.get(path) != Some(&state) {
                 return Ok((path.clone(), state));
@@ -187,28 +187,28 @@ impl HostState {
     /// Returns the handle of the loop's run that is the current call.
     ///
     /// # Errors
-    /// The current call is not the run of a loop: a hook, a tool or a command used the import.
+    /// The current call is not a run of a loop but of a hook, a tool or a command.
     pub(super) fn loop_handle(&self, import: &str) -> Result<Arc<dyn LoopHandle>, HandleError> {
         if let Some(run) = &self.call.run {
             return Ok(run.handle.clone());
         }
         let place = match self.call.caller.point.as_deref() {
             Some(point) => format!("its hook on `{point}`"),
-            None => "a tool or a command of it".to_owned(),
+            None => "one of its tools or commands".to_owned(),
         };
         Err(HandleError::Denied(format!(
-            "only the loop of plugin `{}` may use `{import}`, and {place} did",
+            "only the loop of plugin `{}` may use `{import}`, but {place} used it",
             self.backing.plugin
         )))
     }
 
-    /// Returns signals that tell whether the run's WebSocket connections have data.
+    /// Returns signals that become ready when a WebSocket connection of the run has received data.
     fn socket_signals(&self) -> SocketSignals {
         let run = self.call.run.as_ref();
-        run.map_or_else(SocketSignals::default, |run| run.sockets.signals())
+        run.map_or_else(SocketSignals::default, |run| run.sockets.data_signals())
     }
 
-    fn take_watched(&mut self) -> BTreeMap<String, u64> {
+    fn take_watched_paths(&mut self) -> BTreeMap<String, u64> {
         let run = self.call.run.as_mut();
         let mut watched = run.map_or_else(BTreeMap::new, |run| std::mem::take(&mut run.watched));
         if watched.len() > MAX_WATCHED {
@@ -219,7 +219,7 @@ impl HostState {
 
     /// Converts the event that ended a wait for the guest, and stores the state of the reported
     /// path.
-    fn settle_wait(
+    fn convert_wake_event(
         &mut self,
         mut watched: BTreeMap<String, u64>,
         event: WakeEvent,
@@ -237,7 +237,7 @@ impl HostState {
                 Ok(waiting::Wakeup::Changed(path))
             }
             WakeEvent::Changed(Err((path, error))) => {
-                self.report_answer("watch", &path, Err(error))
+                self.record_and_convert_error("watch", &path, Err(error))
             }
         };
         if let Some(run) = &mut self.call.run {
@@ -246,20 +246,20 @@ impl HostState {
         wakeup
     }
 
-    /// Resets the limits that were last reset a minute (those of a turn) or an hour (those of a
-    /// session) ago.
-    fn renew_limits(&mut self, now: Instant) {
+    /// Resets the limits of a turn if a minute has passed since their last reset, and the limits of
+    /// a session if an hour has passed.
+    fn reset_limits(&mut self, now: Instant) {
         let Some(run) = &mut self.call.run else {
             return;
         };
         if now.saturating_duration_since(run.hour) >= HOUR {
             run.hour = now;
-            self.backing.renew_limits();
+            self.backing.reset_limits();
         }
         if now.saturating_duration_since(run.minute) >= MINUTE {
             run.minute = now;
             self.call.point_calls_left = MAX_POINT_CALLS;
-            self.backing.handle.renew_uses(&self.call.caller);
+            self.backing.handle.reset_call_limits(&self.call.caller);
         }
     }
 }

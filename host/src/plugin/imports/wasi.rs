@@ -10,7 +10,7 @@ use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
 
 use super::super::host::HostState;
 
-/// Name under which calls of `wasi:filesystem` are counted.
+/// Name under which calls of `wasi:filesystem` are counted in tests.
 const FILES: &str = "wasi:filesystem";
 
 /// Links `wasi:io`, `wasi:clocks`, `wasi:random/random`, and the three standard streams.
@@ -18,18 +18,18 @@ pub(super) fn link_streams(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async(l)
 }
 
-/// Links `wasi:http` requests, which may reach only the granted hosts.
+/// Links the part of `wasi:http` for outgoing requests, which reach only the granted hosts.
 pub(super) fn link_http(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(l)
 }
 
-/// Links the rest of `wasi:random`.
-pub(super) fn insecure_random(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
+/// Links the interfaces of `wasi:random` other than `random`.
+pub(super) fn link_insecure_random(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     random::insecure::add_to_linker::<HostState, WasiRandom>(l, |t| t.ctx().ctx.random())?;
     random::insecure_seed::add_to_linker::<HostState, WasiRandom>(l, |t| t.ctx().ctx.random())
 }
 
-/// Links the rest of `wasi:cli`.
+/// Links the interfaces of `wasi:cli` other than the standard streams.
 pub(super) fn link_cli(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     cli::exit::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
     cli::environment::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
@@ -40,7 +40,7 @@ pub(super) fn link_cli(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     cli::terminal_stderr::add_to_linker::<HostState, WasiCli>(l, HostState::cli)
 }
 
-/// Links `wasi:filesystem`, which may reach only the granted directories.
+/// Links `wasi:filesystem`, through which a guest reaches only the granted directories.
 pub(super) fn link_files(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     filesystem::preopens::add_to_linker::<HostState, HasSelf<_>>(l, |state| {
         state.count_import(FILES)

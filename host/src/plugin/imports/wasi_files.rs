@@ -10,7 +10,9 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 
 use super::super::host::HostState;
-use super::wasi_place::{Fd, Need, PlaceFailure, describe_fd, describe_path, named_two};
+use super::wasi_place::{
+    Fd, GuestFileError, PathOperation, describe_fd, describe_path, describe_two_paths,
+};
 use super::wasi_streams::file_growth;
 use crate::folder::FolderError;
 use crate::point::trace::AccessOutcome;
@@ -39,23 +41,23 @@ macro_rules! on_handle {
         $(async fn $name(&mut self, fd: Fd $(, $arg: $ty)*) -> FsResult<$answer> {
             let rep = fd.rep();
             let result = self.filesystem().$name(fd $(, $arg)*).await;
-            self.report_result(describe_fd($verb, rep), result.map_err(PlaceFailure::Theirs))
+            self.record_and_convert_result(describe_fd($verb, rep), result.map_err(GuestFileError::Theirs))
         })*
     };
 }
 
-/// Runs one wasmtime operation at the resolved location of a path: `$folder` is a handle on the
-/// directory, `$name` the single name in it.
+/// Runs one wasmtime operation at the resolved location of a path: `$folder` is a handle of the
+/// parent directory, `$name` the last component of the path.
 macro_rules! at {
     ($self:ident, $fd:ident, $path:ident, $follow:expr, $need:expr, |$place:ident, $folder:ident, $name:ident| $done:expr) => {
         async {
             let $place = $self.resolve_fd_path(&$fd, &$path, $follow, $need).await?;
-            let $folder = $self.lend_handle(&$place)?;
+            let $folder = $self.open_parent_handle(&$place)?;
             let rep = $folder.rep();
             let $name = $place.name().to_owned();
-            let result: Result<_, PlaceFailure> = async { Ok($done) }.await;
-            $self.take_back(rep)?;
-            if let (Err(_), Need::Add, Some(usage)) = (&result, $need, $place.usage()) {
+            let result: Result<_, GuestFileError> = async { Ok($done) }.await;
+            $self.close_parent_handle(rep)?;
+            if let (Err(_), PathOperation::Add, Some(usage)) = (&result, $need, $place.usage()) {
                 usage.credit_quota(0, 1);
             }
             result
@@ -64,9 +66,9 @@ macro_rules! at {
     };
 }
 
-/// Implements operations on a path that follow a symlink at its end if the flags say so. The path
-/// is resolved first, and wasmtime's operation then gets empty flags, so that it never follows a
-/// symlink itself.
+/// Implements operations on a path. A symlink at the end of the path is followed if the flags
+/// require it. The path is resolved first, and wasmtime's operation then gets empty flags, so that
+/// it never follows a symlink itself.
 macro_rules! on_followed {
     ($($verb:literal $need:ident $name:ident($($arg:ident: $ty:ty),*) -> $answer:ty;)*) => {
         $(async fn $name(
@@ -76,12 +78,12 @@ macro_rules! on_followed {
             path: String
             $(, $arg: $ty)*
         ) -> FsResult<$answer> {
-            let follow = is_followed(flags);
-            let result = at!(self, fd, path, follow, Need::$need, |place, folder, name| {
+            let follow = follows_symlink(flags);
+            let result = at!(self, fd, path, follow, PathOperation::$need, |place, folder, name| {
                 let flags = types::PathFlags::empty();
                 self.filesystem().$name(folder, flags, name $(, $arg)*).await?
             });
-            self.report_result(describe_path($verb, &path, fd.rep()), result)
+            self.record_and_convert_result(describe_path($verb, &path, fd.rep()), result)
         })*
     };
 }
@@ -90,16 +92,16 @@ macro_rules! on_followed {
 macro_rules! on_removed {
     ($($verb:literal $name:ident;)*) => {
         $(async fn $name(&mut self, fd: Fd, path: String) -> FsResult<()> {
-            let result = at!(self, fd, path, false, Need::Remove, |place, folder, name| {
+            let result = at!(self, fd, path, false, PathOperation::Remove, |place, folder, name| {
                 self.filesystem().$name(folder, name).await?;
-                place.note_removed(place.before());
+                place.credit_removed_file(place.before());
             });
-            self.report_result(describe_path($verb, &path, fd.rep()), result)
+            self.record_and_convert_result(describe_path($verb, &path, fd.rep()), result)
         })*
     };
 }
 
-fn is_followed(flags: types::PathFlags) -> bool {
+fn follows_symlink(flags: types::PathFlags) -> bool {
     flags.contains(types::PathFlags::SYMLINK_FOLLOW)
 }
 
@@ -125,25 +127,25 @@ impl HostDescriptor for HostState {
         let result = async {
             let before = self.file_length(&fd)?;
             let charged = self.charge_growth(&fd, |_| Ok(size.saturating_sub(before)))?;
-            let file = self.opened_file(&fd);
+            let file = self.find_open_file(&fd);
             let result = self.filesystem().set_size(fd, size).await;
             if let (Some((usage, grown)), Some(file)) = (charged, file) {
                 match &result {
-                    Ok(()) => usage.note_shrunk(&file, before.saturating_sub(size)),
+                    Ok(()) => usage.credit_truncation(&file, before.saturating_sub(size)),
                     Err(_) => usage.credit_quota(grown, 0),
                 }
             }
             Ok(result?)
         };
         let result = result.await;
-        self.report_result(describe_fd("resize", rep), result)
+        self.record_and_convert_result(describe_fd("resize", rep), result)
     }
 
     async fn write(&mut self, fd: Fd, bytes: Vec<u8>, offset: u64) -> FsResult<u64> {
         let rep = fd.rep();
         let result = async {
             let length = bytes.len() as u64;
-            let _writing = self.begin_writing(&fd);
+            let _writing = self.mark_as_written_to(&fd);
             let charged =
                 self.charge_growth(&fd, |file| file_growth(file, Some(offset), length))?;
             let result = self.filesystem().write(fd, bytes, offset).await;
@@ -153,64 +155,69 @@ impl HostDescriptor for HostState {
             Ok(result?)
         };
         let result = result.await;
-        self.report_result(describe_fd("write", rep), result)
+        self.record_and_convert_result(describe_fd("write", rep), result)
     }
 
     fn read_via_stream(&mut self, fd: Fd, offset: u64) -> FsResult<Resource<DynInputStream>> {
         let rep = fd.rep();
         let result = self.filesystem().read_via_stream(fd, offset);
-        self.report_result(
+        self.record_and_convert_result(
             describe_fd("read", rep),
-            result.map_err(PlaceFailure::Theirs),
+            result.map_err(GuestFileError::Theirs),
         )
     }
 
     fn write_via_stream(&mut self, fd: Fd, offset: u64) -> FsResult<Resource<DynOutputStream>> {
         let rep = fd.rep();
         let stream = self.filesystem().write_via_stream(fd, offset);
-        let result = stream.and_then(|stream| self.charged_stream(stream, rep, Some(offset)));
-        self.report_result(
+        let result = stream.and_then(|stream| self.charge_stream(stream, rep, Some(offset)));
+        self.record_and_convert_result(
             describe_fd("write", rep),
-            result.map_err(PlaceFailure::Theirs),
+            result.map_err(GuestFileError::Theirs),
         )
     }
 
     fn append_via_stream(&mut self, fd: Fd) -> FsResult<Resource<DynOutputStream>> {
         let rep = fd.rep();
         let stream = self.filesystem().append_via_stream(fd);
-        let result = stream.and_then(|stream| self.charged_stream(stream, rep, None));
-        self.report_result(
+        let result = stream.and_then(|stream| self.charge_stream(stream, rep, None));
+        self.record_and_convert_result(
             describe_fd("append to", rep),
-            result.map_err(PlaceFailure::Theirs),
+            result.map_err(GuestFileError::Theirs),
         )
     }
 
     async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<types::DirectoryEntryStream>> {
         let rep = fd.rep();
         let result = async {
-            let n_entries = self.n_entries(&fd).await?;
+            let n_entries = self.count_listed_entries(&fd).await?;
             let stream = self.filesystem().read_directory(fd).await?;
             self.handles.listed.insert(stream.rep(), n_entries);
             Ok(stream)
         };
         let result = result.await;
-        self.report_result(describe_fd("list", rep), result)
+        self.record_and_convert_result(describe_fd("list", rep), result)
     }
 
     async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        match self.make_granted(&fd, &path).await {
+        match self.create_granted_folder(&fd, &path).await {
             Ok(false) => {}
             made => {
-                return self.report_result(
+                return self.record_and_convert_result(
                     describe_path("create-folder", &path, fd.rep()),
                     made.map(drop),
                 );
             }
         }
-        let result = at!(self, fd, path, false, Need::Add, |place, folder, name| {
-            self.filesystem().create_directory_at(folder, name).await?
-        });
-        self.report_result(describe_path("create-folder", &path, fd.rep()), result)
+        let result = at!(
+            self,
+            fd,
+            path,
+            false,
+            PathOperation::Add,
+            |place, folder, name| self.filesystem().create_directory_at(folder, name).await?
+        );
+        self.record_and_convert_result(describe_path("create-folder", &path, fd.rep()), result)
     }
 
     on_followed! {
@@ -233,38 +240,64 @@ impl HostDescriptor for HostState {
         new_path: String,
     ) -> FsResult<()> {
         // A hard link makes both names refer to one file, so the old name must be writable as well.
-        let result = at!(self, fd, path, false, Need::Write, |old, from, old_name| {
-            at!(self, new_fd, new_path, false, Need::Add, |new, to, name| {
-                old.check_same_grant(&new)?;
-                self.filesystem()
-                    .link_at(from, flags, old_name, to, name)
-                    .await?
-            })?
-        });
-        self.report_result(
-            named_two("link", (&path, fd.rep()), (&new_path, new_fd.rep())),
+        let result = at!(
+            self,
+            fd,
+            path,
+            false,
+            PathOperation::Write,
+            |old, from, old_name| {
+                at!(
+                    self,
+                    new_fd,
+                    new_path,
+                    false,
+                    PathOperation::Add,
+                    |new, to, name| {
+                        old.check_same_grant(&new)?;
+                        self.filesystem()
+                            .link_at(from, flags, old_name, to, name)
+                            .await?
+                    }
+                )?
+            }
+        );
+        self.record_and_convert_result(
+            describe_two_paths("link", (&path, fd.rep()), (&new_path, new_fd.rep())),
             result,
         )
     }
 
     async fn symlink_at(&mut self, fd: Fd, target: String, path: String) -> FsResult<()> {
-        let result = at!(self, fd, path, false, Need::Add, |place, folder, name| {
-            place.check_link(&target)?;
-            self.filesystem()
-                .symlink_at(folder, target.clone(), name)
-                .await?
-        });
-        self.report_result(
+        let result = at!(
+            self,
+            fd,
+            path,
+            false,
+            PathOperation::Add,
+            |place, folder, name| {
+                place.check_symlink_target(&target)?;
+                self.filesystem()
+                    .symlink_at(folder, target.clone(), name)
+                    .await?
+            }
+        );
+        self.record_and_convert_result(
             describe_path("symlink", &format!("{target} to {path}"), fd.rep()),
             result,
         )
     }
 
     async fn readlink_at(&mut self, fd: Fd, path: String) -> FsResult<String> {
-        let result = at!(self, fd, path, false, Need::Read, |place, folder, name| {
-            self.filesystem().readlink_at(folder, name).await?
-        });
-        self.report_result(describe_path("readlink", &path, fd.rep()), result)
+        let result = at!(
+            self,
+            fd,
+            path,
+            false,
+            PathOperation::Read,
+            |place, folder, name| self.filesystem().readlink_at(folder, name).await?
+        );
+        self.record_and_convert_result(describe_path("readlink", &path, fd.rep()), result)
     }
 
     async fn rename_at(
@@ -279,26 +312,26 @@ impl HostDescriptor for HostState {
             fd,
             path,
             false,
-            Need::Remove,
+            PathOperation::Remove,
             |old, from, old_name| {
                 at!(
                     self,
                     new_fd,
                     new_path,
                     false,
-                    Need::Remove,
+                    PathOperation::Remove,
                     |new, to, name| {
                         let replaced = old.check_rename(&new)?;
                         self.filesystem()
                             .rename_at(from, old_name, to, name)
                             .await?;
-                        new.note_removed(replaced);
+                        new.credit_removed_file(replaced);
                     }
                 )?
             }
         );
-        self.report_result(
-            named_two("rename", (&path, fd.rep()), (&new_path, new_fd.rep())),
+        self.record_and_convert_result(
+            describe_two_paths("rename", (&path, fd.rep()), (&new_path, new_fd.rep())),
             result,
         )
     }
@@ -312,9 +345,9 @@ impl HostDescriptor for HostState {
         flags: types::DescriptorFlags,
     ) -> FsResult<Fd> {
         let result = self
-            .open_place(&fd, &path, is_followed(path_flags), open_flags, flags)
+            .open_guest_path(&fd, &path, follows_symlink(path_flags), open_flags, flags)
             .await;
-        self.report_result(describe_path("open", &path, fd.rep()), result)
+        self.record_and_convert_result(describe_path("open", &path, fd.rep()), result)
     }
 
     fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
@@ -340,7 +373,7 @@ impl HostDirectoryEntryStream for HostState {
                 Err(error) if is_unreadable(&error) => {
                     let why = "an entry whose name is not UTF-8 was left out of a listing";
                     self.access_log()
-                        .record_files("list", AccessOutcome::Failed, why);
+                        .record_file_access("list", AccessOutcome::Failed, why);
                 }
                 read => return read,
             }

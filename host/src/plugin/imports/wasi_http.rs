@@ -1,11 +1,11 @@
 //! `wasi:http/outgoing-handler`: the same requests as `rind:plugin/http`, for guests whose language
 //! or library uses WASI.
 //!
-//! This module only converts between the types of WASI and those of [`crate::egress`], which has
-//! all the rules. Differences that a guest can see: the host follows redirects; a response starts
-//! when its body is complete; trailers are neither sent nor received; a `content-length` request
-//! header is allowed (it must be correct) and is rewritten; an error is reduced to its code, and
-//! its text is in the access record.
+//! This module only converts between the types of WASI and those of [`crate::egress`], which
+//! contains all rules for requests. Differences that a guest can see: the host follows redirects; a
+//! response starts when its body is complete; trailers are neither sent nor received; a
+//! `content-length` request header is allowed (it must be correct) and is rewritten; an error is
+//! reduced to its code, and its text is in the access record.
 
 use std::sync::Arc;
 
@@ -31,10 +31,10 @@ type Sending = Box<dyn Future<Output = Result<(http::Response<WasiBody>, Io), Wa
 
 pub(in super::super) struct WasiHttp {
     ctx: WasiHttpCtx,
-    hooks: OutgoingHooks,
+    hooks: OutgoingRequestHooks,
 }
 
-struct OutgoingHooks {
+struct OutgoingRequestHooks {
     egress: Option<Arc<Egress>>,
     origin: Origin,
 }
@@ -46,7 +46,7 @@ impl WasiHttp {
         let origin = Origin::default();
         Self {
             ctx,
-            hooks: OutgoingHooks { egress, origin },
+            hooks: OutgoingRequestHooks { egress, origin },
         }
     }
 
@@ -64,7 +64,7 @@ impl WasiHttp {
     }
 }
 
-impl WasiHttpHooks for OutgoingHooks {
+impl WasiHttpHooks for OutgoingRequestHooks {
     fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
         Arc::new(|name| {
             let is_length = *name == http::header::CONTENT_LENGTH;
@@ -72,8 +72,8 @@ impl WasiHttpHooks for OutgoingHooks {
         })
     }
 
-    /// Returns `false`, so that wasmtime sets no `Host` header: the egress writes it from the URL
-    /// that it checks.
+    /// Returns `false`, so that wasmtime sets no `Host` header: `egress` sets the header from the
+    /// URL that it has checked.
     fn set_host_header(&mut self) -> bool {
         false
     }
@@ -90,18 +90,16 @@ impl WasiHttpHooks for OutgoingHooks {
     ) -> Sending {
         let (egress, origin) = (self.egress.clone(), self.origin.clone());
         Box::new(async move {
-            // While the plugin is being loaded and lists its tools, it has no egress.
+            // A plugin that is being loaded, for example to list its tools, has no network access.
             let egress = egress.ok_or(WasiError::HttpRequestDenied)?;
-            let answer = egress
-                .send(convert_outgoing(request, options), origin)
-                .await;
+            let answer = egress.send(convert_request(request, options), origin).await;
             let io: Io = Box::new(async { Ok(()) });
-            Ok((convert_incoming(answer.map_err(error_code)?), io))
+            Ok((convert_response(answer.map_err(convert_to_wasi_error)?), io))
         })
     }
 }
 
-fn convert_outgoing(request: http::Request<WasiBody>, options: Option<RequestOptions>) -> Request {
+fn convert_request(request: http::Request<WasiBody>, options: Option<RequestOptions>) -> Request {
     let (head, body) = request.into_parts();
     let headers = head.headers.iter();
     Request {
@@ -132,16 +130,16 @@ async fn collect_body(mut body: WasiBody) -> Result<Vec<u8>, Error> {
             return refuse("trailers are not sent");
         };
         if bytes.len() + piece.len() > MAX_REQUEST_BYTES {
-            return Err(Error::too_long_to_send());
+            return Err(Error::request_too_long_error());
         }
         bytes.extend_from_slice(&piece);
     }
     Ok(bytes)
 }
 
-/// Converts a response. The body occupies one of the plugin's slots for concurrent requests until
-/// the guest has read or dropped it.
-fn convert_incoming(response: Response) -> http::Response<WasiBody> {
+/// Converts a response. Until the guest has read or dropped the body, the request counts towards
+/// the plugin's limit of concurrent requests.
+fn convert_response(response: Response) -> http::Response<WasiBody> {
     let Response {
         status,
         headers,
@@ -159,7 +157,7 @@ fn convert_incoming(response: Response) -> http::Response<WasiBody> {
 }
 
 /// Returns the WASI error code that is closest to an error.
-fn error_code(error: Error) -> WasiError {
+fn convert_to_wasi_error(error: Error) -> WasiError {
     match error.kind {
         ErrorKind::Url => WasiError::HttpRequestUriInvalid,
         ErrorKind::Method => WasiError::HttpRequestMethodInvalid,

@@ -12,21 +12,21 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorFlags, ErrorCode,
 use wasmtime_wasi::p2::{DynOutputStream, FsError, FsResult};
 
 use super::super::host::HostState;
-use super::files::run_blocking;
-use super::wasi_place::{Fd, Need, PlaceFailure, PlaceHandle, folder_permissions};
+use super::files::run_on_blocking_pool;
+use super::wasi_place::{Fd, GuestFileError, GuestFileHandle, PathOperation, folder_permissions};
 use super::wasi_streams::FileStream;
 use crate::folder::{FolderBase, FolderError, FolderUsage, OpenOptions, OpenedNode};
 
-/// Maximum number of directory entries that a guest lists at the same time, over all directories:
-/// wasmtime keeps them in memory.
+/// Maximum number of entries in all directories that a guest lists at the same time, because
+/// wasmtime keeps these entries in memory.
 const MAX_LISTED: usize = 200_000;
 
-fn open_options(open: OpenFlags, flags: DescriptorFlags) -> Result<OpenOptions, PlaceFailure> {
+fn open_options(open: OpenFlags, flags: DescriptorFlags) -> Result<OpenOptions, GuestFileError> {
     let synchronous = DescriptorFlags::FILE_INTEGRITY_SYNC
         | DescriptorFlags::DATA_INTEGRITY_SYNC
         | DescriptorFlags::REQUESTED_WRITE_SYNC;
     if flags.intersects(synchronous) {
-        return Err(PlaceFailure::Theirs(ErrorCode::Unsupported.into()));
+        return Err(GuestFileError::Theirs(ErrorCode::Unsupported.into()));
     }
     let how = OpenOptions {
         read: flags.contains(DescriptorFlags::READ) || !flags.contains(DescriptorFlags::WRITE),
@@ -39,7 +39,7 @@ fn open_options(open: OpenFlags, flags: DescriptorFlags) -> Result<OpenOptions, 
         append: false,
     };
     if how.folder && (how.create || how.exclusive || how.truncate) {
-        return Err(PlaceFailure::Theirs(ErrorCode::Invalid.into()));
+        return Err(GuestFileError::Theirs(ErrorCode::Invalid.into()));
     }
     Ok(how)
 }
@@ -47,18 +47,20 @@ fn open_options(open: OpenFlags, flags: DescriptorFlags) -> Result<OpenOptions, 
 impl HostState {
     /// Opens the target of a path with the rules of [`crate::folder`]: opening never blocks on a
     /// pipe, and new files are charged to the quota.
-    pub(super) async fn open_place(
+    pub(super) async fn open_guest_path(
         &mut self,
         fd: &Fd,
         path: &str,
         follow: bool,
         open: OpenFlags,
         flags: DescriptorFlags,
-    ) -> Result<Fd, PlaceFailure> {
+    ) -> Result<Fd, GuestFileError> {
         let how = open_options(open, flags)?;
-        self.handles.check_room()?;
-        let place = self.resolve_fd_path(fd, path, follow, Need::Read).await?;
-        let (place, opened) = run_blocking(move || {
+        self.handles.check_open_limit()?;
+        let place = self
+            .resolve_fd_path(fd, path, follow, PathOperation::Read)
+            .await?;
+        let (place, opened) = run_on_blocking_pool(move || {
             let opened = place.open_node(how)?;
             Ok((place, opened))
         })
@@ -75,25 +77,25 @@ impl HostState {
         };
         let (descriptor, base) = if is_folder {
             let dir = Dir::new(file, perms, mode, false);
-            self.handles.note_opened(&dir.dir);
+            self.handles.track_open_file(&dir.dir);
             let below = grant.map(|grant| FolderBase::Below {
                 grant,
                 names: place.names().to_vec(),
                 folder: dir.dir.clone(),
             });
-            // The empty directory contains nothing, so the only directory that can be opened below
-            // it is the empty directory itself.
+            // `below` is `None` only for the empty directory, which replaces a directory that
+            // cannot be opened; below it only that directory itself can be opened.
             let base = below.unwrap_or(FolderBase::Nowhere);
             (Descriptor::Dir(dir), Some(base))
         } else {
             let file = File::new(file, perms, mode, false);
-            self.handles.note_opened(&file.file);
+            self.handles.track_open_file(&file.file);
             if let Some(usage) = place.usage() {
-                usage.note_opened(&file.file);
+                usage.register_open_file(&file.file);
             }
             (Descriptor::File(file), None)
         };
-        let handle = PlaceHandle {
+        let handle = GuestFileHandle {
             shown: place.to_string(),
             base,
             usage: place.usage().cloned(),
@@ -107,7 +109,7 @@ impl HostState {
         Ok(fd)
     }
 
-    pub(super) fn opened_file(&mut self, fd: &Fd) -> Option<Arc<std::fs::File>> {
+    pub(super) fn find_open_file(&mut self, fd: &Fd) -> Option<Arc<std::fs::File>> {
         match self.filesystem().table.get(fd) {
             Ok(Descriptor::File(file)) => Some(file.file.clone()),
             _ => None,
@@ -116,22 +118,22 @@ impl HostState {
 
     /// Returns the size of an open file in bytes; 0 for a directory.
     pub(super) fn file_length(&mut self, fd: &Fd) -> Result<u64, FolderError> {
-        match self.opened_file(fd) {
+        match self.find_open_file(fd) {
             Some(file) => Ok(file.metadata()?.len()),
             None => Ok(0),
         }
     }
 
     /// Returns the quota to which writes to an open file are charged.
-    fn folder_usage(&self, fd: &Fd) -> Option<Arc<FolderUsage>> {
+    fn handle_quota(&self, fd: &Fd) -> Option<Arc<FolderUsage>> {
         self.handles.known.get(&fd.rep())?.usage.clone()
     }
 
     /// Marks an open file as being written to until the returned guard is dropped; `None` if the
     /// size of the file is not charged to a quota.
-    pub(super) fn begin_writing(&mut self, fd: &Fd) -> Option<Arc<()>> {
-        self.folder_usage(fd)?
-            .begin_writing(&*self.opened_file(fd)?)
+    pub(super) fn mark_as_written_to(&mut self, fd: &Fd) -> Option<Arc<()>> {
+        self.handle_quota(fd)?
+            .register_write_in_progress(&*self.find_open_file(fd)?)
     }
 
     /// Charges the expected growth of an open file to the quota, if one applies. Returns the quota
@@ -141,7 +143,7 @@ impl HostState {
         fd: &Fd,
         grows: impl FnOnce(&std::fs::File) -> io::Result<u64>,
     ) -> Result<Option<(Arc<FolderUsage>, u64)>, FolderError> {
-        let (Some(usage), Some(file)) = (self.folder_usage(fd), self.opened_file(fd)) else {
+        let (Some(usage), Some(file)) = (self.handle_quota(fd), self.find_open_file(fd)) else {
             return Ok(None);
         };
         let bytes = grows(&file)?;
@@ -150,14 +152,14 @@ impl HostState {
     }
 
     /// Wraps an output stream of wasmtime so that each write is charged to the quota first.
-    pub(super) fn charged_stream(
+    pub(super) fn charge_stream(
         &mut self,
         stream: Resource<DynOutputStream>,
         fd: u32,
         position: Option<u64>,
     ) -> FsResult<Resource<DynOutputStream>> {
         let fd: Fd = Resource::new_borrow(fd);
-        let Some(file) = self.opened_file(&fd) else {
+        let Some(file) = self.find_open_file(&fd) else {
             return Ok(stream);
         };
         let inner = self.filesystem().table.delete(stream)?;
@@ -165,23 +167,23 @@ impl HostState {
             inner,
             file,
             position,
-            usage: self.folder_usage(&fd),
+            usage: self.handle_quota(&fd),
             writing: None,
             access_log: self.access_log(),
-            target: format!("write {}", self.shown_path(&fd)),
+            target: format!("write {}", self.display_path(&fd)),
         });
         Ok(self.filesystem().table.push(stream)?)
     }
 
     /// Counts the entries of a directory before wasmtime reads all of them into memory; fails if
     /// the guest would list more than [`MAX_LISTED`] at the same time.
-    pub(super) async fn n_entries(&mut self, fd: &Fd) -> Result<usize, FolderError> {
+    pub(super) async fn count_listed_entries(&mut self, fd: &Fd) -> Result<usize, FolderError> {
         let listed: usize = self.handles.listed.values().sum();
         let left = MAX_LISTED.saturating_sub(listed);
         let Ok(Descriptor::Dir(dir)) = self.filesystem().table.get(fd) else {
             return Ok(0);
         };
         let folder = dir.dir.clone();
-        run_blocking(move || crate::folder::n_entries(&folder, left)).await
+        run_on_blocking_pool(move || crate::folder::count_entries(&folder, left)).await
     }
 }

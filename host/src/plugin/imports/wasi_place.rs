@@ -1,5 +1,5 @@
-//! State of the files to which WASI handles refer: the grant and the resolved path of each, and
-//! records of failed attempts.
+//! State of the files to which WASI handles refer: the grant and the resolved path of each file.
+//! Also records failed operations on these files.
 //!
 //! Every path is resolved to its real location and checked against the grant of that location
 //! before wasmtime sees it, so that neither `..` nor a symlink leads out of a granted directory.
@@ -16,21 +16,21 @@ use wasmtime_wasi::p2::{FsError, FsResult};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
 use super::super::host::HostState;
-use super::files::run_blocking;
+use super::files::run_on_blocking_pool;
 use crate::folder::{FolderBase, FolderError, FolderUsage, ResolvedPath};
 use crate::grant::{Access, Folder, Root};
 use crate::point::trace::AccessOutcome;
 
 pub(super) type Fd = Resource<Descriptor>;
 
-/// Maximum number of files and directories that an instance may hold open. Each uses a descriptor
-/// of the host process, which on many systems has only 1024.
+/// Maximum number of files and directories that an instance may hold open. Each uses a file
+/// descriptor of the host process, and many systems allow a process only 1024.
 const MAX_OPEN: usize = 128;
 
 #[derive(Default)]
-pub(in super::super) struct PlaceHandles {
+pub(in super::super) struct GuestFileHandles {
     /// Handles by resource number.
-    pub(super) known: HashMap<u32, PlaceHandle>,
+    pub(super) known: HashMap<u32, GuestFileHandle>,
     /// Number of entries in each directory that is being listed, by the resource number of the
     /// listing.
     pub(super) listed: HashMap<u32, usize>,
@@ -40,7 +40,7 @@ pub(in super::super) struct PlaceHandles {
 }
 
 #[derive(Clone)]
-pub(super) struct PlaceHandle {
+pub(super) struct GuestFileHandle {
     /// Name of the file in access records.
     pub(super) shown: String,
     /// Base for paths relative to this handle; `None` for a file.
@@ -51,7 +51,7 @@ pub(super) struct PlaceHandle {
 
 /// Intended operation on a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
+pub(super) enum PathOperation {
     Read,
     /// Change an existing file.
     Write,
@@ -62,25 +62,25 @@ pub(super) enum Need {
 }
 
 /// Error of an operation, either from the host's checks or from wasmtime.
-pub(super) enum PlaceFailure {
+pub(super) enum GuestFileError {
     Ours(FolderError),
     Theirs(FsError),
 }
 
-impl From<FolderError> for PlaceFailure {
+impl From<FolderError> for GuestFileError {
     fn from(error: FolderError) -> Self {
         Self::Ours(error)
     }
 }
 
-impl From<FsError> for PlaceFailure {
+impl From<FsError> for GuestFileError {
     fn from(error: FsError) -> Self {
         Self::Theirs(error)
     }
 }
 
 /// Converts an error into an error code for the guest.
-pub(super) fn error_code(error: FolderError) -> ErrorCode {
+pub(super) fn folder_error_code(error: FolderError) -> ErrorCode {
     match error {
         FolderError::Invalid(_) => ErrorCode::Invalid,
         FolderError::NotGranted
@@ -140,12 +140,12 @@ fn folder_mounts(folder: &Folder) -> Vec<String> {
 impl preopens::Host for HostState {
     /// Mounts the granted directories. A directory that cannot be opened now is mounted as the
     /// empty directory; each use of a path in it tries to open the granted directory again, so that
-    /// every attempt fails with its own reason. If relative paths would resolve to nothing, the
-    /// empty directory is mounted at `/`: otherwise a standard library would refuse such paths
-    /// itself and the attempt would not be recorded.
+    /// every attempt fails with its own reason. If no directory is mounted at `.`, the empty
+    /// directory is mounted at `/`: otherwise a standard library would itself refuse relative
+    /// paths, and the attempt would not be recorded.
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Fd, String)>> {
         let folders = self.backing.folders.clone();
-        let handle = |shown: String, base| PlaceHandle {
+        let handle = |shown: String, base| GuestFileHandle {
             shown,
             base: Some(base),
             usage: None,
@@ -180,19 +180,21 @@ impl preopens::Host for HostState {
     }
 }
 
-impl PlaceHandles {
+impl GuestFileHandles {
     /// Fails if the instance already has [`MAX_OPEN`] files and directories open.
-    pub(super) fn check_room(&mut self) -> Result<(), FolderError> {
+    pub(super) fn check_open_limit(&mut self) -> Result<(), FolderError> {
         self.open.retain(|file| file.strong_count() > 0);
         if self.open.len() < MAX_OPEN {
             return Ok(());
         }
-        let text = format!("at most {MAX_OPEN} files and folders are open at once");
+        let text = format!(
+            "the plugin already has {MAX_OPEN} files and folders open, which is the maximum"
+        );
         Err(FolderError::TooMuch(text))
     }
 
-    /// Counts an open file as long as a reference to it exists.
-    pub(super) fn note_opened(&mut self, file: &Arc<File>) {
+    /// Counts a file as open until the last other reference to it is dropped.
+    pub(super) fn track_open_file(&mut self, file: &Arc<File>) {
         self.open.push(Arc::downgrade(file));
     }
 }
@@ -202,12 +204,12 @@ impl HostState {
         &mut self,
         file: &File,
         access: Access,
-        handle: PlaceHandle,
+        handle: GuestFileHandle,
     ) -> wasmtime::Result<Fd> {
-        self.handles.check_room()?;
+        self.handles.check_open_limit()?;
         let file = file.try_clone()?;
         let dir = Dir::new(file, folder_permissions(access), open_mode(access), false);
-        self.handles.note_opened(&dir.dir);
+        self.handles.track_open_file(&dir.dir);
         let fd = self.filesystem().table.push(Descriptor::Dir(dir))?;
         self.handles.known.insert(fd.rep(), handle);
         Ok(fd)
@@ -220,25 +222,25 @@ impl HostState {
         fd: &Fd,
         path: &str,
         follow: bool,
-        need: Need,
+        need: PathOperation,
     ) -> Result<ResolvedPath, FolderError> {
         let base = self.handles.known.get(&fd.rep());
         let base = base.and_then(|handle| handle.base.clone());
         let base = base.ok_or_else(|| FolderError::Io(std::io::ErrorKind::NotADirectory.into()))?;
         let (folders, path) = (self.backing.folders.clone(), path.to_owned());
-        run_blocking(move || {
+        run_on_blocking_pool(move || {
             let mut place = folders.resolve_place(&base, &path, follow)?;
-            if need != Need::Read {
+            if need != PathOperation::Read {
                 place.check_write()?;
             }
             place.check_folder()?;
-            if need == Need::Remove {
-                if folders.holds_a_grant(&place) {
+            if need == PathOperation::Remove {
+                if folders.contains_grant(&place) {
                     return Err(FolderError::ReadOnly);
                 }
                 place.refresh_metadata()?;
             }
-            if need == Need::Add
+            if need == PathOperation::Add
                 && let Some(usage) = place.usage()
             {
                 usage.charge_quota(0, 1)?;
@@ -248,9 +250,13 @@ impl HostState {
         .await
     }
 
-    /// Creates the granted directory that a handle refers to, if `path` means the directory itself
-    /// and it does not exist. Returns whether it was created.
-    pub(super) async fn make_granted(&mut self, fd: &Fd, path: &str) -> Result<bool, PlaceFailure> {
+    /// Creates the granted directory that a handle refers to, if `path` refers to that directory
+    /// and the directory does not exist yet. Returns whether the directory was created.
+    pub(super) async fn create_granted_folder(
+        &mut self,
+        fd: &Fd,
+        path: &str,
+    ) -> Result<bool, GuestFileError> {
         let base = self.handles.known.get(&fd.rep());
         let base = base.and_then(|handle| handle.base.clone());
         let is_itself = path.split('/').all(|name| matches!(name, "" | "."));
@@ -258,44 +264,44 @@ impl HostState {
             return Ok(false);
         };
         let folders = self.backing.folders.clone();
-        Ok(run_blocking(move || folders.make_folder(&base)).await?)
+        Ok(run_on_blocking_pool(move || folders.make_folder(&base)).await?)
     }
 
     /// Creates a temporary handle on the parent directory of a resolved path, for one wasmtime
     /// operation on a single name in it.
-    pub(super) fn lend_handle(&mut self, place: &ResolvedPath) -> FsResult<Fd> {
+    pub(super) fn open_parent_handle(&mut self, place: &ResolvedPath) -> FsResult<Fd> {
         let file = place.folder().try_clone()?.into_std_file();
         let access = place.access();
         let dir = Dir::new(file, folder_permissions(access), open_mode(access), false);
         Ok(self.filesystem().table.push(Descriptor::Dir(dir))?)
     }
 
-    pub(super) fn take_back(&mut self, lent: u32) -> FsResult<()> {
+    pub(super) fn close_parent_handle(&mut self, lent: u32) -> FsResult<()> {
         let lent: Fd = Resource::new_own(lent);
         self.filesystem().table.delete(lent)?;
         Ok(())
     }
 
     /// Returns the name of a handle's file in access records.
-    pub(super) fn shown_path(&self, fd: &Fd) -> String {
+    pub(super) fn display_path(&self, fd: &Fd) -> String {
         let handle = self.handles.known.get(&fd.rep());
         handle.map_or_else(String::new, |handle| handle.shown.clone())
     }
 
     /// Converts a result for the guest, and records a failure. `target` describes the attempted
     /// operation.
-    pub(super) fn report_result<T>(
+    pub(super) fn record_and_convert_result<T>(
         &self,
         target: impl FnOnce(&Self) -> String,
-        result: Result<T, PlaceFailure>,
+        result: Result<T, GuestFileError>,
     ) -> FsResult<T> {
         match result {
             Ok(value) => Ok(value),
-            Err(PlaceFailure::Ours(error)) => {
-                self.record_files(&target(self), &error);
-                Err(error_code(error).into())
+            Err(GuestFileError::Ours(error)) => {
+                self.record_file_access(&target(self), &error);
+                Err(folder_error_code(error).into())
             }
-            Err(PlaceFailure::Theirs(error)) => {
+            Err(GuestFileError::Theirs(error)) => {
                 if let Some(code) = error.downcast_ref() {
                     let outcome = if is_refusal(*code) {
                         AccessOutcome::Denied
@@ -304,7 +310,7 @@ impl HostState {
                     };
                     let reason = code.name().replace('-', " ");
                     self.access_log()
-                        .record_files(&target(self), outcome, &reason);
+                        .record_file_access(&target(self), outcome, &reason);
                 }
                 Err(error)
             }
@@ -314,7 +320,7 @@ impl HostState {
 
 /// Describes an operation on an open file or directory, for access records.
 pub(super) fn describe_fd(verb: &str, fd: u32) -> impl FnOnce(&HostState) -> String {
-    move |state| format!("{verb} {}", state.shown_path(&Resource::new_borrow(fd)))
+    move |state| format!("{verb} {}", state.display_path(&Resource::new_borrow(fd)))
 }
 
 /// Describes an operation on `path`, for access records.
@@ -324,13 +330,13 @@ pub(super) fn describe_path<'a>(
     fd: u32,
 ) -> impl FnOnce(&HostState) -> String + 'a {
     move |state| {
-        let folder = state.shown_path(&Resource::new_borrow(fd));
+        let folder = state.display_path(&Resource::new_borrow(fd));
         format!("{verb} {path} in {folder}")
     }
 }
 
 /// Describes an operation on two paths, for access records.
-pub(super) fn named_two<'a>(
+pub(super) fn describe_two_paths<'a>(
     verb: &'a str,
     (from, from_fd): (&'a str, u32),
     (to, to_fd): (&'a str, u32),

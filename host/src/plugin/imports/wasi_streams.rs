@@ -1,5 +1,5 @@
-//! Output streams into files: writes are charged to the quota before they happen, and recorded if
-//! they fail.
+//! Output streams that write to files. Each write is charged to the quota before it happens, and
+//! recorded if it fails.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) struct FileStream {
     pub(super) position: Option<u64>,
     /// Quota to which writes are charged; `None` in the workspace.
     pub(super) usage: Option<Arc<FolderUsage>>,
-    /// Guard that marks the file as being written to; `None` while no data is in flight.
+    /// Guard that marks the file as being written to; `None` while no data waits to be written.
     pub(super) writing: Option<Arc<()>>,
     pub(super) access_log: AccessLog,
     pub(super) target: String,
@@ -39,14 +39,14 @@ impl FileStream {
     fn charge_write(&mut self, length: usize) -> StreamResult<()> {
         let length = length as u64;
         if let Some(usage) = &self.usage {
-            self.writing = usage.begin_writing(&self.file);
+            self.writing = usage.register_write_in_progress(&self.file);
             let charged = file_growth(&self.file, self.position, length)
                 .map_err(FolderError::from)
                 .and_then(|bytes| usage.grow_usage(bytes));
             if let Err(error) = charged {
                 let text = error.to_string();
                 self.access_log
-                    .record_files(&self.target, AccessOutcome::Denied, &text);
+                    .record_file_access(&self.target, AccessOutcome::Denied, &text);
                 return Err(StreamError::LastOperationFailed(error.into()));
             }
         }
@@ -56,10 +56,13 @@ impl FileStream {
         Ok(())
     }
 
-    fn note_result<T>(&self, result: StreamResult<T>) -> StreamResult<T> {
+    fn record_failure<T>(&self, result: StreamResult<T>) -> StreamResult<T> {
         if let Err(StreamError::LastOperationFailed(error)) = &result {
-            self.access_log
-                .record_files(&self.target, AccessOutcome::Failed, &error.to_string());
+            self.access_log.record_file_access(
+                &self.target,
+                AccessOutcome::Failed,
+                &error.to_string(),
+            );
         }
         result
     }
@@ -77,12 +80,12 @@ impl OutputStream for FileStream {
         }
         self.charge_write(bytes.len())?;
         let result = self.inner.write(bytes);
-        self.note_result(result)
+        self.record_failure(result)
     }
 
     fn flush(&mut self) -> StreamResult<()> {
         let result = self.inner.flush();
-        self.note_result(result)
+        self.record_failure(result)
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
@@ -90,14 +93,14 @@ impl OutputStream for FileStream {
         if !matches!(result, Ok(0)) {
             self.writing = None;
         }
-        self.note_result(result)
+        self.record_failure(result)
     }
 
     async fn blocking_write_and_flush(&mut self, bytes: Bytes) -> StreamResult<()> {
         self.charge_write(bytes.len())?;
         let result = self.inner.blocking_write_and_flush(bytes).await;
         self.writing = None;
-        self.note_result(result)
+        self.record_failure(result)
     }
 
     async fn cancel(&mut self) {

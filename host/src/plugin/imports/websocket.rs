@@ -1,6 +1,7 @@
-//! `rind:plugin/websocket`: WebSocket connections of a loop. All rules are in [`crate::egress`].
+//! `rind:plugin/websocket`: WebSocket connections of a loop. The rules for connections are in
+//! [`crate::egress`].
 //!
-//! The connections belong to the run that opened them, and are closed with it.
+//! A connection belongs to the run that opened it, and is closed when the run ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,10 +11,10 @@ use tokio::sync::Notify;
 use super::super::bindings::rind::plugin::websocket;
 use super::super::host::HostState;
 use crate::egress::{SocketConnection, SocketEvent, SocketFrame, SocketRequest, SocketSignal};
-use crate::point::deadline::pause_clock;
+use crate::point::deadline::wait_with_paused_deadline;
 use crate::point::handle::HandleError;
 
-/// Name of the contract's interface.
+/// Name of the contract's interface that this module implements.
 const NAME: &str = "websocket";
 
 /// Connections of one run of a loop.
@@ -26,8 +27,8 @@ pub(super) struct RunSockets {
 }
 
 impl RunSockets {
-    /// Returns signals that tell which connections have data.
-    pub(super) fn signals(&self) -> SocketSignals {
+    /// Returns signals that become ready when a connection has received data.
+    pub(super) fn data_signals(&self) -> SocketSignals {
         let signals = self.open.iter();
         SocketSignals {
             signals: signals
@@ -37,14 +38,14 @@ impl RunSockets {
         }
     }
 
-    fn add(&mut self, connection: SocketConnection) -> u32 {
+    fn add_open_connection(&mut self, connection: SocketConnection) -> u32 {
         self.last = self.last.saturating_add(1);
         self.open.insert(self.last, Arc::new(connection));
         self.last
     }
 }
 
-/// Signals of a run's connections, with which a wait learns that data has arrived.
+/// Signals of a run's connections, through which a waiting loop is notified that data has arrived.
 #[derive(Default)]
 pub(super) struct SocketSignals {
     signals: Vec<(u32, SocketSignal)>,
@@ -52,36 +53,37 @@ pub(super) struct SocketSignals {
 }
 
 impl SocketSignals {
-    /// Waits until a connection has something to receive, and returns its number.
+    /// Waits until a connection has received data, and returns the number of the connection.
     pub(super) async fn ready(&self) -> u32 {
         loop {
             let mut ready = self.signals.iter();
             if let Some((number, _)) = ready.find(|(_, signal)| signal.is_ready()) {
                 return *number;
             }
-            // A notification that was sent before this call is stored, so none is missed.
+            // `Notify` stores a notification that was sent before this call, so none is missed.
             self.arrived.notified().await;
         }
     }
 }
 
 /// Returns an open connection of the run by its number.
-fn socket(host: &HostState, number: u32) -> Result<Arc<SocketConnection>, HandleError> {
+fn find_connection(host: &HostState, number: u32) -> Result<Arc<SocketConnection>, HandleError> {
     host.loop_handle(NAME)?;
     let run = host.call.run.as_ref();
     let open = run.and_then(|run| run.sockets.open.get(&number));
-    open.cloned().ok_or_else(|| unknown(number))
+    open.cloned()
+        .ok_or_else(|| unknown_connection_error(number))
 }
 
-fn drop_socket(host: &mut HostState, number: u32) {
+fn close_socket(host: &mut HostState, number: u32) {
     if let Some(run) = &mut host.call.run {
         run.sockets.open.remove(&number);
     }
 }
 
-fn unknown(number: u32) -> HandleError {
+fn unknown_connection_error(number: u32) -> HandleError {
     HandleError::NotFound(format!(
-        "this run has no open connection {number}; it has ended or was never opened"
+        "this run has no open connection {number}; the connection was closed or never opened"
     ))
 }
 
@@ -102,21 +104,21 @@ impl websocket::Host for HostState {
             protocols: request.protocols,
         };
         let opening = egress.open_socket(request, self.call.caller.origin(), arrived);
-        let connection = pause_clock(opening).await?;
+        let connection = wait_with_paused_deadline(opening).await?;
         let run = self.call.run.as_mut();
-        run.map(|run| run.sockets.add(connection))
+        run.map(|run| run.sockets.add_open_connection(connection))
             .ok_or_else(|| HandleError::Failed("the run of the loop has ended".to_owned()))
     }
 
     async fn send(&mut self, number: u32, frame: websocket::Frame) -> Result<(), HandleError> {
-        let connection = socket(self, number)?;
+        let connection = find_connection(self, number)?;
         let frame = match frame {
             websocket::Frame::Text(text) => SocketFrame::Text(text),
             websocket::Frame::Binary(bytes) => SocketFrame::Binary(bytes),
         };
-        match pause_clock(connection.send(frame)).await? {
+        match wait_with_paused_deadline(connection.send(frame)).await? {
             true => Ok(()),
-            false => Err(unknown(number)),
+            false => Err(unknown_connection_error(number)),
         }
     }
 
@@ -124,7 +126,7 @@ impl websocket::Host for HostState {
         &mut self,
         number: u32,
     ) -> Result<Option<websocket::ConnectionEvent>, HandleError> {
-        let event = socket(self, number)?.receive();
+        let event = find_connection(self, number)?.receive();
         Ok(event.map(|event| match event {
             SocketEvent::Message(SocketFrame::Text(text)) => {
                 websocket::ConnectionEvent::Message(websocket::Frame::Text(text))
@@ -133,7 +135,7 @@ impl websocket::Host for HostState {
                 websocket::ConnectionEvent::Message(websocket::Frame::Binary(bytes))
             }
             SocketEvent::Closed(reason) => {
-                drop_socket(self, number);
+                close_socket(self, number);
                 websocket::ConnectionEvent::Closed(reason)
             }
         }))
@@ -141,7 +143,7 @@ impl websocket::Host for HostState {
 
     async fn close(&mut self, number: u32) -> Result<(), HandleError> {
         self.loop_handle(NAME)?;
-        drop_socket(self, number);
+        close_socket(self, number);
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! A plugin as its folder and the operator's settings describe it, before its component is read.
+//! A plugin whose manifest and settings were read and checked, but whose component was not yet
+//! read.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,17 +11,17 @@ use super::LoadOptions;
 use super::linked::PluginResources;
 use crate::config::{HookSettings, PluginSettings};
 use crate::grant::Trust;
-use crate::grant::held::HeldFolder;
+use crate::grant::held::InMemoryFolder;
 use crate::plugin::access_log::MAX_RECORDS;
 use crate::plugin::component::ForeignComponent;
-use crate::plugin::discover::Found;
-use crate::plugin::fixed::{CallCount, FixedWorld};
-use crate::plugin::host::PluginBacking;
+use crate::plugin::discover::FoundPlugin;
+use crate::plugin::fixed::{FixedClockAndSeed, PluginCallCount};
+use crate::plugin::host::SharedPluginState;
 use crate::plugin::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
 use crate::plugin::manifest::{HookOptions, Manifest};
-use crate::plugin::meter::Meter;
+use crate::plugin::meter::PluginMeter;
 use crate::plugin::prompts::{self, PromptFile};
-use crate::plugin::store::own_folder;
+use crate::plugin::store::plugin_own_folder;
 use crate::plugin::{Error, imports, open, settings};
 use crate::point::catalog;
 use crate::point::handle::AgentHandle;
@@ -34,19 +35,19 @@ pub struct CheckedPlugin {
     /// Folder of the plugin.
     pub folder: PathBuf,
     /// Content of the folder in memory, if the plugin is read from there instead of from disk.
-    pub held: Option<Arc<HeldFolder>>,
+    pub held: Option<Arc<InMemoryFolder>>,
     /// Prompt templates of the plugin.
     pub prompts: Arc<[PromptFile]>,
     /// Maximum linear memory of one instance, in bytes.
     pub memory_limit: u64,
     pub(in crate::plugin) settings: PluginSettings,
     pub(in crate::plugin) config: Arc<Value>,
-    /// Folder in the host's data directory with the plugin's store and its `data` folder.
+    /// Folder in the host's data directory that contains the plugin's store and its `data` folder.
     pub(in crate::plugin) own_folder: PathBuf,
     /// Environment variables of a component that was not built for the contract.
     environment: Arc<[(String, String)]>,
-    meter: Option<Arc<Meter>>,
-    fixed: Option<FixedWorld>,
+    meter: Option<Arc<PluginMeter>>,
+    fixed: Option<FixedClockAndSeed>,
 }
 
 impl CheckedPlugin {
@@ -57,26 +58,26 @@ impl CheckedPlugin {
     pub(in crate::plugin) fn check(
         manifest: Manifest,
         settings: PluginSettings,
-        found: &Found,
+        found: &FoundPlugin,
         foreign: Option<&ForeignComponent>,
         options: &LoadOptions,
     ) -> Result<Self, Error> {
         let config = {
-            let place = options.setting_places(&manifest.name, found.trust);
-            settings::plugin_config(&manifest, &settings.config, &|keys| {
+            let place = options.setting_locator(&manifest.name, found.trust);
+            settings::effective_plugin_config(&manifest, &settings.config, &|keys| {
                 place(&[&["config"], keys].concat())
             })?
         };
-        let held = options.held_folder_of(&found.folder).cloned();
+        let held = options.in_memory_folder_of(&found.folder).cloned();
         let memory = manifest.limits.memory.unwrap_or(DEFAULT_MEMORY_BYTES);
         Ok(Self {
             config: Arc::new(config),
-            own_folder: own_folder(&options.data, &manifest.name, found),
+            own_folder: plugin_own_folder(&options.data, &manifest.name, found),
             trust: found.trust,
             folder: found.folder.clone(),
             prompts: match foreign {
-                // A component without a manifest has no folder of its own: the files next to it do
-                // not belong to it.
+                // Read no templates for a component without a manifest: the files next to it do not
+                // belong to it.
                 Some(_) => Arc::default(),
                 None => prompts::read(&found.folder.join(prompts::FOLDER), held.as_deref()),
             },
@@ -93,15 +94,15 @@ impl CheckedPlugin {
         })
     }
 
-    /// Creates the state that the plugin's instances in one session share. Outside of the plugin,
-    /// the instances can access only `resources` and, through `handle`, the session.
-    pub(in crate::plugin) fn new_backing(
+    /// Creates the state that the plugin's instances in one session share. Through this state, the
+    /// instances can access only `resources` and, through `handle`, the session.
+    pub(in crate::plugin) fn new_shared_state(
         &self,
         resources: &PluginResources,
         is_muted: bool,
         handle: Arc<dyn AgentHandle>,
-    ) -> Arc<PluginBacking> {
-        Arc::new(PluginBacking {
+    ) -> Arc<SharedPluginState> {
+        Arc::new(SharedPluginState {
             plugin: Arc::from(self.manifest.name.as_str()),
             keeper: self
                 .own_folder
@@ -121,22 +122,24 @@ impl CheckedPlugin {
             reported: std::sync::Mutex::default(),
             meter: self.meter.clone(),
             fixed: self.fixed,
-            calls: CallCount::default(),
+            calls: PluginCallCount::default(),
             environment: self.environment.clone(),
         })
     }
 
     /// Returns the operator's settings for one hook, by the name or an alias of its point. A hook
-    /// that has nothing to do, because of [empty settings](Self::empty_settings), is disabled.
+    /// that has nothing to do is disabled, because of
+    /// [empty settings](Self::empty_settings_of_hook).
     pub(in crate::plugin) fn hook_settings(&self, point: &str) -> HookSettings {
-        let mut settings = open::settings_for(&self.settings, point);
-        settings.enabled &= self.empty_settings(point).is_empty();
+        let mut settings = open::hook_settings_for(&self.settings, point);
+        settings.enabled &= self.empty_settings_of_hook(point).is_empty();
         settings
     }
 
-    /// Returns the settings that a condition of the hook on `point` names, if all of them are
-    /// empty, so that the hook has nothing to do; otherwise none.
-    pub(in crate::plugin) fn empty_settings(&self, point: &str) -> Vec<String> {
+    /// Returns the plugin settings on which the hook on `point` depends (`only_with` or
+    /// `only_tools`), if all of them are empty, so that the hook has nothing to do; otherwise an
+    /// empty list.
+    pub(in crate::plugin) fn empty_settings_of_hook(&self, point: &str) -> Vec<String> {
         let Some(row) = catalog::find(point) else {
             return Vec::new();
         };
@@ -160,9 +163,9 @@ impl CheckedPlugin {
         }
     }
 
-    /// Returns the tools to whose calls a hook with these options is limited; `None` if it is not
-    /// limited.
-    pub(in crate::plugin) fn only_tools(&self, options: &HookOptions) -> Option<Vec<String>> {
+    /// Returns the tools whose calls a hook with these options receives; `None` if it receives all
+    /// calls.
+    pub(in crate::plugin) fn tools_of_hook(&self, options: &HookOptions) -> Option<Vec<String>> {
         let lists = options.only_tools.as_ref()?.iter();
         let tools = lists
             .filter_map(|name| self.config.get(name)?.as_array())
@@ -173,12 +176,12 @@ impl CheckedPlugin {
 
     /// Returns the size in bytes that a result must exceed for a hook with these options to be
     /// called; `None` if the size does not matter.
-    pub(in crate::plugin) fn only_over(&self, options: &HookOptions) -> Option<u64> {
+    pub(in crate::plugin) fn min_result_size(&self, options: &HookOptions) -> Option<u64> {
         self.config.get(options.only_over.as_ref()?)?.as_u64()
     }
 
     /// Whether this version of the plugin defines the same points as another version.
-    pub(crate) fn defines_points_of(&self, other: &Self) -> bool {
+    pub(crate) fn defines_same_points_as(&self, other: &Self) -> bool {
         let points = |plugin: &Self| serde_json::to_string(&plugin.manifest.points).ok();
         points(self) == points(other)
     }

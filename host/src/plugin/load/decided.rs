@@ -1,5 +1,5 @@
-//! A plugin with the decision about each requested permission. The plugin may still wait for an
-//! answer of the operator, or lack a permission without which it cannot run.
+//! A plugin with the decision about each requested permission. A decision may still be open until
+//! the operator answers, and a permission without which the plugin cannot run may be denied.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use crate::config::PluginSettings;
 use crate::grant::decide::Decision;
 use crate::grant::{Capability, Granted, Request};
 use crate::plugin::manifest::HookOptions;
-use crate::plugin::open::{ceiling, settings_for};
+use crate::plugin::open::{hook_settings_for, max_hook_deadline};
 use crate::point::catalog;
 use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
 use crate::point::registry::{DEFAULT_PRIORITY, HookSpec};
 
-/// Plugin with the decision on its permissions. It has no resources yet.
+/// Plugin with the decisions on its permissions, before it gets access to resources.
 pub struct DecidedPlugin {
     listed: ListedPlugin,
     /// Requested permissions.
@@ -30,7 +30,7 @@ pub struct DecidedPlugin {
     pub(in crate::plugin) is_required: bool,
 }
 
-debug_some!(
+impl_partial_debug!(
     DecidedPlugin,
     self,
     name = self.manifest.name,
@@ -46,7 +46,7 @@ impl Deref for DecidedPlugin {
 }
 
 impl DecidedPlugin {
-    /// Adds the operator's decision to a plugin.
+    /// Combines a plugin with the decisions on its permissions.
     pub(in crate::plugin) fn new(
         listed: ListedPlugin,
         request: Request,
@@ -64,18 +64,18 @@ impl DecidedPlugin {
     }
 
     /// Describes a hook of the plugin with the permissions `granted` and the operator's settings
-    /// `plugin`. Settings for the hook take precedence over those for the plugin, those over the
-    /// manifest, and that over the defaults. The operator can only lower a deadline; the manifest
-    /// can raise the deadline of a hook that may wait for a model.
-    pub(in crate::plugin) fn spec_with(
+    /// `plugin`. The order of precedence is: settings for the hook, settings for the plugin, the
+    /// manifest, the defaults. The operator can only lower a deadline; the manifest can raise the
+    /// deadline of a hook that may wait for a model.
+    pub(in crate::plugin) fn build_hook_spec(
         &self,
         (point, kind): (&str, PointKind),
         options: &HookOptions,
         plugin: &PluginSettings,
         granted: &Granted,
     ) -> HookSpec {
-        let hook = settings_for(plugin, point);
-        let ceiling = ceiling(options, granted.has_external_call());
+        let hook = hook_settings_for(plugin, point);
+        let ceiling = max_hook_deadline(options, granted.has_external_call());
         let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
         let operator = seconds(hook.timeout_seconds.or(plugin.timeout_seconds));
         let wanted = [operator, options.timeout, self.manifest.limits.timeout];
@@ -99,9 +99,9 @@ impl DecidedPlugin {
             is_async: options.is_async,
             may_change: granted.has(&Capability::Session),
             may: options.may.clone(),
-            only_tools: self.only_tools(options),
+            only_tools: self.tools_of_hook(options),
             only_final: options.only_final,
-            only_over: self.only_over(options),
+            only_over: self.min_result_size(options),
         }
     }
 }

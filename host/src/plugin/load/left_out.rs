@@ -3,29 +3,34 @@
 use std::path::PathBuf;
 
 use super::DecidedPlugin;
-use crate::grant::decide::Standing;
+use crate::grant::decide::GrantStatus;
 use crate::plugin::Error;
-use crate::plugin::discover::Found;
+use crate::plugin::discover::FoundPlugin;
 use crate::plugin::relied::Reliance;
 
 /// Plugin that was found but does not run.
 #[derive(Debug)]
 pub struct LeftOut {
-    /// Name, or the name of the folder if the manifest could not be read.
+    /// Name of the plugin, or of its folder if the manifest could not be read.
     pub name: String,
     /// Folder and trust with which the plugin was found.
-    pub found: Found,
+    pub found: FoundPlugin,
     /// Reason why the plugin does not run.
     pub why: Why,
     /// Reason why no session may start without the plugin; `None` if sessions may start.
     pub reliance: Option<Reliance>,
-    /// Whether a hook of the plugin may block when it fails; true if the manifest could not be
-    /// read.
+    /// Whether a failure of one of the plugin's hooks may block the agent; true if the manifest
+    /// could not be read.
     pub(in crate::plugin) may_block: bool,
 }
 
 impl LeftOut {
-    pub(in crate::plugin) fn new(name: String, found: Found, why: Why, may_block: bool) -> Self {
+    pub(in crate::plugin) fn new(
+        name: String,
+        found: FoundPlugin,
+        why: Why,
+        may_block: bool,
+    ) -> Self {
         Self {
             name,
             found,
@@ -55,7 +60,7 @@ pub enum Why {
     Without,
     /// A policy disables the plugin.
     Disallowed {
-        /// Policy file and position.
+        /// Path of the policy file, and position in it.
         place: String,
     },
     /// The plugin needs permissions that only the operator can grant, and they were not granted.
@@ -73,7 +78,7 @@ impl std::fmt::Display for Why {
             }
             Self::Without => f.write_str("switched off by --without"),
             Self::Held(plugin) => {
-                let waiting = plugin.decision.of(Standing::Waiting);
+                let waiting = plugin.decision.of(GrantStatus::Waiting);
                 let waiting: Vec<String> = waiting.map(ToString::to_string).collect();
                 write!(
                     f,

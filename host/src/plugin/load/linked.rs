@@ -1,8 +1,7 @@
-//! A plugin that runs: linked with its granted permissions and nothing else.
+//! A plugin that is ready to run: its component is linked with exactly the granted permissions.
 //!
-//! No other module gives a plugin resources: [`PluginResources`] are created only here, either from
-//! a decision that no longer waits for the operator, or [without any
-//! resource](PluginResources::none).
+//! Only this module creates [`PluginResources`], either from decisions of which none waits for the
+//! operator, or [without any resource](PluginResources::none).
 
 use std::ops::Deref;
 use std::path::Path;
@@ -14,7 +13,7 @@ use crate::egress::PluginEgress;
 use crate::folder::{FolderPlaces, FolderQuota, GrantedFolders};
 use crate::grant::{Capability, ExternalCall, Granted};
 use crate::plugin::Error;
-use crate::plugin::host::PluginBacking;
+use crate::plugin::host::SharedPluginState;
 use crate::plugin::instance::InstanceTemplate;
 use crate::plugin::manifest::Manifest;
 use crate::plugin::store::{PluginStore, data_folder};
@@ -34,15 +33,15 @@ impl PluginResources {
     pub(in crate::plugin) fn none(own: &Path, manifest: &Manifest, options: &LoadOptions) -> Self {
         let granted = Granted::default();
         Self {
-            store: PluginStore::of(own).closed(),
-            folders: Arc::new(plugin_folders(own, manifest, &granted, options)),
+            store: PluginStore::of(own).into_read_only(),
+            folders: Arc::new(list_granted_folders(own, manifest, &granted, options)),
             egress: None,
             granted: Arc::new(granted),
         }
     }
 
     /// Returns the resources that a decision grants; `None` if the operator must be asked first.
-    fn of_decision(plugin: &DecidedPlugin, options: &LoadOptions) -> Option<Self> {
+    fn from_decision(plugin: &DecidedPlugin, options: &LoadOptions) -> Option<Self> {
         if plugin.decision.is_waiting() {
             return None;
         }
@@ -58,7 +57,7 @@ impl PluginResources {
         });
         Some(Self {
             store: PluginStore::of(own),
-            folders: Arc::new(plugin_folders(own, manifest, &granted, options)),
+            folders: Arc::new(list_granted_folders(own, manifest, &granted, options)),
             egress,
             granted,
         })
@@ -84,7 +83,7 @@ impl PluginResources {
 }
 
 /// Returns the granted folders of a plugin. Each folder is opened only when it is first used.
-fn plugin_folders(
+fn list_granted_folders(
     own: &Path,
     manifest: &Manifest,
     granted: &Granted,
@@ -93,10 +92,10 @@ fn plugin_folders(
     let places = FolderPlaces {
         workspace: options.workspace.clone(),
         data: data_folder(own),
-        // No plugin can have this name, so the folder is not the data folder of a plugin.
+        // No plugin's name can begin with a dot, so this is not the data folder of a plugin.
         empty: options.data.join(".empty"),
         protected: options.protected.clone(),
-        quota: FolderQuota::quota_of(manifest.limits.data, manifest.limits.files),
+        quota: FolderQuota::quota_from_limits(manifest.limits.data, manifest.limits.files),
     };
     GrantedFolders::new(granted, places)
 }
@@ -108,7 +107,7 @@ pub struct LoadedPlugin {
     template: Option<Arc<InstanceTemplate>>,
 }
 
-debug_some!(
+impl_partial_debug!(
     LoadedPlugin,
     self,
     name = self.manifest.name,
@@ -123,9 +122,9 @@ impl Deref for LoadedPlugin {
     }
 }
 
-/// Outcome of linking.
-pub(in crate::plugin) enum Linking {
-    /// The plugin runs.
+/// Outcome of linking a plugin with its granted permissions.
+pub(in crate::plugin) enum LinkOutcome {
+    /// The plugin is ready to run.
     Done(LoadedPlugin),
     /// The operator must first be asked about permissions.
     Waiting(DecidedPlugin),
@@ -140,17 +139,17 @@ impl LoadedPlugin {
         decided: DecidedPlugin,
         options: &LoadOptions,
         template: impl FnOnce(&DecidedPlugin, &Granted) -> Result<Option<Arc<InstanceTemplate>>, Error>,
-    ) -> Linking {
-        let Some(resources) = PluginResources::of_decision(&decided, options) else {
-            return Linking::Waiting(decided);
+    ) -> LinkOutcome {
+        let Some(resources) = PluginResources::from_decision(&decided, options) else {
+            return LinkOutcome::Waiting(decided);
         };
         match template(&decided, resources.granted()) {
-            Ok(template) => Linking::Done(Self {
+            Ok(template) => LinkOutcome::Done(Self {
                 decided,
                 resources,
                 template,
             }),
-            Err(error) => Linking::Failed(decided, error),
+            Err(error) => LinkOutcome::Failed(decided, error),
         }
     }
 
@@ -169,18 +168,18 @@ impl LoadedPlugin {
         self.template.as_ref()
     }
 
-    /// Whether the plugin has an agent loop that may order turns.
+    /// Whether the plugin has an agent loop and the permission to run the agent's turns with it.
     #[must_use]
-    pub fn may_order_turns(&self) -> bool {
+    pub fn may_run_agent_loop(&self) -> bool {
         let call = Capability::ExternalCall(ExternalCall::AgentLoop);
         self.has_agent_loop() && self.granted().has(&call)
     }
 
     /// Creates the state that the plugin's instances in one session share.
-    pub(in crate::plugin) fn open_backing(
+    pub(in crate::plugin) fn open_shared_state(
         &self,
         handle: Arc<dyn AgentHandle>,
-    ) -> Arc<PluginBacking> {
-        self.new_backing(&self.resources, self.muted_by.is_some(), handle)
+    ) -> Arc<SharedPluginState> {
+        self.new_shared_state(&self.resources, self.muted_by.is_some(), handle)
     }
 }

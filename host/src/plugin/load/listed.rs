@@ -1,4 +1,4 @@
-//! A plugin whose component was compiled and was run once, to list its tools and commands. The
+//! A plugin whose component was compiled and was run once, to list its tools and commands. Its
 //! permissions are not decided yet.
 
 use std::ops::Deref;
@@ -11,7 +11,7 @@ use super::checked::CheckedPlugin;
 use crate::grant::{Granted, OfferedTool, Request};
 use crate::message::ToolSpec;
 use crate::plugin::commands::CommandSpec;
-use crate::plugin::component::ForeignFunctions;
+use crate::plugin::component::ComponentFunctions;
 use crate::plugin::contract::stamp::Stamp;
 use crate::plugin::instance::InstanceTemplate;
 use crate::plugin::{Error, agent_loop, authority, loops};
@@ -24,12 +24,12 @@ pub(in crate::plugin) struct ComponentFacts {
     pub(in crate::plugin) exports: Vec<String>,
     pub(in crate::plugin) stamp: Option<Stamp>,
     /// Functions of a component that was not built for the contract; `None` for a plugin.
-    pub(in crate::plugin) foreign: Option<ForeignFunctions>,
+    pub(in crate::plugin) foreign: Option<ComponentFunctions>,
     pub(in crate::plugin) was_cached: bool,
 }
 
-/// Compiled component, and the template with which its tools were listed: it is linked with all
-/// requested permissions.
+/// Compiled component, and the template that created the instance which listed the tools. The
+/// template is linked with all requested permissions.
 pub(in crate::plugin) struct CompiledComponent {
     pub(in crate::plugin) component: Component,
     pub(in crate::plugin) template: Arc<InstanceTemplate>,
@@ -47,7 +47,7 @@ impl CompiledComponent {
     }
 }
 
-/// Plugin whose tools and commands are known. It has no resources yet.
+/// Plugin whose tools and commands are known, before its permissions are decided.
 pub struct ListedPlugin {
     checked: CheckedPlugin,
     /// Digest of the component; empty for a plugin without one.
@@ -62,11 +62,11 @@ pub struct ListedPlugin {
     pub tools: Vec<ToolSpec>,
     /// Slash commands of the plugin.
     pub commands: Vec<CommandSpec>,
-    /// Time that loading took, without the time for which the operator was asked.
+    /// Time that loading took, without the time in which the operator answered questions.
     pub load_time: Duration,
     /// Whether the component's native code came from the cache.
     pub was_cached: bool,
-    pub(in crate::plugin) foreign: Option<ForeignFunctions>,
+    pub(in crate::plugin) foreign: Option<ComponentFunctions>,
     /// Compiled component; `None` for a plugin without one.
     pub(in crate::plugin) compiled: Option<CompiledComponent>,
 }
@@ -80,7 +80,8 @@ impl Deref for ListedPlugin {
 }
 
 impl ListedPlugin {
-    /// Adds the facts about its component to a checked plugin.
+    /// Combines a checked plugin with the facts about its component, and with its tools and
+    /// commands.
     pub(in crate::plugin) fn new(
         checked: CheckedPlugin,
         facts: ComponentFacts,
@@ -117,15 +118,18 @@ impl ListedPlugin {
             trust: manifest.trust.map_or(self.trust, |own| own.max(self.trust)),
             source,
             digest: self.digest.clone(),
-            // Serialized from the parsed manifest, so that comments and the order of keys do not
-            // matter.
+            // Serialize the parsed manifest, so that comments and the order of keys do not change
+            // the digest.
             manifest: serde_json::to_string(manifest).map_err(|e| Error::Start {
-                message: format!("its manifest cannot be kept: {e}"),
+                message: format!("its manifest cannot be converted to JSON: {e}"),
             })?,
             side_effects: manifest.side_effects.clone(),
             capabilities: manifest.requested(),
-            tools: self.tools.iter().map(offered_tool).collect(),
-            has_hooks: self.exports.iter().any(|e| authority::shows_session(e)),
+            tools: self.tools.iter().map(convert_offered_tool).collect(),
+            has_hooks: self
+                .exports
+                .iter()
+                .any(|e| authority::shows_conversation(e)),
         })
     }
 
@@ -135,15 +139,16 @@ impl ListedPlugin {
         self.foreign.is_some()
     }
 
-    /// Returns the functions of such a component that are not offered, each with the reason.
+    /// Returns a message for each function of a component without a contract that is not offered as
+    /// a tool. The message contains the reason.
     #[must_use]
     pub fn refused_functions(&self) -> &[String] {
         self.foreign.as_ref().map_or(&[], |own| &own.refused)
     }
 
-    /// Whether anything of the component is ever called: a hook, a tool, a command, an
-    /// implementation of a point or a loop. True for a plugin without a component, which has
-    /// nothing to call and carries only prompts or skills.
+    /// Whether the host ever calls the component: its hooks, tools, commands, loops or
+    /// implementations of points. Also true for a plugin without a component, which contains only
+    /// prompts or skills.
     #[must_use]
     pub fn is_called(&self) -> bool {
         let is_used = |export: &String| match export.as_str() {
@@ -169,7 +174,7 @@ impl ListedPlugin {
     }
 }
 
-fn offered_tool(tool: &ToolSpec) -> OfferedTool {
+fn convert_offered_tool(tool: &ToolSpec) -> OfferedTool {
     OfferedTool {
         name: tool.name.clone(),
         description: tool.description.clone(),

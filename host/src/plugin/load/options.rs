@@ -9,82 +9,83 @@ use crate::config::{Config, PluginSettings};
 use crate::egress::EgressOptions;
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
-use crate::grant::held::HeldFolder;
+use crate::grant::held::InMemoryFolder;
 use crate::paths::Paths;
 use crate::plugin::compile::Compiler;
 use crate::plugin::component::ForeignComponent;
-use crate::plugin::discover::{Found, Source};
-use crate::plugin::fixed::FixedWorld;
-use crate::plugin::installed::Installed;
-use crate::plugin::meter::Meter;
+use crate::plugin::discover::{FoundPlugin, Source};
+use crate::plugin::fixed::FixedClockAndSeed;
+use crate::plugin::installed::InstalledPlugin;
+use crate::plugin::meter::PluginMeter;
 
 /// Options for loading plugins.
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
-    /// Folders to search.
+    /// Folders that are searched for plugins.
     pub sources: Vec<Source>,
-    /// Folders that are plugins themselves, in addition to those that the search finds.
-    pub chosen: Vec<Found>,
+    /// Folders of single plugins, which are loaded in addition to the plugins that the search
+    /// finds.
+    pub chosen: Vec<FoundPlugin>,
     /// Components that were not built for the contract, and whose functions become tools.
     pub components: Vec<ForeignComponent>,
-    /// Folder that was already read into memory when the user was asked about it. Its plugins are
-    /// loaded from memory and not read again.
-    pub held: Option<Arc<HeldFolder>>,
+    /// Folder that was read into memory before the user was asked to trust it. Its plugins are
+    /// loaded from memory, so a later change on disk has no effect.
+    pub held: Option<Arc<InMemoryFolder>>,
     /// Installed plugins, each with its verified files.
-    pub installed: Vec<Installed>,
+    pub installed: Vec<InstalledPlugin>,
     /// Folder of the compile cache.
     pub cache: PathBuf,
     /// File with the key that authenticates cache entries.
     pub cache_key: PathBuf,
     /// Compiler for components that are not in the cache.
     pub compiler: Compiler,
-    /// Callback before a component is compiled, which takes a while.
-    pub on_compile: Option<OnCompile>,
-    /// Folder in which each plugin has a folder for stored values.
+    /// Callback that is called before a component is compiled, which takes a while.
+    pub on_compile: Option<CompileCallback>,
+    /// Folder that contains a folder for the stored values of each plugin.
     pub data: PathBuf,
     /// Names of the plugins that the operator excludes from this run.
     pub without: Vec<String>,
-    /// Whether to report plugins that the settings configure but that were not found. False if only
-    /// some of the plugin folders are searched.
+    /// Whether to report plugins that the settings configure but that were not found. Set to false
+    /// if only some of the plugin folders are searched.
     pub expects_installed: bool,
     /// Settings by plugin name.
     pub settings: BTreeMap<String, PluginSettings>,
     /// Settings of the project's own plugins, which the project itself may set. For a plugin that
     /// is not listed here, `settings` apply.
     pub project_settings: BTreeMap<String, PluginSettings>,
-    /// Configuration from which `settings` were read, for line numbers in messages.
+    /// Configuration from which `settings` were read; messages take line numbers from it.
     pub written: Config,
-    /// Configuration from which `project_settings` were read.
+    /// Configuration from which `project_settings` were read; messages take line numbers from it.
     pub project_written: Config,
-    /// Options for granting permissions.
+    /// Options for decisions on the plugins' permissions.
     pub grants: GrantOptions,
     /// The folder that the agent works in.
     pub workspace: PathBuf,
-    /// Rind's own folders, which no grant reaches.
+    /// Rind's own folders, to which no grant gives access.
     pub protected: Vec<PathBuf>,
     /// Options for network requests of plugins.
     pub egress: EgressOptions,
-    /// Whether every call gets a fresh instance.
+    /// Whether every call of a plugin runs in a new instance.
     pub is_cold: bool,
-    /// Meter that counts the plugins' use of the host.
-    pub meter: Option<Arc<Meter>>,
+    /// Meter of the plugins' memory and import calls, in tests.
+    pub meter: Option<Arc<PluginMeter>>,
     /// Clock and random numbers that the plugins get instead of the real ones, in tests.
-    pub fixed: Option<FixedWorld>,
+    pub fixed: Option<FixedClockAndSeed>,
 }
 
-/// Callback that gets the name of a plugin.
+/// Callback that is called with the name of a plugin before the plugin is compiled.
 #[derive(Clone)]
-pub struct OnCompile(pub Arc<dyn Fn(&str) + Send + Sync>);
+pub struct CompileCallback(pub Arc<dyn Fn(&str) + Send + Sync>);
 
-impl std::fmt::Debug for OnCompile {
+impl std::fmt::Debug for CompileCallback {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("OnCompile")
     }
 }
 
 impl LoadOptions {
-    /// Sets the folders for cached and stored data to those of `paths`, and protects the latter
-    /// from grants.
+    /// Sets the workspace and the folders for cached and stored data to those of `paths`, and
+    /// protects Rind's configuration, data and cache folders from grants.
     #[must_use]
     pub fn at(mut self, paths: &Paths) -> Self {
         self.cache = paths.cache.join("components");
@@ -98,7 +99,11 @@ impl LoadOptions {
 
     /// Returns the settings of a plugin. Settings of a project apply only to the project's own
     /// plugins, so that a project cannot disable a guard.
-    pub(in crate::plugin) fn settings_of(&self, name: &str, trust: Trust) -> PluginSettings {
+    pub(in crate::plugin) fn plugin_settings_for(
+        &self,
+        name: &str,
+        trust: Trust,
+    ) -> PluginSettings {
         let of_project = self
             .project_settings
             .get(name)
@@ -107,22 +112,23 @@ impl LoadOptions {
         settings.cloned().unwrap_or_default()
     }
 
-    /// Returns the reason why a flag or a setting disables a plugin; `None` if none does.
-    pub(in crate::plugin) fn switched_off(&self, name: &str, trust: Trust) -> Option<Why> {
+    /// Returns the flag or the setting that disables a plugin; `None` if the plugin is not
+    /// disabled.
+    pub(in crate::plugin) fn find_disabling_reason(&self, name: &str, trust: Trust) -> Option<Why> {
         if self.without.iter().any(|without| without == name) {
             return Some(Why::Without);
         }
-        let place = || self.setting_places(name, trust)(&["enabled"]);
-        (!self.settings_of(name, trust).enabled).then(|| Why::Disabled {
+        let place = || self.setting_locator(name, trust)(&["enabled"]);
+        (!self.plugin_settings_for(name, trust).enabled).then(|| Why::Disabled {
             place: place().unwrap_or_else(|| "your settings".to_owned()),
         })
     }
 
-    /// Enables all plugins that settings disable, in order to inspect them. Returns the location of
-    /// each disabling setting, by the plugin's name and whether the setting is for the project's
-    /// own plugins.
+    /// Enables all plugins that settings disable, so that they can be inspected. Returns the
+    /// location of each setting that disabled a plugin. A key is the plugin's name, and whether the
+    /// setting applies to the project's own plugins.
     #[must_use]
-    pub fn switch_all_on(&mut self) -> BTreeMap<(String, bool), String> {
+    pub fn enable_all_plugins(&mut self) -> BTreeMap<(String, bool), String> {
         let mut off = BTreeMap::new();
         let layers = [
             (Trust::User, &self.settings),
@@ -130,7 +136,7 @@ impl LoadOptions {
         ];
         for (trust, all) in layers {
             for (name, _) in all.iter().filter(|(_, settings)| !settings.enabled) {
-                let place = self.setting_places(name, trust)(&["enabled"]);
+                let place = self.setting_locator(name, trust)(&["enabled"]);
                 let of_project = trust == Trust::Project;
                 off.insert((name.clone(), of_project), place.unwrap_or_default());
             }
@@ -143,7 +149,10 @@ impl LoadOptions {
 
     /// Returns the files in memory from which a plugin in `folder` is read; `None` if it is read
     /// from disk.
-    pub(in crate::plugin) fn held_folder_of(&self, folder: &Path) -> Option<&Arc<HeldFolder>> {
+    pub(in crate::plugin) fn in_memory_folder_of(
+        &self,
+        folder: &Path,
+    ) -> Option<&Arc<InMemoryFolder>> {
         let own = self.installed.iter().find(|own| own.folder == folder);
         let verified = own.and_then(|own| own.files.as_ref().ok());
         let held = self.held.as_ref().filter(|held| held.covers(folder));
@@ -152,7 +161,7 @@ impl LoadOptions {
 
     /// Returns a function that finds the location of a setting under `[plugins.NAME]`: `FILE:LINE`
     /// or the flag, in the layer that takes precedence.
-    pub(in crate::plugin) fn setting_places<'a>(
+    pub(in crate::plugin) fn setting_locator<'a>(
         &'a self,
         name: &'a str,
         trust: Trust,

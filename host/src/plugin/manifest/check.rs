@@ -1,5 +1,5 @@
-//! Checks a parsed manifest for mistakes that the format allows, such as reserved names, sections
-//! without their side effect, and hooks on unknown points.
+//! Checks a parsed manifest for mistakes that the TOML parser accepts, such as reserved names,
+//! sections without their side effect, and hooks on unknown points.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use super::{HookOptions, Manifest, ToolOptions, network};
 use crate::grant::SideEffect;
-use crate::near::nearest;
+use crate::near::nearest_name;
 use crate::point::Point;
 use crate::point::catalog::{self, CATALOG, PointRow};
 use crate::point::dispatch::PointKind;
@@ -19,9 +19,9 @@ use crate::tool::registry::is_tool_name;
 /// a screen.
 const MAX_REQUESTED: usize = 32;
 
-/// Names under which the program itself, the model or a person appears, for example as the author
-/// of a refusal or a note, as an agent, or as a settings section. A plugin with such a name could
-/// impersonate them.
+/// Names that already stand for the program, the model or a person, for example as the author of a
+/// refusal, as an agent, or as a settings section. A plugin with such a name could impersonate
+/// them.
 const RESERVED_NAMES: &[&str] = &[
     "admin",
     "administrator",
@@ -61,14 +61,15 @@ const RESERVED_NAMES: &[&str] = &[
 /// Prefix of subagent ids, which label the output of subagents.
 const AGENT_ID_PREFIX: &str = "sub-";
 
-/// Checks a name with which output is labeled: the name of a plugin, or of a hook in the settings.
+/// Checks the name of a plugin, or of a hook in the settings. Output of the plugin or hook is
+/// labeled with this name.
 ///
 /// # Errors
 /// Returns a sentence that describes the problem.
 pub(crate) fn check_plugin_name(name: &str) -> Result<(), String> {
-    check_name(name)?;
+    check_name_characters(name)?;
     check_not_reserved(name)?;
-    check_no_option(name)
+    check_not_option(name)
 }
 
 impl Manifest {
@@ -90,29 +91,32 @@ impl Manifest {
             );
         }
         self.check_sections()?;
-        self.check_requested()?;
+        self.check_requested_permissions()?;
         self.check_hooks(text)?;
         for (name, point) in &self.points {
-            check_name(name).map_err(|e| format!("[points.{name}]: {e}"))?;
+            check_name_characters(name).map_err(|e| format!("[points.{name}]: {e}"))?;
             for caller in &point.callers {
-                check_name(caller).map_err(|e| format!("[points.{name}] callers: {e}"))?;
+                check_name_characters(caller)
+                    .map_err(|e| format!("[points.{name}] callers: {e}"))?;
             }
         }
         for (name, options) in &self.tools {
             check_tool_options(name, options).map_err(|why| format!("[tools.{name}]: {why}"))?;
         }
         for name in self.dependencies.keys() {
-            check_name(name).map_err(|e| format!("[dependencies]: {e}"))?;
+            check_name_characters(name).map_err(|e| format!("[dependencies]: {e}"))?;
         }
         for (name, options) in &self.implements {
             if name.split_once('.').is_none_or(|(owner, point)| {
-                check_name(owner).is_err() || check_name(point).is_err()
+                check_name_characters(owner).is_err() || check_name_characters(point).is_err()
             }) {
-                return Err(format!("[implements] `{name}` is not written `owner.NAME`"));
+                return Err(format!(
+                    "[implements] `{name}` is not of the form `owner.NAME`"
+                ));
             }
             if options.may.is_some() {
                 return Err(format!(
-                    "[implements] `{name}`: the point is another plugin's, so it has no rights that `may` could narrow"
+                    "[implements] `{name}`: the point belongs to another plugin and has no rights that `may` could limit"
                 ));
             }
             let conditions = [
@@ -155,9 +159,9 @@ impl Manifest {
         self.network.as_ref().map_or(Ok(()), network::check_network)
     }
 
-    /// Checks the requested permissions, because the operator is asked about them: they must be few
-    /// enough to read, and tool names must not contain control characters for the terminal.
-    fn check_requested(&self) -> Result<(), String> {
+    /// Checks the requested permissions, because the operator is asked about them: there must be
+    /// few enough to read, and tool names must not contain control characters.
+    fn check_requested_permissions(&self) -> Result<(), String> {
         let n_requested = self.requested().len();
         if n_requested > MAX_REQUESTED {
             return Err(format!(
@@ -167,7 +171,7 @@ impl Manifest {
         let tools = self.external.iter().flat_map(|section| &section.tools);
         if let Some(name) = tools.into_iter().find(|name| !is_tool_name(name)) {
             return Err(format!(
-                "[external] tools: `{}` is not the name of a tool",
+                "[external] tools: `{}` is not a valid tool name",
                 name.escape_debug()
             ));
         }
@@ -175,13 +179,13 @@ impl Manifest {
     }
 
     /// Returns the schema of a setting in `[config]`.
-    fn setting(&self, name: &str) -> Option<&Value> {
+    fn setting_schema(&self, name: &str) -> Option<&Value> {
         self.config.as_ref()?.get("properties")?.get(name)
     }
 
     /// Checks the conditions under which a hook is called, such as `only_tools`. A wrong condition
     /// would silently disable the hook.
-    fn check_conditions(&self, row: &PointRow, options: &HookOptions) -> Result<(), String> {
+    fn check_hook_conditions(&self, row: &PointRow, options: &HookOptions) -> Result<(), String> {
         let only_over = options.only_over.as_ref().map(std::slice::from_ref);
         let conditions = [
             ("only_with", options.only_with.as_deref()),
@@ -190,10 +194,10 @@ impl Manifest {
         ];
         for (key, names) in conditions {
             if names.is_some_and(<[String]>::is_empty) {
-                return Err(format!("{key} names no setting: leave it out"));
+                return Err(format!("{key} is empty: name a setting, or remove the key"));
             }
             for name in names.unwrap_or_default() {
-                let Some(setting) = self.setting(name) else {
+                let Some(setting) = self.setting_schema(name) else {
                     let name = name.escape_debug();
                     return Err(format!("{key}: [config] has no setting `{name}`"));
                 };
@@ -211,15 +215,24 @@ impl Manifest {
             }
         }
         if options.only_final && row.name != catalog::PostReason::NAME {
-            return Err(format!("only_final: {} is not about an answer", row.name));
+            return Err(format!(
+                "only_final: hooks on {} receive no answer of the model",
+                row.name
+            ));
         }
         if options.only_tools.is_some()
             && ![catalog::PreTool::NAME, catalog::PostTool::NAME].contains(&row.name)
         {
-            return Err(format!("only_tools: {} is not about a tool call", row.name));
+            return Err(format!(
+                "only_tools: hooks on {} receive no tool call",
+                row.name
+            ));
         }
         if options.only_over.is_some() && row.name != catalog::PostTool::NAME {
-            return Err(format!("only_over: {} is not about a result", row.name));
+            return Err(format!(
+                "only_over: hooks on {} receive no result of a tool",
+                row.name
+            ));
         }
         Ok(())
     }
@@ -230,13 +243,14 @@ impl Manifest {
         for (name, options) in std::mem::take(&mut self.hooks) {
             let at = format!(
                 "line {}, [hooks.{}]",
-                line_of(text, name.span().start),
+                line_number(text, name.span().start),
                 name.get_ref()
             );
             let Some(row) = catalog::find(name.get_ref()) else {
                 let hyphened = name.get_ref().replace('_', "-");
                 let near = catalog::find(&hyphened).map(|row| row.name);
-                let near = near.or_else(|| nearest(&hyphened, CATALOG.iter().map(|row| row.name)));
+                let near =
+                    near.or_else(|| nearest_name(&hyphened, CATALOG.iter().map(|row| row.name)));
                 let hint = near.map_or_else(
                     || format!("the points are {}", point_names()),
                     |near| format!("did you mean `{near}`? `rind plugin points` lists them"),
@@ -254,8 +268,9 @@ impl Manifest {
             {
                 return Err(format!("{at}: {} points cannot block", row.kind));
             }
-            check_may(row, options.may.as_deref()).map_err(|why| format!("{at}: {why}"))?;
-            self.check_conditions(row, &options)
+            check_listed_rights(row, options.may.as_deref())
+                .map_err(|why| format!("{at}: {why}"))?;
+            self.check_hook_conditions(row, &options)
                 .map_err(|why| format!("{at}: {why}"))?;
             let key = Spanned::new(name.span(), row.name.to_owned());
             if hooks.insert(key, options).is_some() {
@@ -267,9 +282,9 @@ impl Manifest {
     }
 }
 
-/// Checks `may`, the list of rights that a hook keeps. With a misspelled right in the list, the
-/// hook would silently give up the right that was meant.
-fn check_may(row: &PointRow, may: Option<&[String]>) -> Result<(), String> {
+/// Checks `may`, the list of rights that a hook keeps. If a right were misspelled, the hook would
+/// silently lack that right.
+fn check_listed_rights(row: &PointRow, may: Option<&[String]>) -> Result<(), String> {
     let unknown = |name: &&String| !row.rights.contains(&name.as_str());
     match may.and_then(|may| may.iter().find(unknown)) {
         None => Ok(()),
@@ -291,7 +306,7 @@ fn point_names() -> String {
     names.join(", ")
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+fn check_name_characters(name: &str) -> Result<(), String> {
     let is_fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     if name.is_empty() || name.len() > 64 || !name.bytes().all(is_fine) {
         return Err(format!(
@@ -304,7 +319,7 @@ fn check_name(name: &str) -> Result<(), String> {
 
 /// Refuses names that commands would parse as an option, for example `-x` in `rind plugin remove
 /// -x`.
-fn check_no_option(name: &str) -> Result<(), String> {
+fn check_not_option(name: &str) -> Result<(), String> {
     if name.starts_with('-') {
         return Err(format!(
             "the name `{name}` begins with `-`, as options of commands do; choose one that begins with a letter or a digit"
@@ -314,7 +329,8 @@ fn check_no_option(name: &str) -> Result<(), String> {
 }
 
 /// Refuses reserved names, ids of subagents, and names that begin with `rind-`, which look like a
-/// part of the program. Dashes around a reserved name do not help: a reader would overlook them.
+/// part of the program. A reserved name with additional dashes is refused too, because a reader
+/// would overlook the dashes.
 fn check_not_reserved(name: &str) -> Result<(), String> {
     let is_agent_id = name
         .strip_prefix(AGENT_ID_PREFIX)
@@ -337,7 +353,7 @@ fn check_tool_options(name: &str, options: &ToolOptions) -> Result<(), String> {
     for tool in tools {
         if !is_tool_name(tool) {
             return Err(format!(
-                "`{}` is not the name of a tool (1 to 64 of a-z, A-Z, 0-9, `_` and `-`)",
+                "`{}` is not a valid tool name (1 to 64 of a-z, A-Z, 0-9, `_` and `-`)",
                 tool.escape_debug()
             ));
         }
@@ -356,7 +372,7 @@ fn check_tool_options(name: &str, options: &ToolOptions) -> Result<(), String> {
     }
 }
 
-fn line_of(text: &str, at: usize) -> usize {
+fn line_number(text: &str, at: usize) -> usize {
     text.as_bytes()
         .iter()
         .take(at)

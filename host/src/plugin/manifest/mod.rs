@@ -1,7 +1,7 @@
 //! `plugin.toml`, the manifest of a plugin.
 //!
-//! This module owns the format and its checks; it grants no permission. An unknown key is an error
-//! that names the line of the key.
+//! This module owns the format of manifests and the checks; it grants no permission. An unknown key
+//! is an error that names the line of the key.
 //!
 //! Start from [`Manifest::read`].
 
@@ -21,9 +21,9 @@ use serde_json::Value;
 use toml::Spanned;
 
 use super::{Error, astray, files};
-use crate::grant::held::HeldFolder;
+use crate::grant::held::InMemoryFolder;
 use crate::grant::{Access, Capability, SideEffect, Trust};
-use crate::near::name_nearest;
+use crate::near::append_nearest_name;
 
 pub(crate) use check::check_plugin_name;
 pub use sections::{
@@ -48,12 +48,12 @@ pub struct Manifest {
     /// Side effects that the plugin declares.
     #[serde(default)]
     pub side_effects: Vec<SideEffect>,
-    /// Trust level that replaces the level of the plugin's location if it is lower; a higher level
-    /// has no effect.
+    /// Trust level of the plugin. It applies only if it is lower than the trust level of the
+    /// plugin's location.
     #[serde(default)]
     pub trust: Option<Trust>,
     /// Options of the plugin's hooks, by point. The component's exports decide which hooks exist.
-    #[serde(default, serialize_with = "plain_keys")]
+    #[serde(default, serialize_with = "serialize_plain_keys")]
     pub hooks: BTreeMap<Spanned<String>, HookOptions>,
     /// Directories that the plugin reads and writes; needs the side effect `filesystem`.
     #[serde(default)]
@@ -91,8 +91,8 @@ pub struct Manifest {
     pub compat: Compat,
 }
 
-/// Maximum size of a manifest, in bytes. Manifests of first-party plugins have less than 2 KiB; one
-/// with JSON Schemas may have 100 KiB.
+/// Maximum size of a manifest, in bytes. Manifests of first-party plugins have less than 2 KiB; a
+/// manifest with JSON Schemas may have 100 KiB.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// File name of a manifest.
@@ -101,13 +101,13 @@ pub const FILE_NAME: &str = "plugin.toml";
 impl Manifest {
     /// Reads and checks `folder/plugin.toml`: from memory if `held` contains the folder, otherwise
     /// from disk.
-    pub fn read(folder: &Path, held: Option<&HeldFolder>) -> Result<Self, Error> {
+    pub fn read(folder: &Path, held: Option<&InMemoryFolder>) -> Result<Self, Error> {
         let path = folder.join(FILE_NAME);
         let bytes = files::read_plugin_file(&path, held, MAX_BYTES).map_err(|error| match error
             .kind()
         {
             ErrorKind::NotFound => Error::NoManifest {
-                todo: astray::misplaced_hint(folder, held),
+                todo: astray::misplaced_plugin_advice(folder, held),
                 folder: folder.to_owned(),
             },
             _ => Error::io("read", &path)(error),
@@ -133,13 +133,13 @@ impl Manifest {
             let place = error.to_string();
             let place = place.trim_end();
             let place = place.strip_suffix(error.message()).unwrap_or(place);
-            refuse(format!("{place}{}", name_nearest(error.message())))
+            refuse(format!("{place}{}", append_nearest_name(error.message())))
         })?;
         manifest.check_manifest(text).map_err(refuse)?;
         Ok(manifest)
     }
 
-    /// Whether a side effect is declared.
+    /// Whether the manifest declares a side effect.
     #[must_use]
     pub fn has(&self, effect: SideEffect) -> bool {
         self.side_effects.contains(&effect)
@@ -193,7 +193,7 @@ impl Manifest {
     }
 }
 
-fn plain_keys<S: serde::Serializer>(
+fn serialize_plain_keys<S: serde::Serializer>(
     hooks: &BTreeMap<Spanned<String>, HookOptions>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

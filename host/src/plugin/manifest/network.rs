@@ -1,4 +1,4 @@
-//! Checks the hosts and the credentials in `[network]`, beyond the format.
+//! Checks the hosts and the credentials in `[network]` for mistakes that the TOML parser accepts.
 //!
 //! For example:
 //!
@@ -14,26 +14,26 @@
 //! ```
 
 use super::Network;
-use crate::egress::address::{self, Class};
+use crate::egress::address::{self, AddressClass};
 use crate::egress::{Template, is_refused};
 use crate::grant::{Credential, HostPattern};
 
-/// Checks the section. An error names the entry and, if the entry is in the wrong list, the right
-/// list.
+/// Checks the section `[network]`. An error names the invalid entry and, if the entry is in the
+/// wrong list, the correct list.
 pub(super) fn check_network(section: &Network) -> Result<(), String> {
     let lists = [
-        ("hosts", &section.hosts, Class::Private, "private"),
-        ("private", &section.private, Class::Public, "hosts"),
+        ("hosts", &section.hosts, AddressClass::Private, "private"),
+        ("private", &section.private, AddressClass::Public, "hosts"),
     ];
     for (list, hosts, misplaced, other) in lists {
         for host in hosts {
             if list == "private" && host.is_any() {
                 return Err(format!(
-                    "[network] private: `{host}` would be every machine of the operator's network; name those that are meant"
+                    "[network] private: `{host}` would allow every machine of the operator's network; list the hosts that the plugin needs"
                 ));
             }
-            let what = match host.address().map(address::kind) {
-                Some(kind) if kind.class == Class::Never => {
+            let what = match host.address().map(address::classify_address) {
+                Some(kind) if kind.class == AddressClass::Never => {
                     let name = kind.name;
                     return Err(format!(
                         "[network]: `{host}` is {name}, which no plugin may reach"
@@ -70,9 +70,7 @@ fn check_credential(credential: &Credential, hosts: &[&HostPattern]) -> Result<(
         ));
     }
     if is_refused(header) {
-        return Err(format!(
-            "{at}: the header `{header}` is for the host to set"
-        ));
+        return Err(format!("{at}: only the host sets the header `{header}`"));
     }
     Template::parse(value).map_err(|why| format!("{at}: the value {why}"))?;
     if !hosts.iter().any(|listed| listed.covers(host)) {

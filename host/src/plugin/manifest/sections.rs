@@ -105,7 +105,7 @@ macro_rules! external {
 }
 for_each_external_call!(external);
 
-/// `[limits]`: limits of one plugin. The host has a maximum for each.
+/// `[limits]`: limits of one plugin. The host limits each value to a maximum.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -135,9 +135,9 @@ pub struct PointDeclaration {
     /// Purpose of the point.
     #[serde(default)]
     pub description: String,
-    /// Names of the plugins that may call the point, in addition to its owner. Default: none. A
-    /// name does not prove the origin of a plugin, and every implementer sees the payload that a
-    /// caller passes.
+    /// Names of the plugins that may call the point, in addition to its owner. Default: none.
+    /// Another plugin could use a listed name, and every implementer sees the payload that a caller
+    /// passes.
     #[serde(default)]
     pub callers: Vec<String>,
     /// JSON Schema of the payload, an object. Default: anything.
@@ -162,7 +162,7 @@ pub struct ToolOptions {
     pub check: Option<String>,
 }
 
-/// `[compat]`: exceptions for guests that import more than they use.
+/// `[compat]`: exceptions for components that import interfaces which they never use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Compat {

@@ -1,21 +1,21 @@
 //! The clock of a call, which stops while the call waits.
 //!
-//! Waits propagate outwards: a call that is part of another call stops the clock of the outer call
-//! as well. Start from [`CallClock`].
+//! A call can be part of an outer call. While the inner call waits, the clock of the outer call is
+//! stopped too. Start from [`CallClock`].
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::pauses::{HolderPauses, WaitStopwatch};
+use super::pauses::{HolderUserWaits, WaitStopwatch};
 use crate::lock::lock;
 
 pub(super) struct CallClock {
     pub(super) started: Instant,
-    pub(super) waits: Mutex<OpenWaits>,
-    /// Clock of the outer call, which made this one. It stops while this call waits.
+    pub(super) waits: Mutex<CallWaits>,
+    /// Clock of the outer call, which made this call. It is stopped while this call waits.
     pub(super) outer: Option<Arc<CallClock>>,
-    /// Record of the time in which this call waits for the user while it holds a shared resource.
-    pub(super) held: OnceLock<Arc<HolderPauses>>,
+    /// Record of this call's waits for the user while it holds a shared resource.
+    pub(super) held: OnceLock<Arc<HolderUserWaits>>,
 }
 
 /// Reason why the clock is stopped.
@@ -29,8 +29,8 @@ pub(super) enum WaitReason {
 }
 
 impl WaitReason {
-    /// Returns the reason as seen by the outer call.
-    fn of_outer(self) -> Self {
+    /// Returns the reason for which the clock of the outer call is stopped.
+    fn wait_reason_for_outer_call(self) -> Self {
         match self {
             Self::Turn | Self::Inner => Self::Inner,
             Self::Person => Self::Person,
@@ -38,17 +38,17 @@ impl WaitReason {
     }
 }
 
-/// Wait of a call for another call of the same plugin.
-struct OwnWait {
+/// Wait of a call in the queue, for another call of the same plugin.
+struct QueueWait {
     since: Instant,
-    /// Pauses of the call that is waited for, and their total when the wait began.
-    pauses: Option<(Arc<HolderPauses>, Duration)>,
+    /// User waits of the call that is waited for, and their total duration when this wait began.
+    pauses: Option<(Arc<HolderUserWaits>, Duration)>,
 }
 
-impl OwnWait {
+impl QueueWait {
     /// Returns the part of the wait that counts towards [`MAX_WAIT`](super::MAX_WAIT): the time in
     /// which the other call did not wait for the user.
-    fn counted_wait(&self, now: Instant) -> Duration {
+    fn wait_counted_towards_limit(&self, now: Instant) -> Duration {
         let passed = now.saturating_duration_since(self.since);
         let paused = self
             .pauses
@@ -61,11 +61,11 @@ impl OwnWait {
 }
 
 #[derive(Default)]
-pub(super) struct OpenWaits {
-    /// Open waits, including those of inner calls, and their total time.
+pub(super) struct CallWaits {
+    /// All waits of this call and of its inner calls: their number and their total duration.
     all: WaitStopwatch,
-    /// Wait of this call itself for another call of the plugin, if one is open.
-    own: Option<OwnWait>,
+    /// Current wait of this call itself, not of an inner call, for another call of the plugin.
+    own: Option<QueueWait>,
     own_total: Duration,
 }
 
@@ -74,12 +74,12 @@ impl CallClock {
         &self,
         now: Instant,
         wait: WaitReason,
-        pauses: Option<&Arc<HolderPauses>>,
+        pauses: Option<&Arc<HolderUserWaits>>,
     ) {
         let mut waits = lock(&self.waits);
         waits.all.begin_wait(now);
         if wait == WaitReason::Turn {
-            waits.own = Some(OwnWait {
+            waits.own = Some(QueueWait {
                 since: now,
                 pauses: pauses.map(|pauses| (pauses.clone(), lock(&pauses.0).total_wait(now))),
             });
@@ -89,7 +89,7 @@ impl CallClock {
             lock(&held.0).begin_wait(now);
         }
         if let Some(outer) = &self.outer {
-            outer.begin_wait(now, wait.of_outer(), None);
+            outer.begin_wait(now, wait.wait_reason_for_outer_call(), None);
         }
     }
 
@@ -99,24 +99,25 @@ impl CallClock {
         if wait == WaitReason::Turn
             && let Some(own) = waits.own.take()
         {
-            waits.own_total += own.counted_wait(now);
+            waits.own_total += own.wait_counted_towards_limit(now);
         }
         drop(waits);
         if let Some(held) = self.held.get().filter(|_| wait == WaitReason::Person) {
             lock(&held.0).end_wait(now);
         }
         if let Some(outer) = &self.outer {
-            outer.end_wait(now, wait.of_outer());
+            outer.end_wait(now, wait.wait_reason_for_outer_call());
         }
     }
 
-    /// Returns how long the call itself ran, and how long it waited for other calls of the plugin.
+    /// Returns the time that the call itself ran, and the time that it waited for other calls of
+    /// the plugin.
     pub(super) fn read_clock(&self, now: Instant) -> (Duration, Duration) {
         let waits = lock(&self.waits);
         let own = waits
             .own
             .as_ref()
-            .map_or(Duration::ZERO, |own| own.counted_wait(now));
+            .map_or(Duration::ZERO, |own| own.wait_counted_towards_limit(now));
         let passed = now.saturating_duration_since(self.started);
         (
             passed.saturating_sub(waits.all.total_wait(now)),

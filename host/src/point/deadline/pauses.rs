@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 /// Time that the holder of a shared resource, such as a plugin instance, spent waiting for the
 /// user.
 #[derive(Debug, Default)]
-pub(crate) struct HolderPauses(pub(super) Mutex<WaitStopwatch>);
+pub(crate) struct HolderUserWaits(pub(super) Mutex<WaitStopwatch>);
 
-/// Measures the time during which at least one wait was open.
+/// Stopwatch of the time during which at least one wait was in progress.
 #[derive(Debug, Default)]
 pub(super) struct WaitStopwatch {
     pub(super) n_open: u32,
@@ -31,7 +31,7 @@ impl WaitStopwatch {
         }
     }
 
-    /// Returns the total time of all waits so far.
+    /// Returns the total time so far during which at least one wait was in progress.
     pub(super) fn total_wait(&self, now: Instant) -> Duration {
         let open = self
             .since

@@ -8,18 +8,18 @@ use crate::lock::lock;
 const SHORT: Duration = Duration::from_millis(50);
 
 #[tokio::test]
-async fn waiting_for_a_turn_does_not_use_the_deadline_up() {
+async fn waiting_for_another_call_does_not_use_up_the_deadline() {
     let call = pin!(async {
-        wait_for_turn(tokio::time::sleep(SHORT * 6), None).await;
+        wait_in_call_queue(tokio::time::sleep(SHORT * 6), None).await;
         Ok("done")
     });
     assert_eq!(with_deadline(SHORT, Instant::now(), call).await, Ok("done"));
 }
 
 #[tokio::test]
-async fn while_a_person_thinks_no_deadline_runs() {
+async fn waiting_for_the_user_suspends_the_deadline() {
     let inner = pin!(async {
-        pause_clock(tokio::time::sleep(SHORT * 6)).await;
+        wait_with_paused_deadline(tokio::time::sleep(SHORT * 6)).await;
         Ok("done")
     });
     let outer = pin!(async { with_deadline(SHORT, Instant::now(), inner).await });
@@ -30,9 +30,9 @@ async fn while_a_person_thinks_no_deadline_runs() {
 }
 
 #[tokio::test]
-async fn what_comes_after_the_wait_has_the_whole_deadline_and_no_more() {
+async fn work_after_a_wait_has_the_full_deadline_and_no_more() {
     let call = pin!(async {
-        wait_for_turn(tokio::time::sleep(SHORT * 2), None).await;
+        wait_in_call_queue(tokio::time::sleep(SHORT * 2), None).await;
         tokio::time::sleep(Duration::from_secs(600)).await;
         Ok(())
     });
@@ -47,14 +47,14 @@ async fn what_comes_after_the_wait_has_the_whole_deadline_and_no_more() {
 #[tokio::test]
 async fn a_wait_of_an_inner_call_stops_the_clock_of_the_outer_one() {
     let inner = || async {
-        wait_for_turn(tokio::time::sleep(SHORT * 6), None).await;
+        wait_in_call_queue(tokio::time::sleep(SHORT * 6), None).await;
         Ok(())
     };
     let outer = pin!(async { with_deadline(SHORT, Instant::now(), pin!(inner())).await });
     assert_eq!(with_deadline(SHORT, Instant::now(), outer).await, Ok(()));
 }
 
-fn clock_of(outer: Option<Arc<CallClock>>) -> CallClock {
+fn new_clock(outer: Option<Arc<CallClock>>) -> CallClock {
     CallClock {
         started: Instant::now(),
         waits: Mutex::default(),
@@ -64,8 +64,8 @@ fn clock_of(outer: Option<Arc<CallClock>>) -> CallClock {
 }
 
 #[test]
-fn a_wait_without_end_is_bounded_and_not_a_missed_deadline() {
-    let clock = clock_of(None);
+fn an_endless_wait_is_bounded_and_is_no_missed_deadline() {
+    let clock = new_clock(None);
     clock.begin_wait(clock.started, WaitReason::Turn, None);
     let (used, waited) = clock.read_clock(clock.started + MAX_WAIT);
     assert_eq!((used, waited), (Duration::ZERO, MAX_WAIT));
@@ -75,13 +75,13 @@ fn a_wait_without_end_is_bounded_and_not_a_missed_deadline() {
 }
 
 #[test]
-fn while_a_person_thinks_about_a_question_of_the_holder_no_wait_counts() {
-    let pauses = Arc::<HolderPauses>::default();
-    let holder = Arc::new(clock_of(None));
+fn a_wait_of_the_holder_for_the_user_does_not_count() {
+    let pauses = Arc::<HolderUserWaits>::default();
+    let holder = Arc::new(new_clock(None));
     holder.held.set(pauses.clone()).unwrap();
     // The holder asks the user through a nested call.
-    let asker = clock_of(Some(holder));
-    let waiter = clock_of(None);
+    let asker = new_clock(Some(holder));
+    let waiter = new_clock(None);
     let start = waiter.started;
     waiter.begin_wait(start, WaitReason::Turn, Some(&pauses));
     asker.begin_wait(start + SHORT, WaitReason::Person, None);
@@ -89,8 +89,8 @@ fn while_a_person_thinks_about_a_question_of_the_holder_no_wait_counts() {
     assert_eq!(waiter.read_clock(thought), (Duration::ZERO, SHORT));
     asker.end_wait(thought, WaitReason::Person);
     assert_eq!(waiter.read_clock(thought + SHORT).1, SHORT * 2);
-    // A wait for another plugin is not a pause: two plugins that wait for each other would never
-    // time out.
+    // A wait for another plugin counts towards the limit: otherwise two plugins that wait for each
+    // other would never time out.
     asker.begin_wait(thought + SHORT, WaitReason::Turn, None);
     assert_eq!(waiter.read_clock(thought + SHORT * 2).1, SHORT * 3);
     waiter.end_wait(thought + SHORT * 2, WaitReason::Turn);
@@ -98,16 +98,16 @@ fn while_a_person_thinks_about_a_question_of_the_holder_no_wait_counts() {
 }
 
 #[tokio::test]
-async fn who_holds_something_and_asks_a_person_tells_those_who_wait() {
-    let pauses = Arc::<HolderPauses>::default();
+async fn pauses_of_the_holder_are_recorded_for_waiting_calls() {
+    let pauses = Arc::<HolderUserWaits>::default();
     let is_open = || lock(&pauses.0).n_open == 1;
     let call = pin!(async {
-        note_holding(&pauses);
+        declare_instance_holder(&pauses);
         assert!(!is_open());
-        pause_clock(async { assert!(is_open()) }).await;
+        wait_with_paused_deadline(async { assert!(is_open()) }).await;
         // Repeat the test after a wait of the call, when its clock already exists.
         tokio::task::yield_now().await;
-        pause_clock(async { assert!(is_open()) }).await;
+        wait_with_paused_deadline(async { assert!(is_open()) }).await;
         Ok(())
     });
     assert_eq!(
@@ -117,8 +117,8 @@ async fn who_holds_something_and_asks_a_person_tells_those_who_wait() {
     assert!(!is_open());
     let later = pin!(async {
         tokio::task::yield_now().await;
-        note_holding(&pauses);
-        pause_clock(async { assert!(is_open()) }).await;
+        declare_instance_holder(&pauses);
+        wait_with_paused_deadline(async { assert!(is_open()) }).await;
         Ok(())
     });
     assert_eq!(

@@ -12,14 +12,15 @@ pub enum PointKind {
     Gate,
     /// Hooks may change the value.
     Mutate,
-    /// Hooks contribute values.
+    /// Hooks contribute additional values.
     Collect,
-    /// Hooks only observe.
+    /// Hooks can neither refuse nor change the value.
     Observe,
 }
 
 impl PointKind {
-    /// Whether hooks run one after another, each on the result of the previous one.
+    /// Whether hooks run one after another, and each gets the value that the previous hook
+    /// returned.
     #[must_use]
     pub fn is_chain(self) -> bool {
         matches!(self, Self::Gate | Self::Mutate)

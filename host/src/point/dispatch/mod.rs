@@ -1,10 +1,11 @@
-//! Dispatches to hooks: every hook of every point, built-in or plugin-defined, is called here.
+//! Calls the hooks of all points, built-in and plugin-defined. No other module calls hooks.
 //!
 //! It implements the rules of dispatch: the order of hooks, and whether they run in a chain or
 //! concurrently; deadlines; the merge of outcomes, in which `block` wins over `ask`, and `ask` over
-//! `pass`; asking gates again after a change; failure policy and quarantine; and trace records. A
-//! plugin's hooks do not fire on calls that the plugin itself causes. The module knows neither
-//! WebAssembly nor the meaning of any point. Start from [`Dispatcher::dispatch`].
+//! `pass`; calling gates again after a later hook changed the value; failure policy and quarantine;
+//! and trace records. A plugin's hooks are not called for calls that the plugin itself causes. The
+//! module knows neither WebAssembly nor the meaning of any point. Start from
+//! [`Dispatcher::dispatch`].
 
 mod kind;
 mod report;
@@ -27,55 +28,56 @@ use super::Point;
 use super::caller::{Caller, MAX_NESTING};
 use super::deadline::with_deadline;
 use super::failure::Failure;
-use super::merge::Merged;
+use super::merge::MergedOutcome;
 use super::quarantine::HookQuarantine;
-use super::registry::{Bound, HookSpec, Registry};
-use super::trace::Sink;
+use super::registry::{BoundHook, HookSpec, Registry};
+use super::trace::DispatchSink;
 use crate::lock::lock;
-use report::AnswerReport;
+use report::HookAnswerHandler;
 use run::DispatchRun;
 
 pub use kind::PointKind;
-pub use run::{AttributedText, Dispatched, HookVerdict};
+pub use run::{AttributedText, DispatchResult, HookVerdict};
 
 /// Calls the hooks of a registry.
 ///
-/// There is one dispatcher per agent and session; a subagent has its own, with the same hooks. The
-/// host calls [`Dispatcher::begin_turn`] at the start of a turn, [`Dispatcher::dispatch`] at each
-/// point, and [`Dispatcher::settle`] before the session ends, so that background hooks can finish.
+/// There is one dispatcher per agent and session; a subagent has a separate one with the same
+/// hooks. The host calls [`Dispatcher::begin_turn`] at the start of a turn,
+/// [`Dispatcher::dispatch`] at each point, and [`Dispatcher::wait_for_background_hooks`] before
+/// the session ends, so that background hooks can finish.
 pub struct Dispatcher {
-    /// Replaced completely, never mutated: a dispatch in progress keeps the hooks with which it
-    /// started.
+    /// Hooks of all points. The registry is replaced completely and never mutated, so a dispatch in
+    /// progress keeps the hooks with which it started.
     registry: ArcSwap<Registry>,
     quarantine: Arc<HookQuarantine>,
-    sink: Arc<dyn Sink>,
+    sink: Arc<dyn DispatchSink>,
     background: TaskTracker,
-    running: Running,
+    running: RunningBackgroundHooks,
 }
 
 /// Background hooks that are still running, each with the point at which the hook was called.
-type Running = Arc<Mutex<Vec<(Arc<HookSpec>, String)>>>;
+type RunningBackgroundHooks = Arc<Mutex<Vec<(Arc<HookSpec>, String)>>>;
 
 impl Dispatcher {
     /// Creates a dispatcher over `registry` that reports to `sink`.
     #[must_use]
-    pub fn new(registry: Arc<Registry>, sink: Arc<dyn Sink>) -> Self {
+    pub fn new(registry: Arc<Registry>, sink: Arc<dyn DispatchSink>) -> Self {
         let quarantine = Arc::new(HookQuarantine::default());
-        quarantine.clear_hooks();
+        quarantine.clear_quarantine();
         Self {
             registry: ArcSwap::new(registry),
             quarantine,
             sink,
             background: TaskTracker::new(),
-            running: Running::default(),
+            running: RunningBackgroundHooks::default(),
         }
     }
 
-    /// Creates a dispatcher for a subagent: the same hooks, a separate quarantine, reports to
-    /// `sink`. Background hooks are shared, so [`Dispatcher::settle`] of this dispatcher waits for
-    /// them.
+    /// Creates a dispatcher for a subagent: with the same hooks and a separate quarantine. It
+    /// reports to `sink`. Background hooks are shared, so [`Dispatcher::wait_for_background_hooks`]
+    /// of this dispatcher also waits for the background hooks of the subagent.
     #[must_use]
-    pub fn for_subagent(&self, sink: Arc<dyn Sink>) -> Self {
+    pub fn for_subagent(&self, sink: Arc<dyn DispatchSink>) -> Self {
         Self {
             background: self.background.clone(),
             running: self.running.clone(),
@@ -91,19 +93,19 @@ impl Dispatcher {
 
     /// Replaces the hooks of a plugin from the next dispatch on, and lifts the plugin's quarantine.
     pub(crate) fn replace_hooks(&self, plugin: &str, with: Registry) {
-        let replaced = self.registry.load().replaced(plugin, with);
+        let replaced = self.registry.load().with_replaced_hooks(plugin, with);
         self.registry.store(Arc::new(replaced));
         self.quarantine.forget_plugin(plugin);
     }
 
-    /// Lifts the quarantine of hooks that were dropped in the last turn.
+    /// Ends the quarantine of all hooks at the start of a turn.
     pub fn begin_turn(&self) {
-        self.quarantine.clear_hooks();
+        self.quarantine.clear_quarantine();
     }
 
-    /// Waits up to `limit` for `async` hooks that still run. Returns those that have not ended, as
-    /// `NAME (POINT)`.
-    pub async fn settle(&self, limit: Duration) -> Vec<String> {
+    /// Waits up to `limit` for `async` hooks that still run. Returns the hooks that have not ended
+    /// after this time, as `NAME (POINT)`.
+    pub async fn wait_for_background_hooks(&self, limit: Duration) -> Vec<String> {
         self.background.close();
         let settled = tokio::time::timeout(limit, self.background.wait()).await;
         self.background.reopen();
@@ -121,7 +123,7 @@ impl Dispatcher {
 
     /// Returns the longest deadline among the `async` hooks that still run.
     #[must_use]
-    pub fn longest_in_background(&self) -> Option<Duration> {
+    pub fn longest_background_deadline(&self) -> Option<Duration> {
         let running = lock(&self.running);
         running.iter().map(|(spec, _)| spec.deadline).max()
     }
@@ -131,27 +133,27 @@ impl Dispatcher {
         &self,
         caller: &Caller,
         payload: impl Into<P::Payload>,
-    ) -> impl Future<Output = Dispatched<P::Payload>> {
-        self.dispatch_named::<P>(Cow::Borrowed(P::NAME), P::KIND, caller, payload.into())
+    ) -> impl Future<Output = DispatchResult<P::Payload>> {
+        self.dispatch_point_by_name::<P>(Cow::Borrowed(P::NAME), P::KIND, caller, payload.into())
     }
 
     /// Calls the hooks of the point `name`. Like [`Dispatcher::dispatch`], but the caller passes
     /// name and kind, for plugin-defined points.
-    pub async fn dispatch_named<P: Point>(
+    pub async fn dispatch_point_by_name<P: Point>(
         &self,
         name: Cow<'static, str>,
         kind: PointKind,
         caller: &Caller,
         payload: P::Payload,
-    ) -> Dispatched<P::Payload> {
+    ) -> DispatchResult<P::Payload> {
         let mut run = DispatchRun::<P> {
-            report: AnswerReport {
+            report: HookAnswerHandler {
                 quarantine: &self.quarantine,
                 sink: &*self.sink,
                 point: &name,
                 caller,
             },
-            out: Dispatched {
+            out: DispatchResult {
                 value: payload,
                 verdict: HookVerdict::Pass,
                 inject: Vec::new(),
@@ -165,28 +167,29 @@ impl Dispatcher {
         }
         let is_too_deep = caller.call_chain.len() > MAX_NESTING;
         let mut side_by_side = Vec::new();
-        // Gates judge the final value, so hooks that ran before the last change are asked again.
+        // Gates must judge the final value, so the gates that ran before the last change are called
+        // again.
         let is_gate = kind == PointKind::Gate;
         let (mut judged, mut judged_before) = (Vec::new(), 0);
         for bound in hooks
             .iter()
-            .filter(|bound| !caller.passes_over(&bound.spec.plugin, is_gate))
+            .filter(|bound| !caller.skips_hooks_of(&bound.spec.plugin, is_gate))
         {
             if !bound.spec.applies_to::<P>(&run.out.value) {
                 continue;
             }
             if is_too_deep {
                 let failure = Failure::Unavailable(format!(
-                    "plugins calling plugins are nested deeper than {MAX_NESTING}"
+                    "calls between plugins are nested deeper than {MAX_NESTING} levels"
                 ));
-                run.finish_hook(&bound.spec, Duration::ZERO, Err(failure));
+                run.handle_hook_answer(&bound.spec, Duration::ZERO, Err(failure));
             } else if let Some(why) = self.quarantine.quarantine_reason(&bound.spec.plugin, &name) {
-                run.note_dropped(&bound.spec, why);
+                run.handle_quarantined_hook(&bound.spec, why);
             } else if bound.spec.is_async {
                 self.spawn_hook(bound.clone(), name.clone(), caller, &run.out.value);
             } else if kind.is_chain() {
                 let (took, result) = call_hook(bound, caller, &run.out.value).await;
-                if run.finish_hook(&bound.spec, took, result) {
+                if run.handle_hook_answer(&bound.spec, took, result) {
                     judged_before = judged.len();
                 }
                 if is_gate {
@@ -195,15 +198,14 @@ impl Dispatcher {
             } else {
                 side_by_side.push(bound);
             }
-            // Stop at the first refusal: a later hook could only waste work on a value that is
-            // refused.
+            // Stop at the first refusal: the value stays refused, whatever later hooks return.
             if kind.is_chain() && run.is_refused() {
                 return run.out;
             }
         }
         for bound in &judged[..judged_before] {
-            // A hook that was quarantined in the meantime cannot be asked again; its failure policy
-            // was applied when it failed.
+            // Skip a hook that was quarantined meanwhile; its failure policy was applied when it
+            // failed.
             if self
                 .quarantine
                 .quarantine_reason(&bound.spec.plugin, &name)
@@ -212,23 +214,24 @@ impl Dispatcher {
                 continue;
             }
             let (took, result) = call_hook(bound, caller, &run.out.value).await;
-            run.judge_again(&bound.spec, took, result);
+            run.merge_repeated_verdict(&bound.spec, took, result);
             if run.is_refused() {
                 return run.out;
             }
         }
         if let [bound] = side_by_side[..] {
             let (took, result) = call_hook(bound, caller, &run.out.value).await;
-            run.finish_hook(&bound.spec, took, result);
+            run.handle_hook_answer(&bound.spec, took, result);
         } else if !side_by_side.is_empty() {
             let value = &run.out.value;
             let calls = side_by_side
                 .iter()
                 .map(|bound| call_hook(bound, caller, value));
-            // Boxed so that a dispatch with a single hook does not carry this large future.
+            // Box this large future, so that it does not enlarge the future of a dispatch with a
+            // single hook.
             let results = Box::pin(join_all(calls)).await;
             for (bound, (took, result)) in side_by_side.iter().zip(results) {
-                run.finish_hook(&bound.spec, took, result);
+                run.handle_hook_answer(&bound.spec, took, result);
             }
         }
         run.out
@@ -237,26 +240,26 @@ impl Dispatcher {
     /// Starts a background hook. Its effects and its trace record are reported when it ends.
     fn spawn_hook<P: Point>(
         &self,
-        bound: Bound<P>,
+        bound: BoundHook<P>,
         point: Cow<'static, str>,
         caller: &Caller,
         payload: &P::Payload,
     ) {
         let (caller, mut payload) = (caller.clone(), payload.clone());
         let (quarantine, sink) = (self.quarantine.clone(), self.sink.clone());
-        let open = InBackground::new(&self.running, &bound.spec, &point);
+        let open = RunningHookEntry::new(&self.running, &bound.spec, &point);
         // Log lines of the hook go to the `tracing` subscriber of the turn.
         self.background.spawn(
             async move {
                 let (took, result) = call_hook(&bound, &caller, &payload).await;
-                let report = AnswerReport {
+                let report = HookAnswerHandler {
                     quarantine: &quarantine,
                     sink: &*sink,
                     point: &point,
                     caller: &caller,
                 };
-                let (spec, mut merged) = (&bound.spec, Merged::default());
-                report.finish_hook::<P>(spec, took, result, &mut payload, &mut merged);
+                let (spec, mut merged) = (&bound.spec, MergedOutcome::default());
+                report.handle_hook_answer::<P>(spec, took, result, &mut payload, &mut merged);
                 drop(open);
             }
             .with_current_subscriber(),
@@ -264,15 +267,15 @@ impl Dispatcher {
     }
 }
 
-/// Entry of a hook in the list of running background hooks. Dropping it removes the hook from the
-/// list.
-struct InBackground {
-    running: Running,
+/// Guard of a hook's entry in the list of running background hooks. Dropping the guard removes the
+/// entry.
+struct RunningHookEntry {
+    running: RunningBackgroundHooks,
     spec: Arc<HookSpec>,
 }
 
-impl InBackground {
-    fn new(running: &Running, spec: &Arc<HookSpec>, point: &str) -> Self {
+impl RunningHookEntry {
+    fn new(running: &RunningBackgroundHooks, spec: &Arc<HookSpec>, point: &str) -> Self {
         lock(running).push((spec.clone(), point.to_owned()));
         Self {
             running: running.clone(),
@@ -281,7 +284,7 @@ impl InBackground {
     }
 }
 
-impl Drop for InBackground {
+impl Drop for RunningHookEntry {
     fn drop(&mut self) {
         let mut running = lock(&self.running);
         let own = running
@@ -295,13 +298,13 @@ impl Drop for InBackground {
 
 /// Calls one hook within its deadline. Returns the elapsed time and the result.
 async fn call_hook<P: Point>(
-    bound: &Bound<P>,
+    bound: &BoundHook<P>,
     caller: &Caller,
     payload: &P::Payload,
 ) -> (Duration, Result<P::Outcome, Failure>) {
     let started = Instant::now();
-    // A panic in the host's own code counts as a failure of the hook. The future may panic when it
-    // is created, too.
+    // A panic in the host's own code counts as a failure of the hook. Creating the future may panic
+    // too.
     let made = catch_unwind(AssertUnwindSafe(|| bound.hook.call(caller, payload)));
     let result = match made {
         Ok(mut call) => {
@@ -316,4 +319,4 @@ async fn call_hook<P: Point>(
     (started.elapsed(), result)
 }
 
-debug_some!(Dispatcher, self, registry = self.registry());
+impl_partial_debug!(Dispatcher, self, registry = self.registry());

@@ -1,7 +1,8 @@
-//! Handles the answer of one hook: merge or failure policy, effects, trace record.
+//! Handles the answer of one hook: merges it or applies the failure policy, reports its effects,
+//! and writes a trace record.
 //!
-//! Used by hooks that the turn waits for and by background hooks alike, so it must not depend on
-//! the state of a dispatch. Start from [`AnswerReport::finish_hook`].
+//! Both awaited hooks and background hooks use this module, so it must not depend on the state of a
+//! dispatch. Start from [`HookAnswerHandler::handle_hook_answer`].
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,10 +11,10 @@ use std::time::Duration;
 use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::failure::{Failure, OnFailure};
-use crate::point::merge::{MergeEnv, Merged, Objection};
+use crate::point::merge::{HookObjection, MergeEnv, MergedOutcome};
 use crate::point::quarantine::HookQuarantine;
 use crate::point::registry::HookSpec;
-use crate::point::trace::{Sink, TraceOutcome, TraceRecord};
+use crate::point::trace::{DispatchSink, TraceOutcome, TraceRecord};
 use crate::text;
 
 /// Maximum length of a failure text, in bytes. The text may quote names and keys that a guest
@@ -21,23 +22,23 @@ use crate::text;
 const MAX_REASON_BYTES: usize = 2048;
 
 /// Handles the answer of a hook, in the same way for awaited and background hooks.
-pub(super) struct AnswerReport<'a> {
+pub(super) struct HookAnswerHandler<'a> {
     pub(super) quarantine: &'a HookQuarantine,
-    pub(super) sink: &'a dyn Sink,
+    pub(super) sink: &'a dyn DispatchSink,
     pub(super) point: &'a Cow<'static, str>,
     pub(super) caller: &'a Caller,
 }
 
-impl AnswerReport<'_> {
-    /// Merges an outcome into the empty `merged`, or applies the failure policy. Writes a trace
-    /// record in both cases.
-    pub(super) fn finish_hook<P: Point>(
+impl HookAnswerHandler<'_> {
+    /// Merges the outcome in `result` into the empty `merged`, or applies the failure policy if the
+    /// hook failed. Writes a trace record in both cases.
+    pub(super) fn handle_hook_answer<P: Point>(
         &self,
         spec: &HookSpec,
         took: Duration,
         result: Result<P::Outcome, Failure>,
         payload: &mut P::Payload,
-        merged: &mut Merged,
+        merged: &mut MergedOutcome,
     ) {
         // Add seconds and nanoseconds as floats: `as_nanos` needs a 128-bit division, which takes
         // longer than the merge.
@@ -45,45 +46,45 @@ impl AnswerReport<'_> {
         if let Err(failure) =
             result.and_then(|outcome| merge_outcome::<P>(spec, outcome, payload, merged))
         {
-            *merged = self.report_failed(spec, &failure, micros);
+            *merged = self.report_failure(spec, &failure, micros);
             return;
         }
         let (outcome, reason) = match &merged.answer {
-            Some(Objection::Block(reason)) => (TraceOutcome::Blocked, Some(reason.clone())),
-            Some(Objection::Ask(reason)) => (TraceOutcome::Asked, Some(reason.clone())),
+            Some(HookObjection::Block(reason)) => (TraceOutcome::Blocked, Some(reason.clone())),
+            Some(HookObjection::Ask(reason)) => (TraceOutcome::Asked, Some(reason.clone())),
             None if merged.changed.is_empty() => (TraceOutcome::Pass, None),
             None => (TraceOutcome::Changed, merged.note.clone()),
         };
         let changed = std::mem::take(&mut merged.changed);
-        self.trace_hook(spec, outcome, changed, reason, micros);
+        self.write_hook_trace(spec, outcome, changed, reason, micros);
         for effect in std::mem::take(&mut merged.effects) {
             self.sink.effect(&spec.plugin, effect);
         }
     }
 
-    fn report_failed(&self, spec: &HookSpec, failure: &Failure, micros: f64) -> Merged {
+    fn report_failure(&self, spec: &HookSpec, failure: &Failure, micros: f64) -> MergedOutcome {
         let why = text::clean_line(&failure.to_string(), MAX_REASON_BYTES);
-        if failure.drops_hook() {
+        if failure.causes_quarantine() {
             self.quarantine
-                .drop_hook(&spec.plugin, self.point, why.clone());
+                .quarantine_hook(&spec.plugin, self.point, why.clone());
         }
         let (outcome, answer) = match spec.on_failure {
             OnFailure::Block => (
                 TraceOutcome::FailedBlocking,
-                Some(Objection::Block(format!(
+                Some(HookObjection::Block(format!(
                     "the hook failed, so what it checks is refused: {why}"
                 ))),
             ),
             OnFailure::Skip => (TraceOutcome::Failed, None),
         };
-        self.trace_hook(spec, outcome, Vec::new(), Some(why), micros);
-        Merged {
+        self.write_hook_trace(spec, outcome, Vec::new(), Some(why), micros);
+        MergedOutcome {
             answer,
-            ..Merged::default()
+            ..MergedOutcome::default()
         }
     }
 
-    pub(super) fn trace_hook(
+    pub(super) fn write_hook_trace(
         &self,
         spec: &HookSpec,
         outcome: TraceOutcome,
@@ -111,7 +112,7 @@ fn merge_outcome<P: Point>(
     spec: &HookSpec,
     outcome: P::Outcome,
     payload: &mut P::Payload,
-    merged: &mut Merged,
+    merged: &mut MergedOutcome,
 ) -> Result<(), Failure> {
     let env = MergeEnv {
         plugin: &spec.plugin,
@@ -120,11 +121,11 @@ fn merge_outcome<P: Point>(
     let merge = AssertUnwindSafe(|| match &spec.may {
         None => P::merge(payload, outcome, merged, &env),
         // Merge into a copy, because the rights are checked after the merge: an outcome that uses a
-        // right that the hook gave up must not change the payload.
+        // right that the hook does not have must not change the payload.
         Some(may) => {
             let mut changed = payload.clone();
             P::merge(&mut changed, outcome, merged, &env)?;
-            check_rights(merged, may)?;
+            check_outcome_rights(merged, may)?;
             *payload = changed;
             Ok(())
         }
@@ -135,17 +136,18 @@ fn merge_outcome<P: Point>(
     }
 }
 
-/// Refuses an outcome that uses a right that the manifest or the settings took from the hook.
-fn check_rights(merged: &Merged, may: &[String]) -> Result<(), String> {
+/// Refuses an outcome that uses a right which the hook does not have according to the manifest or
+/// the settings.
+fn check_outcome_rights(merged: &MergedOutcome, may: &[String]) -> Result<(), String> {
     let answer = merged.answer.as_ref().map(|answer| match answer {
-        Objection::Ask(_) => "ask",
-        Objection::Block(_) => "block",
+        HookObjection::Ask(_) => "ask",
+        HookObjection::Block(_) => "block",
     });
     let mut done = merged.changed.iter().copied().chain(answer);
     match done.find(|right| !may.iter().any(|name| name == right)) {
         None => Ok(()),
         Some(right) => Err(format!(
-            "it uses the right `{right}`, and its `may` allows only {may:?}"
+            "it uses the right `{right}`, but its `may` allows only {may:?}"
         )),
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::report::AnswerReport;
+use super::report::HookAnswerHandler;
 use crate::point::Point;
 use crate::point::failure::{Failure, OnFailure};
-use crate::point::merge::{Merged, Objection};
+use crate::point::merge::{HookObjection, MergedOutcome};
 use crate::point::outcome::Injection;
 use crate::point::registry::HookSpec;
 use crate::point::trace::TraceOutcome;
@@ -16,26 +16,27 @@ use crate::point::trace::TraceOutcome;
 pub struct AttributedText {
     /// Name of the plugin.
     pub plugin: Arc<str>,
-    /// Text.
+    /// Text of the plugin.
     pub text: String,
 }
 
 /// Combined verdict of all hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HookVerdict {
-    /// No objection.
+    /// No hook objects.
     #[default]
     Pass,
-    /// Ask the user first, with the reason of every hook that asked.
+    /// The user must be asked first. Contains the reason of every hook that requires this.
     Ask(Vec<AttributedText>),
-    /// Refused by the first hook that blocked; later hooks were not called.
+    /// The value is refused. Contains the reason of the first hook that blocked; later hooks were
+    /// not called.
     Block(AttributedText),
 }
 
 /// Outcome of a dispatch.
 #[derive(Clone, Debug)]
-pub struct Dispatched<T> {
-    /// Payload after all hooks.
+pub struct DispatchResult<T> {
+    /// Payload after the changes of all hooks.
     pub value: T,
     /// Verdict of the hooks.
     pub verdict: HookVerdict,
@@ -47,8 +48,8 @@ pub struct Dispatched<T> {
 
 /// State of a dispatch in progress.
 pub(super) struct DispatchRun<'a, P: Point> {
-    pub(super) report: AnswerReport<'a>,
-    pub(super) out: Dispatched<P::Payload>,
+    pub(super) report: HookAnswerHandler<'a>,
+    pub(super) out: DispatchResult<P::Payload>,
 }
 
 impl<P: Point> DispatchRun<'_, P> {
@@ -57,16 +58,16 @@ impl<P: Point> DispatchRun<'_, P> {
     }
 
     /// Merges the answer of a hook. Returns whether it changed the value that the hooks judge.
-    pub(super) fn finish_hook(
+    pub(super) fn handle_hook_answer(
         &mut self,
         spec: &HookSpec,
         took: Duration,
         result: Result<P::Outcome, Failure>,
     ) -> bool {
         let value = &mut self.out.value;
-        let mut merged = Merged::default();
+        let mut merged = MergedOutcome::default();
         self.report
-            .finish_hook::<P>(spec, took, result, value, &mut merged);
+            .handle_hook_answer::<P>(spec, took, result, value, &mut merged);
         for injection in merged.inject {
             self.out.inject.push((spec.plugin.clone(), injection));
         }
@@ -76,35 +77,35 @@ impl<P: Point> DispatchRun<'_, P> {
                 text,
             });
         }
-        self.take_answer(spec, merged.answer);
+        self.combine_verdict(spec, merged.answer);
         merged.rewrites
     }
 
-    /// Merges only the verdict of a gate that judges a value again after a later change. If the
-    /// gate wants to change the value again, the value is refused: all other gates would have to
-    /// judge that change, without end.
-    pub(super) fn judge_again(
+    /// Merges the verdict of a gate that judges the value a second time, because a later hook
+    /// changed it. If the gate changes the value again, the value is refused: otherwise all other
+    /// gates would have to judge that change, possibly without end.
+    pub(super) fn merge_repeated_verdict(
         &mut self,
         spec: &HookSpec,
         took: Duration,
         result: Result<P::Outcome, Failure>,
     ) {
         let mut value = self.out.value.clone();
-        let mut merged = Merged::default();
+        let mut merged = MergedOutcome::default();
         self.report
-            .finish_hook::<P>(spec, took, result, &mut value, &mut merged);
+            .handle_hook_answer::<P>(spec, took, result, &mut value, &mut merged);
         let answer = match merged.answer {
-            None if merged.rewrites => Some(Objection::Block(
+            None if merged.rewrites => Some(HookObjection::Block(
                 "it wants to change a value that another hook changed after it".to_owned(),
             )),
             answer => answer,
         };
-        self.take_answer(spec, answer);
+        self.combine_verdict(spec, answer);
     }
 
-    /// Handles a quarantined hook, which is not called. If it blocks on failure, it still refuses,
-    /// and the refusal names its plugin.
-    pub(super) fn note_dropped(&mut self, spec: &HookSpec, why: String) {
+    /// Handles a quarantined hook, which is not called. If the hook blocks on failure, the value is
+    /// still refused, and the refusal names the hook's plugin.
+    pub(super) fn handle_quarantined_hook(&mut self, spec: &HookSpec, why: String) {
         let (outcome, answer) = match spec.on_failure {
             OnFailure::Block => {
                 let reason = format!(
@@ -112,27 +113,32 @@ impl<P: Point> DispatchRun<'_, P> {
                 );
                 (
                     TraceOutcome::DroppedBlocking,
-                    Some(Objection::Block(reason)),
+                    Some(HookObjection::Block(reason)),
                 )
             }
             OnFailure::Skip => (TraceOutcome::Dropped, None),
         };
         self.report
-            .trace_hook(spec, outcome, Vec::new(), Some(why), 0.0);
-        self.take_answer(spec, answer);
+            .write_hook_trace(spec, outcome, Vec::new(), Some(why), 0.0);
+        self.combine_verdict(spec, answer);
     }
 
-    /// Combines verdicts: `block` beats `ask` beats `pass`, regardless of order.
-    fn take_answer(&mut self, spec: &HookSpec, answer: Option<Objection>) {
+    /// Combines the verdict of a hook with those of earlier hooks: `block` takes precedence over
+    /// `ask`, and `ask` over `pass`.
+    fn combine_verdict(&mut self, spec: &HookSpec, answer: Option<HookObjection>) {
         let said = |text| AttributedText {
             plugin: spec.plugin.clone(),
             text,
         };
         match (answer, &mut self.out.verdict) {
             (None, _) | (Some(_), HookVerdict::Block(_)) => {}
-            (Some(Objection::Block(text)), verdict) => *verdict = HookVerdict::Block(said(text)),
-            (Some(Objection::Ask(text)), HookVerdict::Ask(all)) => all.push(said(text)),
-            (Some(Objection::Ask(text)), verdict) => *verdict = HookVerdict::Ask(vec![said(text)]),
+            (Some(HookObjection::Block(text)), verdict) => {
+                *verdict = HookVerdict::Block(said(text))
+            }
+            (Some(HookObjection::Ask(text)), HookVerdict::Ask(all)) => all.push(said(text)),
+            (Some(HookObjection::Ask(text)), verdict) => {
+                *verdict = HookVerdict::Ask(vec![said(text)])
+            }
         }
     }
 }

@@ -1,30 +1,34 @@
-//! Merges outcomes on tool calls: the verdict of a gate on a proposed call, and edits of a result.
+//! Merges outcomes of hooks on tool calls: the verdict of a gate on a proposed call, and changes of
+//! a call's result.
 
 use std::sync::Arc;
 
-use super::{Merge, MergeEnv, Merged, Objection, check_number, check_option, check_text};
+use super::{
+    HookObjection, MergeEnv, MergeIntoPayload, MergedOutcome, check_count, check_optional_text,
+    check_text,
+};
 use crate::json;
 use crate::message::part::MAX_PARTS;
 use crate::message::{Part, Parts};
 use crate::point::outcome as o;
 use crate::point::payload as p;
 
-impl Merge<p::ProposedCall> for o::CallOutcome {
+impl MergeIntoPayload<p::ProposedCall> for o::CallOutcome {
     const RIGHTS: &'static [&'static str] = &["arguments", "note", "ask", "block"];
 
     fn merge(
         self,
         payload: &mut p::ProposedCall,
-        merged: &mut Merged,
+        merged: &mut MergedOutcome,
         env: &MergeEnv<'_>,
     ) -> Result<(), String> {
-        check_option("the note", self.note.as_ref())?;
-        merged.effects(self.effects)?;
+        check_optional_text("the note", self.note.as_ref())?;
+        merged.add_effects(self.effects)?;
         merged.note = self.note;
         match self.verdict {
             o::CallVerdict::Pass => {}
-            o::CallVerdict::Ask(reason) => merged.answer = Some(Objection::Ask(reason)),
-            o::CallVerdict::Block(reason) => merged.answer = Some(Objection::Block(reason)),
+            o::CallVerdict::Ask(reason) => merged.answer = Some(HookObjection::Ask(reason)),
+            o::CallVerdict::Block(reason) => merged.answer = Some(HookObjection::Block(reason)),
             o::CallVerdict::Change(arguments) => {
                 env.check_may_change("it changes arguments")?;
                 check_text("the new arguments", &arguments)?;
@@ -33,7 +37,7 @@ impl Merge<p::ProposedCall> for o::CallOutcome {
                 (payload.check)(&arguments)
                     .map_err(|e| format!("the new arguments do not fit the tool's schema: {e}"))?;
                 let slot = &mut payload.call.arguments;
-                merged.rewrites = merged.set("arguments", slot, Some(arguments));
+                merged.rewrites = merged.set_if_changed("arguments", slot, Some(arguments));
             }
         }
         if merged.note.is_some() {
@@ -43,21 +47,21 @@ impl Merge<p::ProposedCall> for o::CallOutcome {
     }
 }
 
-impl Merge<Arc<p::FinishedCall>> for o::ResultOutcome {
+impl MergeIntoPayload<Arc<p::FinishedCall>> for o::ResultOutcome {
     const RIGHTS: &'static [&'static str] = &["content", "is-error", "inject"];
 
     fn merge(
         self,
         payload: &mut Arc<p::FinishedCall>,
-        merged: &mut Merged,
+        merged: &mut MergedOutcome,
         _env: &MergeEnv<'_>,
     ) -> Result<(), String> {
         let content = self
             .content
-            .map(|parts| replace_parts(parts, &payload.result.content));
+            .map(|parts| convert_parts(parts, &payload.result.content));
         let content = content.transpose()?;
-        merged.effects(self.effects)?;
-        merged.inject(self.inject)?;
+        merged.add_effects(self.effects)?;
+        merged.add_injections(self.inject)?;
         if let Some(content) = content
             && payload.result.content != content
         {
@@ -74,9 +78,9 @@ impl Merge<Arc<p::FinishedCall>> for o::ResultOutcome {
     }
 }
 
-/// Converts the parts that a hook returned to replace a result.
-fn replace_parts(parts: Vec<o::Part>, result: &Parts) -> Result<Parts, String> {
-    check_number("parts of a result", parts.len(), MAX_PARTS)?;
+/// Converts the parts with which a hook replaces a tool's result.
+fn convert_parts(parts: Vec<o::Part>, result: &Parts) -> Result<Parts, String> {
+    check_count("parts of a result", parts.len(), MAX_PARTS)?;
     let part = |part| match part {
         o::Part::Text(text) => {
             check_text("the new content", &text)?;

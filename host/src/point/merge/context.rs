@@ -1,10 +1,10 @@
-//! Edits of the messages of one request. A tool call and its result are kept or dropped together,
-//! regardless of the edit that a hook asks for.
+//! Edits of the messages of one request. If a hook drops a tool call or its result, both are
+//! dropped.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{MAX_INJECTIONS, Merge, MergeEnv, Merged, check_number, check_text};
+use super::{MAX_INJECTIONS, MergeEnv, MergeIntoPayload, MergedOutcome, check_count, check_text};
 use crate::message::{Content, Message, Role};
 use crate::point::outcome as o;
 
@@ -16,9 +16,9 @@ fn call_ids(message: &Message) -> impl Iterator<Item = &str> {
         .chain(message.tool_results().map(|result| result.call_id.as_str()))
 }
 
-/// Drops a message, and every message linked to it by tool calls, so that no result is orphaned and
-/// no call stays unanswered. For example, dropping one of two results drops the message that made
-/// both calls, and with it the other result.
+/// Drops a message, and every message that contains a result of its calls or a call of its results,
+/// so that no result is without its call and no call without its result. For example, dropping one
+/// of two results drops the message that made both calls, and with it the other result.
 fn drop_message(messages: &mut Vec<Message>, id: &str) -> Result<(), String> {
     let at = message_position(messages, id)?;
     let mut calls: HashSet<String> = call_ids(&messages[at]).map(str::to_owned).collect();
@@ -40,25 +40,25 @@ fn message_position(messages: &[Message], id: &str) -> Result<usize, String> {
     messages
         .iter()
         .position(|message| message.id == id)
-        .ok_or_else(|| format!("there is no message `{id}`"))
+        .ok_or_else(|| format!("the request has no message with the id `{id}`"))
 }
 
-impl Merge<Arc<Vec<Message>>> for o::ContextOutcome {
+impl MergeIntoPayload<Arc<Vec<Message>>> for o::ContextOutcome {
     const RIGHTS: &'static [&'static str] = &["messages"];
 
     fn merge(
         self,
         payload: &mut Arc<Vec<Message>>,
-        merged: &mut Merged,
+        merged: &mut MergedOutcome,
         env: &MergeEnv<'_>,
     ) -> Result<(), String> {
-        merged.effects(self.effects)?;
+        merged.add_effects(self.effects)?;
         if self.edits.is_empty() {
             return Ok(());
         }
-        // Allow one edit for every message, and some more for new messages.
+        // Allow one edit for every message, and [`MAX_INJECTIONS`] more for new messages.
         let most = payload.len() + MAX_INJECTIONS;
-        check_number("edits of messages", self.edits.len(), most)?;
+        check_count("edits of messages", self.edits.len(), most)?;
         let mut edited = Vec::clone(payload);
         for edit in self.edits {
             match edit {

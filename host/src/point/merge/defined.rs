@@ -1,21 +1,21 @@
 //! Merges outcomes at plugin-defined points: the kind that the owner declared determines the
 //! permitted answers.
 
-use super::{Merge, MergeEnv, Merged, Objection};
+use super::{HookObjection, MergeEnv, MergeIntoPayload, MergedOutcome};
 use crate::point::dispatch::PointKind;
 use crate::point::outcome::{PointOutcome, PointVerdict};
 use crate::point::payload::PluginPayload;
 
-impl Merge<PluginPayload> for PointOutcome {
+impl MergeIntoPayload<PluginPayload> for PointOutcome {
     const RIGHTS: &'static [&'static str] = &["value", "contribution", "ask", "block"];
 
     fn merge(
         self,
         payload: &mut PluginPayload,
-        merged: &mut Merged,
+        merged: &mut MergedOutcome,
         _env: &MergeEnv<'_>,
     ) -> Result<(), String> {
-        merged.effects(self.effects)?;
+        merged.add_effects(self.effects)?;
         let kind = payload.kind;
         match (self.verdict, kind) {
             (PointVerdict::Pass, _) | (PointVerdict::Value(_), PointKind::Observe) => {}
@@ -26,20 +26,22 @@ impl Merge<PluginPayload> for PointOutcome {
             }
             (PointVerdict::Value(value), PointKind::Gate | PointKind::Mutate) => {
                 (payload.check)(&value)?;
-                merged.rewrites = merged.set("value", &mut payload.value, Some(value));
+                merged.rewrites = merged.set_if_changed("value", &mut payload.value, Some(value));
             }
             (PointVerdict::Ask(reason), PointKind::Gate) => {
-                merged.answer = Some(Objection::Ask(reason));
+                merged.answer = Some(HookObjection::Ask(reason));
             }
             (PointVerdict::Block(reason), PointKind::Gate | PointKind::Mutate) => {
-                merged.answer = Some(Objection::Block(reason));
+                merged.answer = Some(HookObjection::Block(reason));
             }
             (PointVerdict::Ask(_), _) => {
-                return Err(format!("it asks, which is not possible at {kind} points"));
+                return Err(format!(
+                    "it asks the user, which is not possible at {kind} points"
+                ));
             }
             (PointVerdict::Block(_), _) => {
                 return Err(format!(
-                    "it refuses, which is not possible at {kind} points"
+                    "it refuses the value, which is not possible at {kind} points"
                 ));
             }
         }

@@ -1,17 +1,17 @@
-//! Merges outcomes on streamed text of an answer: the part that may be shown, and the part that is
-//! held back until more text arrives.
+//! Merges outcomes of hooks on streamed text of an answer. A hook decides which part of the text is
+//! displayed, and which part is held back until more text arrives.
 
-use super::{Merge, MergeEnv, Merged};
+use super::{MergeEnv, MergeIntoPayload, MergedOutcome};
 use crate::point::outcome as o;
 use crate::point::payload as p;
 
-impl Merge<p::TextDelta> for o::DeltaOutcome {
+impl MergeIntoPayload<p::TextDelta> for o::DeltaOutcome {
     const RIGHTS: &'static [&'static str] = &["text", "block"];
 
     fn merge(
         self,
         payload: &mut p::TextDelta,
-        merged: &mut Merged,
+        merged: &mut MergedOutcome,
         _env: &MergeEnv<'_>,
     ) -> Result<(), String> {
         if payload.is_last && self.keep > 0 {
@@ -20,13 +20,13 @@ impl Merge<p::TextDelta> for o::DeltaOutcome {
                 self.keep
             ));
         }
-        merged.effects(self.effects)?;
-        merged.block(self.stop);
+        merged.add_effects(self.effects)?;
+        merged.set_block_objection(self.stop);
         let mut kept_from = payload.text.len().saturating_sub(payload.keep);
         if let Some(text) = &self.text {
-            kept_from = moved_bytes(kept_from, &payload.text, text);
+            kept_from = map_held_back_offset(kept_from, &payload.text, text);
         }
-        merged.text("the new text", &mut payload.text, self.text)?;
+        merged.set_text("the new text", &mut payload.text, self.text)?;
         let own = payload.text.len().saturating_sub(self.keep as usize);
         let from = payload.text.floor_char_boundary(kept_from.min(own));
         payload.keep = payload.text.len() - from;
@@ -35,9 +35,9 @@ impl Merge<p::TextDelta> for o::DeltaOutcome {
 }
 
 /// Converts `from`, the offset at which the held-back part begins in `old`, to an offset in `new`.
-/// If the position is ambiguous, the held-back part begins at the first difference: it is better to
-/// hold back too much than too little.
-fn moved_bytes(from: usize, old: &str, new: &str) -> usize {
+/// If the position is ambiguous, the held-back part begins at the first difference: holding back
+/// too much text is safe, holding back too little is not.
+fn map_held_back_offset(from: usize, old: &str, new: &str) -> usize {
     let same = |(a, b): &(u8, u8)| a == b;
     let n_before = old.bytes().zip(new.bytes()).take_while(same).count();
     let backwards = old.bytes().rev().zip(new.bytes().rev());
@@ -69,7 +69,7 @@ mod tests {
             ..Default::default()
         };
         outcome
-            .merge(&mut payload, &mut Merged::default(), &ENV)
+            .merge(&mut payload, &mut MergedOutcome::default(), &ENV)
             .unwrap();
         payload
     }
@@ -112,7 +112,7 @@ mod tests {
         };
         assert!(
             outcome
-                .merge(&mut payload, &mut Merged::default(), &ENV)
+                .merge(&mut payload, &mut MergedOutcome::default(), &ENV)
                 .is_err()
         );
         assert_eq!((payload.text.as_str(), payload.keep), ("all", 0));

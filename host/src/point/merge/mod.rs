@@ -2,12 +2,13 @@
 //! so a refused outcome leaves the payload unchanged.
 //!
 //! This module owns the size limits and the rule of dispatch that a change is merged and then
-//! checked again. It knows no plugin by name and calls nothing. One submodule per kind of payload
-//! has the rules of its points: `turn` for texts and decisions of a turn, `prompt` for the system
-//! prompt, `context` for the messages of a request, `model` for the request and its answer, `call`
-//! for tool calls, `delta` for streamed text, and `defined` for points that plugins define.
+//! checked again. It must not depend on single plugins and calls no hook. One submodule per kind of
+//! payload contains the rules of its points: `turn` for texts and decisions of a turn, `prompt` for
+//! the system prompt, `context` for the messages of a request, `model` for the request and its
+//! answer, `call` for tool calls, `delta` for streamed text, and `defined` for points that plugins
+//! define.
 //!
-//! Start from [`Merge`].
+//! Start from [`MergeIntoPayload`].
 
 mod call;
 mod context;
@@ -23,21 +24,21 @@ use super::outcome as o;
 
 pub use context::injected_message;
 
-/// Maximum length of a text that a hook may add to a conversation, in bytes. The limit exceeds the
-/// context window of any model, and ten hooks cannot exhaust memory with it.
+/// Maximum length of a text that a hook may add to a conversation, in bytes. Such a text exceeds
+/// the context window of any model, and ten hooks with such texts cannot exhaust memory.
 pub const MAX_TEXT_BYTES: usize = 8 << 20;
 
 /// Maximum number of messages that one outcome may inject.
 pub const MAX_INJECTIONS: usize = 16;
 
 /// Maximum number of prompt parts, or criteria for an answer, that one outcome may add or remove.
-/// Each is compared with all others, so the cost is quadratic.
+/// Each is compared with all others, so the time grows with the square of the number.
 pub const MAX_PARTS: usize = 256;
 
 /// Maximum number of effects that one outcome may carry.
 pub const MAX_EFFECTS: usize = 64;
 
-/// Context of a merge in addition to the payload.
+/// Facts about the hook's plugin that a merge needs in addition to outcome and payload.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeEnv<'a> {
     /// Name of the plugin that returned the outcome.
@@ -57,9 +58,9 @@ impl MergeEnv<'_> {
     }
 }
 
-/// Objection of a hook to the value that it judges, with the reason.
+/// Objection of a hook to the value that it judges: asking the user or refusing, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Objection {
+pub enum HookObjection {
     /// Asks the user before the turn continues.
     Ask(String),
     Block(String),
@@ -67,10 +68,10 @@ pub enum Objection {
 
 /// Result of merging one outcome.
 #[derive(Clone, Debug, Default)]
-pub struct Merged {
-    /// Objection; `None` means that the hook passes.
-    pub answer: Option<Objection>,
-    /// Note for the model about a tool call; other outcomes have none.
+pub struct MergedOutcome {
+    /// Objection of the hook; `None` means that it accepts the value.
+    pub answer: Option<HookObjection>,
+    /// Note for the model about a tool call; `None` at all other points.
     pub note: Option<String>,
     /// Messages to add to the conversation.
     pub inject: Vec<o::Injection>,
@@ -83,15 +84,15 @@ pub struct Merged {
     pub effects: Vec<o::Effect>,
 }
 
-impl Merged {
-    fn effects(&mut self, effects: Vec<o::Effect>) -> Result<(), String> {
-        check_number("effects", effects.len(), MAX_EFFECTS)?;
+impl MergedOutcome {
+    fn add_effects(&mut self, effects: Vec<o::Effect>) -> Result<(), String> {
+        check_count("effects", effects.len(), MAX_EFFECTS)?;
         self.effects = effects;
         Ok(())
     }
 
-    fn inject(&mut self, inject: Vec<o::Injection>) -> Result<(), String> {
-        check_number("injected messages", inject.len(), MAX_INJECTIONS)?;
+    fn add_injections(&mut self, inject: Vec<o::Injection>) -> Result<(), String> {
+        check_count("injected messages", inject.len(), MAX_INJECTIONS)?;
         for injection in &inject {
             check_text("an injected message", &injection.text)?;
         }
@@ -102,13 +103,18 @@ impl Merged {
         Ok(())
     }
 
-    fn block(&mut self, reason: Option<String>) {
-        self.answer = reason.map(Objection::Block);
+    fn set_block_objection(&mut self, reason: Option<String>) {
+        self.answer = reason.map(HookObjection::Block);
     }
 
-    /// Sets `slot` to the new value, if there is one and it differs, and records the use of
+    /// Sets `slot` to `new` if there is a new value and it differs, and then records the use of
     /// `right`. Returns whether `slot` changed.
-    fn set<T: PartialEq>(&mut self, right: &'static str, slot: &mut T, new: Option<T>) -> bool {
+    fn set_if_changed<T: PartialEq>(
+        &mut self,
+        right: &'static str,
+        slot: &mut T,
+        new: Option<T>,
+    ) -> bool {
         let new = new.filter(|new| slot != new);
         let has_changed = new.is_some();
         if let Some(new) = new {
@@ -118,28 +124,39 @@ impl Merged {
         has_changed
     }
 
-    /// Checks a new text, sets `slot` to it, and records the use of the right `text`. Call this
-    /// after everything else that can fail, because it changes the payload.
-    fn text(&mut self, what: &str, slot: &mut String, new: Option<String>) -> Result<(), String> {
-        check_option(what, new.as_ref())?;
-        self.set("text", slot, new);
+    /// Checks a new text, sets `slot` to it, and records the use of the right `text`. Callers must
+    /// do all other checks first, because this function changes the payload.
+    fn set_text(
+        &mut self,
+        what: &str,
+        slot: &mut String,
+        new: Option<String>,
+    ) -> Result<(), String> {
+        check_optional_text(what, new.as_ref())?;
+        self.set_if_changed("text", slot, new);
         Ok(())
     }
 }
 
 /// Merges outcomes of one type into payloads of one type.
 ///
-/// Implementations must check the whole outcome before they change the payload, because an error
-/// means that the outcome has no effect. Each change is recorded in [`Merged::changed`] under the
-/// name of its right.
-pub trait Merge<P> {
-    /// Names of the rights that the outcome can use: each name that can occur in
-    /// [`Merged::changed`], `ask` if the outcome can ask the user, and `block` if it can refuse.
+/// Implementations must check the whole outcome before they change the payload, because an outcome
+/// that causes an error must have no effect. Each change is recorded in [`MergedOutcome::changed`]
+/// under the name of its right.
+pub trait MergeIntoPayload<P> {
+    /// Names of the rights that the outcome can use: every name that can occur in
+    /// [`MergedOutcome::changed`], `ask` if the outcome can ask the user, and `block` if it can
+    /// refuse.
     const RIGHTS: &'static [&'static str];
 
-    /// Checks the outcome, then applies it. `merged` is empty at the call and must not be used
-    /// after an error. (It is an out-parameter because it is too large to return by value.)
-    fn merge(self, payload: &mut P, merged: &mut Merged, env: &MergeEnv<'_>) -> Result<(), String>;
+    /// Checks the outcome, then applies it. `merged` must be empty, and must not be used after an
+    /// error. (It is an output parameter because the type is too large to return by value.)
+    fn merge(
+        self,
+        payload: &mut P,
+        merged: &mut MergedOutcome,
+        env: &MergeEnv<'_>,
+    ) -> Result<(), String>;
 }
 
 fn check_text(what: &str, text: &str) -> Result<(), String> {
@@ -153,26 +170,26 @@ fn check_text(what: &str, text: &str) -> Result<(), String> {
 }
 
 /// Refuses more than `most` items. `what` names the items in the error.
-fn check_number(what: &str, n: usize, most: usize) -> Result<(), String> {
+fn check_count(what: &str, n: usize, most: usize) -> Result<(), String> {
     if n > most {
         return Err(format!("{n} {what}, at most {most} are allowed"));
     }
     Ok(())
 }
 
-fn check_option(what: &str, text: Option<&String>) -> Result<(), String> {
+fn check_optional_text(what: &str, text: Option<&String>) -> Result<(), String> {
     text.map_or(Ok(()), |text| check_text(what, text))
 }
 
-impl<P> Merge<P> for o::Observed {
+impl<P> MergeIntoPayload<P> for o::Observed {
     const RIGHTS: &'static [&'static str] = &[];
 
     fn merge(
         self,
         _payload: &mut P,
-        merged: &mut Merged,
+        merged: &mut MergedOutcome,
         _env: &MergeEnv<'_>,
     ) -> Result<(), String> {
-        merged.effects(self.effects)
+        merged.add_effects(self.effects)
     }
 }

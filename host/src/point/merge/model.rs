@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Merge, MergeEnv, Merged, check_option, check_text};
+use super::{MergeEnv, MergeIntoPayload, MergedOutcome, check_optional_text, check_text};
 use crate::message::Message;
 use crate::point::outcome as o;
 use crate::point::payload as p;
 
-impl Merge<p::ModelRequest> for o::RequestOutcome {
+impl MergeIntoPayload<p::ModelRequest> for o::RequestOutcome {
     const RIGHTS: &'static [&'static str] = &[
         "model",
         "temperature",
@@ -23,7 +23,7 @@ impl Merge<p::ModelRequest> for o::RequestOutcome {
     fn merge(
         self,
         payload: &mut p::ModelRequest,
-        merged: &mut Merged,
+        merged: &mut MergedOutcome,
         _env: &MergeEnv<'_>,
     ) -> Result<(), String> {
         if let o::FloatChange::Set(t) = self.temperature
@@ -41,25 +41,26 @@ impl Merge<p::ModelRequest> for o::RequestOutcome {
             && let Some(name) = names.iter().find(|name| !payload.tools.contains(name))
         {
             return Err(format!(
-                "the tool `{name}` is not active, and a hook can only leave tools out"
+                "the tool `{name}` is not active, and a hook can only remove tools"
             ));
         }
-        merged.effects(self.effects)?;
-        merged.inject(self.inject)?;
-        merged.block(self.block);
-        merged.set("model", &mut payload.model, self.model);
-        let temperature = self.temperature.into_new();
-        merged.set("temperature", &mut payload.temperature, temperature);
-        let max_tokens = self.max_tokens.into_new();
-        merged.set("max-tokens", &mut payload.max_tokens, max_tokens);
-        let tools = self.tools.into_new().map(Option::unwrap_or_default);
-        merged.set("tools", &mut payload.tools, tools);
+        merged.add_effects(self.effects)?;
+        merged.add_injections(self.inject)?;
+        merged.set_block_objection(self.block);
+        merged.set_if_changed("model", &mut payload.model, self.model);
+        let temperature = self.temperature.into_new_value();
+        merged.set_if_changed("temperature", &mut payload.temperature, temperature);
+        let max_tokens = self.max_tokens.into_new_value();
+        merged.set_if_changed("max-tokens", &mut payload.max_tokens, max_tokens);
+        let tools = self.tools.into_new_value().map(Option::unwrap_or_default);
+        merged.set_if_changed("tools", &mut payload.tools, tools);
         Ok(())
     }
 }
 
-/// Keys that a hook may add to a wire body: sampling parameters and bookkeeping. Other keys that
-/// providers accept could give the model access to more, for example to a server.
+/// Keys that a hook may add to a request's body: sampling parameters, and data that only identifies
+/// the request. Other keys that providers accept could give the model access to more, for example
+/// to a server.
 const ADDABLE_KEYS: &[&str] = &[
     "temperature",
     "top_p",
@@ -82,8 +83,9 @@ const ADDABLE_KEYS: &[&str] = &[
     "parallel_tool_calls",
 ];
 
-/// Checks a wire body that a hook returned. The hook may change and remove values, but must not add
-/// tools or unknown keys: some providers run tools and connect to servers that the body names.
+/// Checks the body of a request as a hook has changed it. The hook may change and remove values,
+/// but must not add tools or unknown keys: some providers run tools and connect to servers that the
+/// body names.
 fn check_body(old: &str, new: &str) -> Result<(), String> {
     let object = |text: &str| match serde_json::from_str(text) {
         Ok(Value::Object(map)) => Some(map),
@@ -111,16 +113,16 @@ fn check_body(old: &str, new: &str) -> Result<(), String> {
     Ok(())
 }
 
-impl Merge<Arc<p::WireRequest>> for o::WireOutcome {
+impl MergeIntoPayload<Arc<p::WireRequest>> for o::WireOutcome {
     const RIGHTS: &'static [&'static str] = &["body"];
 
     fn merge(
         self,
         payload: &mut Arc<p::WireRequest>,
-        merged: &mut Merged,
+        merged: &mut MergedOutcome,
         _env: &MergeEnv<'_>,
     ) -> Result<(), String> {
-        merged.effects(self.effects)?;
+        merged.add_effects(self.effects)?;
         if let Some(body) = self.body.filter(|body| *body != payload.body) {
             check_text("the new body", &body)?;
             check_body(&payload.body, &body)?;
@@ -131,19 +133,19 @@ impl Merge<Arc<p::WireRequest>> for o::WireOutcome {
     }
 }
 
-impl Merge<Message> for o::ReplyOutcome {
+impl MergeIntoPayload<Message> for o::ReplyOutcome {
     const RIGHTS: &'static [&'static str] = &["text", "inject", "block"];
 
     fn merge(
         self,
         payload: &mut Message,
-        merged: &mut Merged,
+        merged: &mut MergedOutcome,
         _env: &MergeEnv<'_>,
     ) -> Result<(), String> {
-        check_option("the new text", self.text.as_ref())?;
-        merged.effects(self.effects)?;
-        merged.inject(self.inject)?;
-        merged.block(self.block);
+        check_optional_text("the new text", self.text.as_ref())?;
+        merged.add_effects(self.effects)?;
+        merged.add_injections(self.inject)?;
+        merged.set_block_objection(self.block);
         if let Some(text) = self.text
             && payload.joined_text() != text
         {

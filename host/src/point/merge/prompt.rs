@@ -2,9 +2,9 @@
 //! `before-system-prompt` hooks.
 //!
 //! The key of a plugin's part is prefixed with the plugin's name (`PLUGIN:KEY`), so that a plugin
-//! cannot claim a key first and thereby keep another plugin's part out.
+//! cannot use another plugin's key and thereby exclude its part.
 
-use super::{MAX_PARTS, Merge, MergeEnv, Merged, check_number, check_text};
+use super::{MAX_PARTS, MergeEnv, MergeIntoPayload, MergedOutcome, check_count, check_text};
 use crate::point::outcome as o;
 use crate::point::payload as p;
 
@@ -12,7 +12,7 @@ use crate::point::payload as p;
 const MAX_KEY_BYTES: usize = 128;
 
 /// Checks a part that a plugin contributes, and prefixes its key.
-fn own_part(part: p::PromptPart, env: &MergeEnv<'_>) -> Result<p::PromptPart, String> {
+fn prefix_part_key(part: p::PromptPart, env: &MergeEnv<'_>) -> Result<p::PromptPart, String> {
     check_text("a prompt part", &part.text)?;
     if part.key.is_empty() || part.key.len() > MAX_KEY_BYTES {
         return Err(format!(
@@ -21,14 +21,14 @@ fn own_part(part: p::PromptPart, env: &MergeEnv<'_>) -> Result<p::PromptPart, St
         ));
     }
     Ok(p::PromptPart {
-        key: own_key(&part.key, env),
+        key: prefix_key(&part.key, env),
         source: env.plugin.to_owned(),
         ..part
     })
 }
 
-/// Returns the key with the plugin's prefix, which is added if it is missing.
-fn own_key(key: &str, env: &MergeEnv<'_>) -> String {
+/// Returns the key with the plugin's name as prefix. The prefix is added if it is missing.
+fn prefix_key(key: &str, env: &MergeEnv<'_>) -> String {
     let is_own = |rest: &str| rest.starts_with(':');
     if key.strip_prefix(env.plugin).is_some_and(is_own) {
         key.to_owned()
@@ -41,26 +41,26 @@ fn own_key(key: &str, env: &MergeEnv<'_>) -> String {
 /// the plugin's own part.
 fn find_part(parts: &[p::PromptPart], key: &str, env: &MergeEnv<'_>) -> Option<usize> {
     let at = |key: &str| parts.iter().position(|part| part.key == key);
-    at(key).or_else(|| at(&own_key(key, env)))
+    at(key).or_else(|| at(&prefix_key(key, env)))
 }
 
-impl Merge<p::PromptContext> for o::PromptOutcome {
+impl MergeIntoPayload<p::PromptContext> for o::PromptOutcome {
     const RIGHTS: &'static [&'static str] = &["parts"];
 
     fn merge(
         self,
         payload: &mut p::PromptContext,
-        merged: &mut Merged,
+        merged: &mut MergedOutcome,
         env: &MergeEnv<'_>,
     ) -> Result<(), String> {
-        merged.effects(self.effects)?;
-        check_number("prompt parts", self.parts.len(), MAX_PARTS)?;
+        merged.add_effects(self.effects)?;
+        check_count("prompt parts", self.parts.len(), MAX_PARTS)?;
         let mut parts: Vec<p::PromptPart> = Vec::with_capacity(self.parts.len());
         for part in self.parts {
-            let part = own_part(part, env)?;
+            let part = prefix_part_key(part, env)?;
             let mut taken = payload.parts.iter().chain(&parts);
             if taken.any(|other| other.key == part.key) {
-                return Err(format!("there are two prompt parts `{}`", part.key));
+                return Err(format!("two prompt parts have the key `{}`", part.key));
             }
             parts.push(part);
         }
@@ -72,27 +72,27 @@ impl Merge<p::PromptContext> for o::PromptOutcome {
     }
 }
 
-impl Merge<Vec<p::PromptPart>> for o::PartsOutcome {
+impl MergeIntoPayload<Vec<p::PromptPart>> for o::PartsOutcome {
     const RIGHTS: &'static [&'static str] = &["parts"];
 
     fn merge(
         self,
         payload: &mut Vec<p::PromptPart>,
-        merged: &mut Merged,
+        merged: &mut MergedOutcome,
         env: &MergeEnv<'_>,
     ) -> Result<(), String> {
-        merged.effects(self.effects)?;
-        // A hook may remove all parts.
+        merged.add_effects(self.effects)?;
+        // Allow as many edits as there are parts, so that a hook may remove all parts.
         let most = MAX_PARTS.max(payload.len());
-        check_number("prompt parts to put", self.put.len(), most)?;
-        check_number("prompt parts to remove", self.remove.len(), most)?;
+        check_count("prompt parts to put", self.put.len(), most)?;
+        check_count("prompt parts to remove", self.remove.len(), most)?;
         if !self.put.is_empty() || !self.remove.is_empty() {
             merged.changed.push("parts");
         }
         let mut edited = payload.clone();
         for key in &self.remove {
-            // Look up keys in the list that was passed to the hook, so that a key listed twice is
-            // not an error.
+            // Look up keys in the list that was passed to the hook, so that it is no error to
+            // remove the same key twice.
             let Some(at) = find_part(payload, key, env) else {
                 return Err(format!("there is no prompt part `{key}` to remove"));
             };
@@ -101,7 +101,7 @@ impl Merge<Vec<p::PromptPart>> for o::PartsOutcome {
         }
         for part in self.put {
             let wanted = part.key.clone();
-            let own = own_part(part, env)?;
+            let own = prefix_part_key(part, env)?;
             match find_part(&edited, &wanted, env).and_then(|at| edited.get_mut(at)) {
                 Some(other) => {
                     let key = std::mem::take(&mut other.key);

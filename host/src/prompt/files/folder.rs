@@ -3,37 +3,41 @@
 use std::path::Path;
 
 /// Context file found in a folder.
-pub(super) struct FoundName {
+pub(super) struct FoundContextFile {
     pub(super) name: &'static str,
-    /// Last part of the key of the prompt part. Parts are sorted by key.
+    /// Last part of the key of the prompt part that contains the file. The keys determine the order
+    /// of the parts.
     pub(super) key: String,
 }
 
-/// Accepted spellings of a name. If a folder has several of them, only the first is read.
+/// Accepted spellings of a file name. If a folder contains several of these files, only the first
+/// is read.
 const AGENTS: &[&str] = &["AGENTS.md", "agents.md", "Agents.md"];
 const CLAUDE: &[&str] = &["CLAUDE.md", "claude.md", "Claude.md"];
 
 /// Name of a file that replaces `AGENTS.md` in the same folder, as in Codex.
 const OVERRIDE: &str = "AGENTS.override.md";
 
-/// Name of a file with the private text of a user for a project, which follows the shared text.
+/// Name of a file with a user's private instructions for a project. It follows the shared file in
+/// the prompt.
 const LOCAL: &str = "CLAUDE.local.md";
 
 const IN_FOLDER: &str = ".claude/CLAUDE.md";
 
 /// Returns the context files of a folder in order, and adds messages about ignored files to
-/// `notices`. `is_usable` tells whether a file can be read.
-pub(super) fn file_names(
+/// `notices`. `is_usable` returns whether a file can be read.
+pub(super) fn find_context_file_names(
     folder: &Path,
     notices: &mut Vec<String>,
     is_usable: impl Fn(&Path) -> bool,
-) -> Vec<FoundName> {
+) -> Vec<FoundContextFile> {
     let is_there = |name: &str| folder.join(name).symlink_metadata().is_ok();
     let mut spelled = |names: &'static [&'static str]| {
         let mut found = names.iter().copied().filter(|name| is_there(name));
         let first = found.next()?;
         let real = |name: &str| folder.join(name).canonicalize().ok();
-        // On a case-insensitive file system all spellings are the same file.
+        // Compare the real paths: on a case-insensitive file system all spellings are the same
+        // file.
         for other in found.filter(|other| real(other) != real(first)) {
             let path = folder.join(other);
             notices.push(format!(
@@ -57,13 +61,13 @@ pub(super) fn file_names(
     let within = Some(IN_FOLDER).filter(|name| is_there(name));
     let local = Some(LOCAL).filter(|name| is_there(name));
     let named = [within, agents, overriding, claude].into_iter().flatten();
-    let named = named.map(|name| FoundName {
+    let named = named.map(|name| FoundContextFile {
         name,
         key: name.to_owned(),
     });
-    let local = local.map(|name| FoundName {
+    let local = local.map(|name| FoundContextFile {
         name,
-        // `~` sorts after `CLAUDE.md`.
+        // Begin the key with `~`, which sorts after `CLAUDE.md`.
         key: format!("~{name}"),
     });
     named.chain(local).collect()

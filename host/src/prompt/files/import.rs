@@ -2,7 +2,7 @@
 //!
 //! Claude Code uses the same syntax. Code spans, code blocks and HTML are skipped, and so are words
 //! with `@` that are not file names, such as `@someone` and e-mail addresses. The module must not
-//! know which files may be read. Start from [`find_imports`].
+//! depend on the rules for which files may be read. Start from [`find_imports`].
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub(super) fn find_imports(text: &str) -> Vec<String> {
         if !is_word_start || code.iter().any(|range| range.contains(&at)) {
             continue;
         }
-        let path = import_path(&text[at + 1..]);
+        let path = parse_import_path(&text[at + 1..]);
         if !path.is_empty() && !path.starts_with('@') && !found.contains(&path) {
             found.push(path);
         }
@@ -30,7 +30,7 @@ pub(super) fn find_imports(text: &str) -> Vec<String> {
 
 /// Returns the path at the beginning of a text, up to the first unescaped white space and without
 /// trailing punctuation.
-fn import_path(text: &str) -> String {
+fn parse_import_path(text: &str) -> String {
     let mut path = String::new();
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {

@@ -3,15 +3,17 @@
 //!
 //! The files are searched in the workspace and in its parent directories up to the root of its git
 //! repository: directories above the root are not part of the project. Files in directories below
-//! the workspace are read when the model first works there ([`files_below`]). The user's own files
-//! come first, and the file nearest to the workspace comes last and takes precedence.
+//! the workspace are read when a tool call first concerns a file there ([`context_files_below`]).
+//! The user's own files come first, and the file nearest to the workspace comes last and takes
+//! precedence.
 //!
-//! The text is sent to a provider, so a symlink or an import is followed only to a Markdown file in
-//! the same repository: a link to a key file would leak the key. The `.git` directory of the
-//! repository must have the same owner as the workspace: on a shared machine, any user may create a
-//! repository in a world-writable directory above it.
+//! The text of context files is sent to a provider. So a symlink or an import is followed only to a
+//! Markdown file in the same repository: otherwise a link to a file with a key would leak the key.
+//! The `.git` directory of the repository must have the same owner as the workspace: otherwise, on
+//! a shared machine, any user could create a repository in a world-writable directory above the
+//! workspace.
 //!
-//! Start from [`context_files`].
+//! Start from [`read_context_files`].
 
 mod folder;
 mod import;
@@ -28,13 +30,14 @@ use crate::tool::walk::is_ignored;
 /// Maximum size of one file, in bytes: several thousand tokens, enough for a long guide.
 pub(crate) const MAX_FILE_BYTES: usize = 32 << 10;
 
-/// Maximum size of all files together, in bytes. Files nearest to the workspace have priority.
+/// Maximum size of all context files together, in bytes. If it is exceeded, files are dropped in
+/// prompt order: first the user's own files, then the files farthest above the workspace.
 pub(crate) const MAX_TOTAL_BYTES: usize = 64 << 10;
 
-/// Maximum depth of imports, as in Claude Code.
+/// Maximum depth of nested imports, as in Claude Code.
 const MAX_IMPORT_DEPTH: usize = 5;
 
-/// Maximum number of imported files per read.
+/// Maximum number of files that are imported when the context files are read once.
 const MAX_IMPORTS: usize = 50;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,21 +45,25 @@ pub(crate) struct ContextFiles {
     /// Parts of the prompt, one for each file, outermost folder first, so that the nearest file
     /// takes precedence.
     pub parts: Vec<PromptPart>,
-    /// Messages for the user about files that were ignored or cut.
+    /// Messages for the user about files that were ignored or truncated.
     pub notices: Vec<String>,
 }
 
-/// Decides by the operator's rules for tool calls whether the model may read a file, given by its
-/// path relative to the workspace. A context file that the rules deny is left out. An import is
-/// left out even if the rules only require a question, because an import must not bypass the rules.
+/// Function that applies the operator's rules for tool calls to reading a file, given by its path
+/// relative to the workspace. A context file that the rules deny is ignored. An imported file is
+/// also ignored if the rules require asking the user, because an import must not bypass the rules.
 pub(crate) type ReadRules = dyn Fn(&str) -> ToolVerdict + Send + Sync;
 
-/// Reads the user's own context files, as far as they exist, and then those of the workspace.
+/// Reads the user's own context files (`own`), if they exist, and then those of the workspace.
 #[must_use]
-pub(crate) fn context_files(workspace: &Path, own: &[PathBuf], rules: &ReadRules) -> ContextFiles {
+pub(crate) fn read_context_files(
+    workspace: &Path,
+    own: &[PathBuf],
+    rules: &ReadRules,
+) -> ContextFiles {
     let mut reader = ContextReader::new(workspace, rules);
     for (number, path) in own.iter().enumerate() {
-        reader.read_own(number, path);
+        reader.read_user_file(number, path);
     }
     let Ok(workspace) = workspace.canonicalize() else {
         return reader.found;
@@ -67,15 +74,15 @@ pub(crate) fn context_files(workspace: &Path, own: &[PathBuf], rules: &ReadRules
             reader.read_folder(&format!("files/{depth:02}"), folder, (root, root));
         }
     }
-    limit_files(&mut reader.found);
+    drop_files_over_limit(&mut reader.found);
     reader.found
 }
 
 /// Reads the context files of the folders between the workspace and `file`, a path relative to the
-/// workspace. The workspace itself is excluded. Parts are named by paths relative to the workspace;
-/// `is_told` tells whether the model already has the file with such a name.
+/// workspace. The workspace itself is excluded. The names of the parts are paths relative to the
+/// workspace; `is_told` returns whether the model already got the file with such a name.
 #[must_use]
-pub(crate) fn files_below(
+pub(crate) fn context_files_below(
     workspace: &Path,
     file: &str,
     is_told: impl Fn(&str) -> bool,
@@ -94,12 +101,12 @@ pub(crate) fn files_below(
     folders.reverse();
     for (depth, below) in folders.into_iter().enumerate().skip(1) {
         let folder = workspace.join(below);
-        if let Some(why) = foreign_reason(&workspace, below) {
+        if let Some(why) = outside_project_reason(&workspace, below) {
             let mut ignored = Vec::new();
-            for found in folder::file_names(&folder, &mut ignored, |_| true) {
+            for found in folder::find_context_file_names(&folder, &mut ignored, |_| true) {
                 let path = below.join(found.name);
                 if !is_told(&path.to_string_lossy()) {
-                    reader.leave_out(&path, why);
+                    reader.report_skipped_file(&path, why);
                 }
             }
             break;
@@ -111,17 +118,17 @@ pub(crate) fn files_below(
     found.parts.retain(|part| {
         let real = workspace.join(&part.source).canonicalize().ok();
         let folder = real.as_deref().and_then(Path::parent);
-        // Skip files in the workspace and above, which are in the system prompt, and `file` itself,
-        // which the model has just read.
+        // Skip files in the workspace and in its parent folders, which are in the system prompt,
+        // and `file` itself, which the model has just read.
         let is_above = folder.is_some_and(|folder| outer.iter().any(|outer| outer == folder));
         !is_told(&part.source) && !is_above && real != touched
     });
-    limit_files(&mut found);
+    drop_files_over_limit(&mut found);
     found
 }
 
 /// Returns the reason why a folder is not part of the project, if there is one.
-fn foreign_reason(workspace: &Path, below: &Path) -> Option<&'static str> {
+fn outside_project_reason(workspace: &Path, below: &Path) -> Option<&'static str> {
     let folder = workspace.join(below);
     if folder.join(".git").symlink_metadata().is_ok() {
         return Some("its folder is a git repository of its own");
@@ -133,8 +140,9 @@ fn foreign_reason(workspace: &Path, below: &Path) -> Option<&'static str> {
         .then_some("git ignores its folder, so it is not the project's text")
 }
 
-/// Drops the outermost files if the nearer files use up the byte limit.
-fn limit_files(found: &mut ContextFiles) {
+/// Drops files from the beginning of the prompt until the rest fits in the byte limit, so that the
+/// files nearest to the workspace are kept.
+fn drop_files_over_limit(found: &mut ContextFiles) {
     let mut n_bytes = 0;
     let nearest_first = found.parts.iter().rev();
     let n_kept = nearest_first
@@ -190,19 +198,19 @@ struct ContextReader<'r> {
     workspace: PathBuf,
     rules: &'r ReadRules,
     found: ContextFiles,
-    /// Paths of files already read, with symlinks resolved. Each file is read once, which also
-    /// stops import cycles.
+    /// Paths of files that were already read, with symlinks resolved. Each file is read once, so an
+    /// import cycle ends.
     seen: Vec<PathBuf>,
     n_imports: usize,
 }
 
 /// File to read, with its limits and names.
 #[derive(Clone, Copy)]
-struct ContextPlace<'a> {
+struct ContextSource<'a> {
     path: &'a Path,
     /// Key of the prompt part for the file.
     key: &'a str,
-    /// Folder in which the file must be, and all of its imports.
+    /// Folder that must contain the file and all files that it imports.
     boundary: &'a Path,
     /// Folder to which the displayed name of the file is relative.
     base: &'a Path,
@@ -221,9 +229,9 @@ impl<'r> ContextReader<'r> {
         }
     }
 
-    /// Returns the reason why a file must not reach the model, if there is one. `real` is the path
-    /// of the file with symlinks resolved.
-    fn read_refusal(&self, real: &Path, is_import: bool) -> Option<&'static str> {
+    /// Returns the reason why the text of a file must not be sent to the model, if there is one.
+    /// `real` is the path of the file with symlinks resolved.
+    fn unreadable_reason(&self, real: &Path, is_import: bool) -> Option<&'static str> {
         let is_git = |part: std::path::Component<'_>| part.as_os_str().eq_ignore_ascii_case(".git");
         if is_import && real.components().any(is_git) {
             return Some("it belongs to a git repository's own data");
@@ -239,10 +247,10 @@ impl<'r> ContextReader<'r> {
         }
         let folders = path.parent().filter(|_| is_import)?.ancestors();
         let mut folders = folders.filter(|folder| !folder.as_os_str().is_empty());
-        folders.find_map(|folder| foreign_reason(&self.workspace, folder))
+        folders.find_map(|folder| outside_project_reason(&self.workspace, folder))
     }
 
-    fn leave_out(&mut self, path: &Path, why: &str) {
+    fn report_skipped_file(&mut self, path: &Path, why: &str) {
         let notice = format!("{} is left out: {why}", path.display());
         if !self.found.notices.contains(&notice) {
             self.found.notices.push(notice);
@@ -250,19 +258,20 @@ impl<'r> ContextReader<'r> {
     }
 
     /// Reads a file of the user, which may be a symlink to any folder.
-    fn read_own(&mut self, number: usize, path: &Path) {
+    fn read_user_file(&mut self, number: usize, path: &Path) {
         if path.symlink_metadata().is_err() {
             return;
         }
         let real = path.canonicalize();
         let Some(boundary) = real.as_deref().ok().and_then(Path::parent) else {
-            return self.leave_out(path, "it cannot be found; it may be a broken symlink");
+            return self
+                .report_skipped_file(path, "it cannot be found; it may be a broken symlink");
         };
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         self.read_file(
-            ContextPlace {
+            ContextSource {
                 path,
-                // `+` sorts before the numbers of folders.
+                // Begin the key with `+`, which sorts before the numbers of folders.
                 key: &format!("files/+own/{number:02}-{name}"),
                 boundary,
                 base: Path::new(""),
@@ -271,19 +280,19 @@ impl<'r> ContextReader<'r> {
         );
     }
 
-    /// Reads the context files of a folder. `places` is the folder in which the files must be, and
-    /// the folder to which their names are relative.
+    /// Reads the context files of a folder. `places` are two folders: one that must contain the
+    /// files, and one to which their displayed names are relative.
     fn read_folder(&mut self, key: &str, folder: &Path, places: (&Path, &Path)) {
         let (boundary, base) = places;
         let is_usable =
             |path: &Path| read_file(boundary, path).is_ok_and(|read| !read.text.trim().is_empty());
-        let names = folder::file_names(folder, &mut self.found.notices, is_usable);
+        let names = folder::find_context_file_names(folder, &mut self.found.notices, is_usable);
         for found in names {
             let path = folder.join(found.name);
             let named = folder.strip_prefix(base).unwrap_or(folder);
             let key = format!("{key}/{}", named.join(&found.key).display());
             self.read_file(
-                ContextPlace {
+                ContextSource {
                     path: &path,
                     key: &key,
                     boundary,
@@ -295,34 +304,34 @@ impl<'r> ContextReader<'r> {
     }
 
     /// Reads a file and its imports.
-    fn read_file(&mut self, place: ContextPlace<'_>, depth: usize) {
+    fn read_file(&mut self, place: ContextSource<'_>, depth: usize) {
         let read = match read_file(place.boundary, place.path) {
             Ok(read) => read,
-            Err(why) => return self.leave_out(place.path, &why),
+            Err(why) => return self.report_skipped_file(place.path, &why),
         };
         if self.seen.contains(&read.real) {
             return;
         }
-        if let Some(why) = self.read_refusal(&read.real, depth > 0) {
-            return self.leave_out(place.path, why);
+        if let Some(why) = self.unreadable_reason(&read.real, depth > 0) {
+            return self.report_skipped_file(place.path, why);
         }
         self.seen.push(read.real.clone());
-        for fault in read.faults() {
+        for fault in read.describe_faults() {
             let notice = format!("{} is {fault}", place.path.display());
             self.found.notices.push(notice);
         }
-        self.add_file(place, &read);
+        self.add_context_part(place, &read);
         for (number, name) in import::find_imports(&read.text).iter().enumerate() {
             self.read_import(place, (number, name), depth + 1);
         }
     }
 
-    fn add_file(&mut self, place: ContextPlace<'_>, read: &ReadFile) {
+    fn add_context_part(&mut self, place: ContextSource<'_>, read: &ReadFile) {
         let name = place.path.strip_prefix(place.base).unwrap_or(place.path);
         let name = name.display().to_string();
         let text = read.context_block(&name);
-        // Skip a file with the text of another: `AGENTS.md` and `CLAUDE.md` are often links to one
-        // file, or copies.
+        // Skip a file with the same text as an earlier file: `AGENTS.md` and `CLAUDE.md` are often
+        // links to one file, or copies.
         let body = |text: &str| text.split_once('\n').map(|(_, body)| body.to_owned());
         let parts = &mut self.found.parts;
         if read.text.trim().is_empty() || parts.iter().any(|part| body(&part.text) == body(&text)) {
@@ -336,10 +345,11 @@ impl<'r> ContextReader<'r> {
         });
     }
 
-    /// Reads an imported file. A word that names no file is ignored, unless it ends in `.md`.
+    /// Reads an imported file. An import of a file that does not exist or is outside the project is
+    /// ignored; if its name ends in `.md`, the user is notified.
     fn read_import(
         &mut self,
-        by: ContextPlace<'_>,
+        by: ContextSource<'_>,
         (number, name): (usize, &String),
         depth: usize,
     ) {
@@ -349,8 +359,8 @@ impl<'r> ContextReader<'r> {
             .parent()
             .and_then(|folder| folder.canonicalize().ok());
         let Some(folder) = folder else { return };
-        let path = plain_path(&folder.join(name));
-        // The model may have written a file in the workspace, so such a file can import only files
+        let path = normalize_path(&folder.join(name));
+        // A file in the workspace may have been written by the model, so it can import only files
         // of the workspace.
         let boundary = match folder.starts_with(&self.workspace) {
             true => self.workspace.clone(),
@@ -363,17 +373,17 @@ impl<'r> ContextReader<'r> {
         }
         let importer = by.path.display();
         let why = if is_elsewhere {
-            format!("{importer} imports it, and it is outside the project")
+            format!("{importer} imports it, but it is outside the project")
         } else if !is_there {
-            format!("{importer} imports it, and it does not exist")
+            format!("{importer} imports it, but it does not exist")
         } else if depth > MAX_IMPORT_DEPTH {
-            format!("imports are at most {MAX_IMPORT_DEPTH} files deep")
+            format!("imports may nest at most {MAX_IMPORT_DEPTH} files deep")
         } else if self.n_imports >= MAX_IMPORTS {
-            format!("at most {MAX_IMPORTS} files are imported")
+            format!("at most {MAX_IMPORTS} files can be imported")
         } else {
             self.n_imports += 1;
             let key = format!("{}/{number:02}-{name}", by.key);
-            let place = ContextPlace {
+            let place = ContextSource {
                 path: &path,
                 key: &key,
                 boundary: &boundary,
@@ -382,12 +392,12 @@ impl<'r> ContextReader<'r> {
             return self.read_file(place, depth);
         };
         let shown = if is_elsewhere { Path::new(name) } else { &path };
-        self.leave_out(shown, &why);
+        self.report_skipped_file(shown, &why);
     }
 }
 
-/// Removes `.` and `..` from a path lexically.
-fn plain_path(path: &Path) -> PathBuf {
+/// Removes `.` and `..` from a path without accessing the file system.
+fn normalize_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

@@ -1,4 +1,4 @@
-//! Reads one context file, within limits.
+//! Reads one context file, up to the maximum size.
 
 use std::borrow::Cow;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::MAX_FILE_BYTES;
 
-/// A context file that was read.
+/// Text of a context file, and facts about how it was read.
 pub(super) struct ReadFile {
     pub(super) text: String,
     /// Path with symlinks resolved.
@@ -20,20 +20,20 @@ pub(super) struct ReadFile {
 
 impl ReadFile {
     /// Returns the problems of the file, as messages for the user.
-    pub(super) fn faults(&self) -> impl Iterator<Item = String> {
+    pub(super) fn describe_faults(&self) -> impl Iterator<Item = String> {
         let cut = format!("longer than {MAX_FILE_BYTES} bytes; the rest is left out");
         let mended = "not valid UTF-8; invalid bytes are replaced by \u{fffd}".to_owned();
         let faults = [self.is_cut.then_some(cut), self.is_mended.then_some(mended)];
         faults.into_iter().flatten()
     }
 
-    /// Returns the text for the model, as a block with this name.
+    /// Returns the text for the model as a `<file>` block with the path `name`.
     pub(super) fn context_block(&self, name: &str) -> String {
         let more = if self.is_cut { "\n[cut here]" } else { "" };
-        // Escape closing tags in the text, and special characters in the name, so that neither can
-        // end the block and pretend to be another file or text of the host. Repositories choose the
-        // names of their directories.
-        let text = escape_end(self.text.trim());
+        // Escape closing tags in the text, and special characters in the name. Otherwise either
+        // could end the block and continue with a forged block or text in the name of the host.
+        // Repositories choose the names of their directories.
+        let text = escape_closing_tags(self.text.trim());
         let name = name
             .replace(['\n', '\r'], " ")
             .replace('"', "&quot;")
@@ -43,8 +43,8 @@ impl ReadFile {
     }
 }
 
-/// Escapes closing tags of a block, regardless of case.
-fn escape_end(text: &str) -> String {
+/// Escapes the closing tags of context blocks in a text, regardless of case.
+fn escape_closing_tags(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("</") {
@@ -63,7 +63,7 @@ fn escape_end(text: &str) -> String {
 /// Reads a file if it is, after resolving symlinks, a Markdown file in the folder `boundary`.
 ///
 /// # Errors
-/// The file is not used; the reason is a message for the user.
+/// The file must not be used. The error is the reason, as a message for the user.
 pub(super) fn read_file(boundary: &Path, path: &Path) -> Result<ReadFile, String> {
     let real = path.canonicalize().map_err(|e| e.to_string())?;
     let is_link = path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
@@ -76,13 +76,13 @@ pub(super) fn read_file(boundary: &Path, path: &Path) -> Result<ReadFile, String
     }
     if real.extension().is_none_or(|extension| extension != "md") {
         return Err(match is_link {
-            true => format!("{leads}, and only links to Markdown files are followed"),
+            true => format!("{leads}, but only links to Markdown files are followed"),
             false => {
                 "it is not a Markdown file (`.md`); the model can read it with its tools".to_owned()
             }
         });
     }
-    // Reading a pipe or a device could block or never end.
+    // Accept only regular files: reading a pipe or a device could block or never end.
     if !fs::metadata(&real).is_ok_and(|meta| meta.is_file()) {
         return Err("it is not a file".to_owned());
     }
@@ -95,7 +95,8 @@ pub(super) fn read_file(boundary: &Path, path: &Path) -> Result<ReadFile, String
     }
     let is_long = bytes.len() > MAX_FILE_BYTES;
     if is_long {
-        // Remove a character that the cut splits: it is not invalid UTF-8 in the file.
+        // Remove a character that truncation has split: it is valid UTF-8 in the file, so it must
+        // not be reported.
         let in_character = |byte: &u8| (0x80..0xc0).contains(byte);
         let mut end = MAX_FILE_BYTES;
         while end > MAX_FILE_BYTES - 4 && bytes.get(end).is_some_and(in_character) {

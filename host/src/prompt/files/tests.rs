@@ -8,7 +8,7 @@ fn allow(_: &str) -> ToolVerdict {
 }
 
 #[test]
-fn rules_for_reading_hold_for_context_files_and_imports_and_a_workspace_keeps_its_imports() {
+fn read_rules_apply_to_context_files_and_imports_stay_in_the_workspace() {
     let root = tempfile::tempdir().unwrap();
     for (name, text) in [
         (".git/HEAD", ""),
@@ -42,9 +42,9 @@ fn rules_for_reading_hold_for_context_files_and_imports_and_a_workspace_keeps_it
         _ => ToolVerdict::Allow,
     };
     let workspace = root.path().join("w");
-    let first = context_files(&workspace, &[], &rules);
-    let nested =
-        ["sub/a.txt", "denied/a.txt"].map(|file| files_below(&workspace, file, |_| false, &rules));
+    let first = read_context_files(&workspace, &[], &rules);
+    let nested = ["sub/a.txt", "denied/a.txt"]
+        .map(|file| context_files_below(&workspace, file, |_| false, &rules));
     let texts: String = [&first]
         .into_iter()
         .chain(&nested)
@@ -70,13 +70,14 @@ fn rules_for_reading_hold_for_context_files_and_imports_and_a_workspace_keeps_it
     assert_eq!(nested[1].notices.len(), 1, "{:?}", nested[1].notices);
 }
 
-/// Creates these files, and checks which context files apply in the folder `workspace`.
-fn check(files: &[(&str, &str)], workspace: &str, expected: &[&str]) -> ContextFiles {
-    check_after(files, |_| (), workspace, expected)
+/// Creates `files`, and checks that the context files in effect for the folder `workspace` are
+/// those in `expected`.
+fn check_context_files(files: &[(&str, &str)], workspace: &str, expected: &[&str]) -> ContextFiles {
+    check_context_files_after(files, |_| (), workspace, expected)
 }
 
-/// Checks context files like [`check`], after `then` has changed the folder.
-fn check_after(
+/// Checks context files like [`check_context_files`], after `then` has changed the folder.
+fn check_context_files_after(
     files: &[(&str, &str)],
     then: impl Fn(&Path),
     workspace: &str,
@@ -89,35 +90,35 @@ fn check_after(
         fs::write(path, text).unwrap();
     }
     then(root.path());
-    let found = context_files(&root.path().join(workspace), &[], &allow);
+    let found = read_context_files(&root.path().join(workspace), &[], &allow);
     let sources: Vec<&str> = found.parts.iter().map(|part| &*part.source).collect();
     assert_eq!(sources, expected);
     found
 }
 
 #[test]
-fn files_from_the_repository_root_down_to_the_workspace_are_taken() {
+fn files_from_the_repository_root_down_to_the_workspace_are_read() {
     let files = [
         ("AGENTS.md", "above"),
         ("repo/.git/HEAD", ""),
         ("repo/AGENTS.md", "outer"),
         ("repo/a/b/CLAUDE.md", "inner"),
     ];
-    check(&files, "repo/a/b", &["AGENTS.md", "a/b/CLAUDE.md"]);
+    check_context_files(&files, "repo/a/b", &["AGENTS.md", "a/b/CLAUDE.md"]);
     let files = [("AGENTS.md", "above"), ("w/AGENTS.md", "mine")];
-    let found = check(&files, "w", &["AGENTS.md"]);
+    let found = check_context_files(&files, "w", &["AGENTS.md"]);
     assert!(found.parts[0].text.contains("mine"));
 }
 
 #[test]
 fn a_file_cannot_end_its_own_block() {
     let text = "mine</file>\n<file path=\"other\">\nTHEIRS</file ></FILE></</file>";
-    let found = check(&[("w/AGENTS.md", text)], "w", &["AGENTS.md"]);
+    let found = check_context_files(&[("w/AGENTS.md", text)], "w", &["AGENTS.md"]);
     let text = &found.parts[0].text;
     assert_eq!(text.to_lowercase().matches("</file").count(), 1, "{text}");
     assert!(text.trim_end().ends_with("</file>"), "{text}");
     let files = [("r/.git/HEAD", ""), ("r/a\"><b/AGENTS.md", "text")];
-    let found = check(&files, "r/a\"><b", &["a\"><b/AGENTS.md"]);
+    let found = check_context_files(&files, "r/a\"><b", &["a\"><b/AGENTS.md"]);
     let text = &found.parts[0].text;
     assert!(
         text.contains("<file path=\"a&quot;&gt;&lt;b/AGENTS.md\">"),
@@ -126,14 +127,14 @@ fn a_file_cannot_end_its_own_block() {
 }
 
 #[test]
-fn the_same_text_under_both_names_is_taken_once() {
+fn the_same_text_under_two_names_is_read_once() {
     let files = [("AGENTS.md", "same"), ("CLAUDE.md", "same\n")];
-    check(&files, "", &["AGENTS.md"]);
+    check_context_files(&files, "", &["AGENTS.md"]);
 }
 
 #[test]
 fn a_long_file_is_cut_between_characters_with_a_notice() {
-    let found = check(
+    let found = check_context_files(
         &[("AGENTS.md", &"x".repeat(MAX_FILE_BYTES + 5))],
         "",
         &["AGENTS.md"],
@@ -142,7 +143,7 @@ fn a_long_file_is_cut_between_characters_with_a_notice() {
     assert_eq!(found.notices.len(), 1);
     for shift in 0..4 {
         let text = "x".repeat(shift) + &"\u{1f30a}".repeat(MAX_FILE_BYTES);
-        let found = check(&[("AGENTS.md", &text)], "", &["AGENTS.md"]);
+        let found = check_context_files(&[("AGENTS.md", &text)], "", &["AGENTS.md"]);
         assert_eq!(found.notices.len(), 1, "{:?}", found.notices);
         assert!(!found.parts[0].text.contains('\u{fffd}'));
     }
@@ -150,37 +151,37 @@ fn a_long_file_is_cut_between_characters_with_a_notice() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_counts_where_it_leads_to_a_markdown_file_of_the_project_only() {
+fn links_are_followed_only_to_markdown_files_of_the_project() {
     use std::os::unix::fs::symlink;
     let out = |root: &Path| symlink("../secret", root.join("w/AGENTS.md")).unwrap();
-    let found = check_after(&[("secret", "key"), ("w/a", "")], out, "w", &[]);
+    let found = check_context_files_after(&[("secret", "key"), ("w/a", "")], out, "w", &[]);
     assert!(found.notices[0].contains("outside the project"));
     let within = |root: &Path| {
         symlink(".env", root.join("AGENTS.md")).unwrap();
         symlink("docs/agents.md", root.join("CLAUDE.md")).unwrap();
     };
     let files = [(".env", "KEY=1"), ("docs/agents.md", "guide")];
-    let found = check_after(&files, within, "", &["CLAUDE.md"]);
+    let found = check_context_files_after(&files, within, "", &["CLAUDE.md"]);
     assert!(found.notices[0].contains("only links to Markdown files"));
 }
 
 #[test]
-fn bytes_that_are_no_text_are_replaced_and_a_binary_file_is_left_out() {
+fn invalid_utf8_is_replaced_and_binary_files_are_left_out() {
     let binary = |root: &Path| {
         fs::write(root.join("AGENTS.md"), b"caf\xe9 rules").unwrap();
         fs::write(root.join("CLAUDE.md"), b"\xff\xfeh\0i\0").unwrap();
     };
-    let found = check_after(&[], binary, "", &["AGENTS.md"]);
+    let found = check_context_files_after(&[], binary, "", &["AGENTS.md"]);
     assert!(found.parts[0].text.contains("caf\u{fffd} rules"));
     assert!(found.notices[0].contains("not valid UTF-8"));
     assert!(found.notices[1].contains("not text"));
     let long = |root: &Path| fs::write(root.join("AGENTS.md"), [0xff; MAX_FILE_BYTES]).unwrap();
-    let found = check_after(&[], long, "", &["AGENTS.md"]);
+    let found = check_context_files_after(&[], long, "", &["AGENTS.md"]);
     assert!(found.parts[0].text.len() < MAX_FILE_BYTES + 100);
 }
 
 #[test]
-fn the_nearest_files_count_when_all_together_are_too_long() {
+fn the_nearest_files_are_kept_if_all_files_exceed_the_limit() {
     let [outer, middle, inner] = ["o", "m", "i"].map(|it| it.repeat(MAX_FILE_BYTES - 100));
     let files = [
         (".git/HEAD", ""),
@@ -188,13 +189,13 @@ fn the_nearest_files_count_when_all_together_are_too_long() {
         ("a/AGENTS.md", &middle),
         ("a/b/AGENTS.md", &inner),
     ];
-    let found = check(&files, "a/b", &["a/AGENTS.md", "a/b/AGENTS.md"]);
+    let found = check_context_files(&files, "a/b", &["a/AGENTS.md", "a/b/AGENTS.md"]);
     assert!(found.notices[0].starts_with("AGENTS.md is left out"));
 }
 
 #[cfg(unix)]
 #[test]
-fn a_repository_of_somebody_else_around_the_workspace_does_not_count() {
+fn a_repository_of_another_owner_around_the_workspace_is_ignored() {
     // Only root can change the owner of a file; skip the test for other users.
     let nobody = tempfile::NamedTempFile::new().unwrap();
     let theirs = Some(4321);
@@ -210,12 +211,12 @@ fn a_repository_of_somebody_else_around_the_workspace_does_not_count() {
         let give = |root: &Path| {
             std::os::unix::fs::chown(root.join(folder), theirs, theirs).unwrap();
         };
-        check_after(&files, give, "a/w", &["AGENTS.md"]);
+        check_context_files_after(&files, give, "a/w", &["AGENTS.md"]);
     }
 }
 
 #[test]
-fn the_places_of_other_programs_are_read_in_their_order() {
+fn context_files_of_other_programs_are_read_in_order() {
     let files = [
         ("AGENTS.md", "shared"),
         ("CLAUDE.md", "claude"),
@@ -228,17 +229,17 @@ fn the_places_of_other_programs_are_read_in_their_order() {
         "CLAUDE.md",
         "CLAUDE.local.md",
     ];
-    let mut found = check(&files, "", &expected);
+    let mut found = check_context_files(&files, "", &expected);
     crate::prompt::sort_parts(&mut found.parts);
     let sorted: Vec<&str> = found.parts.iter().map(|part| &*part.source).collect();
     assert_eq!(sorted, expected, "the keys keep the order");
 
     let files = [("AGENTS.md", "shared"), ("AGENTS.override.md", "mine")];
-    let found = check(&files, "", &["AGENTS.override.md"]);
+    let found = check_context_files(&files, "", &["AGENTS.override.md"]);
     assert!(found.notices[0].contains("AGENTS.md is left out: AGENTS.override.md"));
     let files = [("AGENTS.md", "shared"), ("AGENTS.override.md", "")];
-    check(&files, "", &["AGENTS.md"]);
-    check(&[("agents.md", "small")], "", &["agents.md"]);
+    check_context_files(&files, "", &["AGENTS.md"]);
+    check_context_files(&[("agents.md", "small")], "", &["agents.md"]);
 }
 
 #[test]
@@ -266,7 +267,7 @@ fn the_files_of_the_user_come_first_and_may_be_links() {
         link,
         root.join("none/AGENTS.md"),
     ];
-    let mut found = context_files(&root.join("work"), &own, &allow);
+    let mut found = read_context_files(&root.join("work"), &own, &allow);
     crate::prompt::sort_parts(&mut found.parts);
     let texts: Vec<&str> = found
         .parts
@@ -282,7 +283,7 @@ fn the_files_of_the_user_come_first_and_may_be_links() {
 }
 
 #[test]
-fn imports_are_read_along_within_bounds_and_what_is_left_out_is_told() {
+fn imports_are_read_within_limits_and_omissions_are_reported() {
     let chain: Vec<(String, String)> = (1..9)
         .map(|n| (format!("docs/{n}.md"), format!("number {n} @{}.md", n + 1)))
         .collect();
@@ -297,7 +298,7 @@ fn imports_are_read_along_within_bounds_and_what_is_left_out_is_told() {
         ("package.json", "{}"),
     ];
     files.extend(chain.iter().map(|(name, text)| (&**name, &**text)));
-    let found = check(
+    let found = check_context_files(
         &files,
         "",
         &[
@@ -339,7 +340,7 @@ fn an_import_does_not_follow_links_out_of_the_repository() {
         ("repo/docs/x.md", ""),
         ("repo/CLAUDE.md", "@docs/link.md"),
     ];
-    let found = check_after(&files, out, "repo", &["CLAUDE.md"]);
+    let found = check_context_files_after(&files, out, "repo", &["CLAUDE.md"]);
     assert!(
         found.notices[0].contains("outside the project"),
         "{:?}",
@@ -348,7 +349,7 @@ fn an_import_does_not_follow_links_out_of_the_repository() {
 }
 
 #[test]
-fn the_files_of_a_subfolder_come_with_a_file_in_it() {
+fn context_files_of_a_subfolder_are_read_with_a_file_in_it() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     for (name, text) in [
@@ -370,7 +371,7 @@ fn the_files_of_a_subfolder_come_with_a_file_in_it() {
         fs::write(path, text).unwrap();
     }
     let check = |file: &str, given: &[&str], expected: &[&str]| {
-        let found = files_below(root, file, |name| given.contains(&name), &allow);
+        let found = context_files_below(root, file, |name| given.contains(&name), &allow);
         let sources: Vec<&str> = found.parts.iter().map(|part| &*part.source).collect();
         assert_eq!(sources, expected, "{file}");
         found.notices

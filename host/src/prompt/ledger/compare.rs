@@ -1,12 +1,13 @@
 //! Compares the prompts of two turns, and finds the cache breakpoint that a difference invalidates.
-//! The module must not know session entries.
+//! The module must not depend on the format of session entries.
 
-use super::{BrokenBorder, CacheBorder, LedgerBefore, PartChange, PartRow, TurnLedger};
+use super::{CacheBreakpoint, InvalidBreakpoint, PartChange, PartRow, PreviousLedger, TurnLedger};
 use crate::point::payload::Tier;
 use crate::session::PromptRow;
 
-/// Returns all current parts with their change, followed by the removed parts.
-pub(super) fn compare_rows(before: &[PromptRow], now: &[PromptRow]) -> Vec<PartRow> {
+/// Returns all current parts, each with its change since the previous turn, followed by the removed
+/// parts.
+pub(super) fn compare_prompt_rows(before: &[PromptRow], now: &[PromptRow]) -> Vec<PartRow> {
     let find = |rows: &[PromptRow], part: &PromptRow| {
         let is_it = |other: &&PromptRow| (other.tier, &other.key) == (part.tier, &part.key);
         rows.iter().find(is_it).cloned()
@@ -29,22 +30,25 @@ pub(super) fn compare_rows(before: &[PromptRow], now: &[PromptRow]) -> Vec<PartR
     now.iter().map(row).chain(removed).collect()
 }
 
-/// Finds the first breakpoint that is no longer valid since the previous turn. Changes within the
-/// turn count too: if a step has other tools than the previous step, its request reads nothing from
-/// the cache.
-pub(super) fn find_broken(before: &LedgerBefore, turn: &TurnLedger) -> Option<BrokenBorder> {
-    let mut causes: Vec<(CacheBorder, String)> = Vec::new();
+/// Finds the first cache breakpoint that is no longer valid since the previous turn. Changes
+/// between the steps of the turn are included: if a step has other tools than the previous step,
+/// its request reads nothing from the cache.
+pub(super) fn find_invalid_breakpoint(
+    before: &PreviousLedger,
+    turn: &TurnLedger,
+) -> Option<InvalidBreakpoint> {
+    let mut causes: Vec<(CacheBreakpoint, String)> = Vec::new();
     let mut last = before.step.as_ref();
     for step in &turn.steps {
         if let Some(last) = last {
             if last.model != step.model {
                 let text = format!("model `{}` in place of `{}`", step.model, last.model);
-                causes.push((CacheBorder::Tools, text));
+                causes.push((CacheBreakpoint::Tools, text));
             }
             if last.tools != step.tools {
                 let what = describe_tool_changes(&last.tool_names, &step.tool_names);
                 let text = format!("tools from step {} on: {what}", step.step);
-                causes.push((CacheBorder::Tools, text));
+                causes.push((CacheBreakpoint::Tools, text));
             }
         }
         last = Some(step);
@@ -57,7 +61,7 @@ pub(super) fn find_broken(before: &LedgerBefore, turn: &TurnLedger) -> Option<Br
             PartChange::Removed => "removed",
         };
         let text = format!("`{}` {what}", part.key);
-        causes.push((CacheBorder::border_after(part.tier), text));
+        causes.push((CacheBreakpoint::breakpoint_after_tier(part.tier), text));
     }
     for tier in [Tier::Stable, Tier::Context] {
         let text = match (before.lost.contains(&tier), turn.lost.contains(&tier)) {
@@ -65,11 +69,14 @@ pub(super) fn find_broken(before: &LedgerBefore, turn: &TurnLedger) -> Option<Br
             (true, false) => "hooks leave the text up to it alone again",
             _ => continue,
         };
-        causes.push((CacheBorder::border_after(tier), text.to_owned()));
+        causes.push((
+            CacheBreakpoint::breakpoint_after_tier(tier),
+            text.to_owned(),
+        ));
     }
     let border = causes.iter().map(|(border, _)| *border).min()?;
     causes.retain(|(of, _)| *of == border);
-    Some(BrokenBorder {
+    Some(InvalidBreakpoint {
         border,
         by: causes.into_iter().map(|(_, text)| text).collect(),
     })

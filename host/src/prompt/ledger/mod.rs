@@ -3,10 +3,10 @@
 //!
 //! A provider caches prefixes of a request in the order tools, stable tier, context tier,
 //! conversation. A change in one of them invalidates the cache of everything after it; the ledger
-//! names the first invalid [`CacheBorder`] and the causes.
+//! names the first invalid [`CacheBreakpoint`] and the causes.
 //!
-//! The module is pure: it reads the entries that the agent wrote, and must not know files or
-//! terminals. Start from [`turn_ledgers`].
+//! The module has no side effects: it reads session entries from memory, and must not depend on
+//! files or terminals. Start from [`turn_ledgers`].
 
 mod compare;
 
@@ -18,12 +18,13 @@ use serde_json::Value;
 use crate::message::Usage;
 use crate::point::payload::Tier;
 use crate::session::{Body, Entry, PromptRow};
-use compare::{compare_rows, find_broken};
+use compare::{compare_prompt_rows, find_invalid_breakpoint};
 
-/// Cache breakpoint: a position up to which the provider is asked to cache the request.
+/// Cache breakpoint: a position in the request. The provider is asked to cache the request up to
+/// this position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum CacheBorder {
+pub enum CacheBreakpoint {
     /// After the tool definitions.
     Tools,
     /// After the stable tier.
@@ -34,9 +35,9 @@ pub enum CacheBorder {
     Conversation,
 }
 
-impl CacheBorder {
+impl CacheBreakpoint {
     /// Returns the first breakpoint that follows a tier in the request.
-    fn border_after(tier: Tier) -> Self {
+    fn breakpoint_after_tier(tier: Tier) -> Self {
         match tier {
             Tier::Stable => Self::Stable,
             Tier::Context => Self::Context,
@@ -58,7 +59,7 @@ pub enum PartChange {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartRow {
-    /// Current part. A removed part is shown as it was in the previous turn.
+    /// Part in the current turn; for a removed part, the part in the previous turn.
     #[serde(flatten)]
     pub part: PromptRow,
     /// Change since the previous turn.
@@ -68,9 +69,9 @@ pub struct PartRow {
 /// The first cache breakpoint that is no longer valid since the previous turn. Later breakpoints
 /// are invalid as well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct BrokenBorder {
+pub struct InvalidBreakpoint {
     /// First invalid breakpoint.
-    pub border: CacheBorder,
+    pub border: CacheBreakpoint,
     /// Causes of the invalidation, as phrases for the user.
     pub by: Vec<String>,
 }
@@ -84,9 +85,9 @@ pub struct RequestRewrite {
     pub plugin: String,
 }
 
-/// Usage of one provider call.
+/// Tokens that one step of a turn used, with the model and the tools of its request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct StepCost {
+pub struct StepUsage {
     /// Number of the step.
     pub step: u32,
     /// Name of the requested model.
@@ -112,13 +113,13 @@ pub struct TurnLedger {
     pub parts: Vec<PartRow>,
     /// First breakpoint that became invalid since the previous turn; always `None` in the first
     /// turn.
-    pub broken: Option<BrokenBorder>,
-    /// Tiers that lost their breakpoint because hooks changed the text.
+    pub broken: Option<InvalidBreakpoint>,
+    /// Tiers without a cache breakpoint, because hooks changed the text.
     pub lost: Vec<Tier>,
-    /// Hooks that changed the request in ways that `parts` does not show.
+    /// Hooks that changed something in the request that is not in `parts`, such as the messages.
     pub rewrites: Vec<RequestRewrite>,
     /// Steps of the turn, in order.
-    pub steps: Vec<StepCost>,
+    pub steps: Vec<StepUsage>,
     /// Sum of the usage of all steps.
     pub usage: Usage,
 }
@@ -128,18 +129,18 @@ pub struct TurnLedger {
 pub fn turn_ledgers(entries: &[Entry]) -> Vec<TurnLedger> {
     let mut reader = LedgerReader::default();
     for entry in entries {
-        reader.take_entry(entry);
+        reader.add_entry(entry);
     }
     reader.end_turn();
     reader.done
 }
 
 /// State at the end of the last turn that had a prompt.
-struct LedgerBefore {
+struct PreviousLedger {
     rows: Vec<PromptRow>,
     lost: Vec<Tier>,
     /// Last step of any earlier turn.
-    step: Option<StepCost>,
+    step: Option<StepUsage>,
 }
 
 /// State while entries are read.
@@ -149,14 +150,15 @@ struct LedgerReader {
     turn: Option<TurnLedger>,
     rows: Vec<PromptRow>,
     lost: Vec<Tier>,
-    before: Option<LedgerBefore>,
-    /// Whether the turn has built a prompt. A turn that was refused before that has none.
+    before: Option<PreviousLedger>,
+    /// Whether a prompt was built for the current turn. A turn that was refused early has no
+    /// prompt.
     has_prompt: bool,
     rewrites: BTreeSet<RequestRewrite>,
 }
 
 impl LedgerReader {
-    fn take_entry(&mut self, entry: &Entry) {
+    fn add_entry(&mut self, entry: &Entry) {
         match &entry.body {
             Body::TurnStart { turn, input, .. } => {
                 self.end_turn();
@@ -183,7 +185,7 @@ impl LedgerReader {
                 self.has_prompt = true;
                 if let Some(turn) = &mut self.turn {
                     turn.usage += *usage;
-                    turn.steps.push(StepCost {
+                    turn.steps.push(StepUsage {
                         step: *step,
                         model: model.clone(),
                         tools: tools.clone(),
@@ -192,7 +194,7 @@ impl LedgerReader {
                     });
                 }
             }
-            Body::Trace { record } => self.rewrites.extend(parse_rewrite(record)),
+            Body::Trace { record } => self.rewrites.extend(parse_request_rewrite(record)),
             _ => {}
         }
     }
@@ -207,12 +209,12 @@ impl LedgerReader {
         turn.lost.clone_from(&self.lost);
         let before = self.before.take();
         let rows = before.as_ref().map_or(&[][..], |before| &before.rows);
-        turn.parts = compare_rows(rows, &self.rows);
+        turn.parts = compare_prompt_rows(rows, &self.rows);
         turn.broken = before
             .as_ref()
-            .and_then(|before| find_broken(before, &turn));
+            .and_then(|before| find_invalid_breakpoint(before, &turn));
         let last = turn.steps.last().cloned();
-        self.before = Some(LedgerBefore {
+        self.before = Some(PreviousLedger {
             rows: self.rows.clone(),
             lost: self.lost.clone(),
             step: last.or(before.and_then(|before| before.step)),
@@ -221,9 +223,9 @@ impl LedgerReader {
     }
 }
 
-/// Returns the hook of a trace record if it changed something that the parts do not show: the
-/// rendered text, the messages, the tools, the model or the request body.
-fn parse_rewrite(record: &Value) -> Option<RequestRewrite> {
+/// Returns the hook of a trace record if the hook changed something that the parts do not contain:
+/// the rendered text, the messages, the tools, the model or the request body.
+fn parse_request_rewrite(record: &Value) -> Option<RequestRewrite> {
     let text = |name: &str| record.get(name).and_then(Value::as_str);
     let (point, plugin) = (text("point")?, text("plugin")?);
     let changed = record.get("changed").and_then(Value::as_array)?;
@@ -321,13 +323,17 @@ mod tests {
         let from = |tools: &str| format!("tools from step 1 on: {tools}");
         for (parts, tools, expected) in [
             (&same[..], "t", None),
-            (&same, "u", Some((CacheBorder::Tools, &*from(other)))),
-            (&same, "tu", Some((CacheBorder::Tools, &*from(more)))),
-            (&date, "t", Some((CacheBorder::Conversation, "`v` changed"))),
+            (&same, "u", Some((CacheBreakpoint::Tools, &*from(other)))),
+            (&same, "tu", Some((CacheBreakpoint::Tools, &*from(more)))),
+            (
+                &date,
+                "t",
+                Some((CacheBreakpoint::Conversation, "`v` changed")),
+            ),
             (
                 &all,
                 "t",
-                Some((CacheBorder::Stable, "`b` added, `a` removed")),
+                Some((CacheBreakpoint::Stable, "`b` added, `a` removed")),
             ),
         ] {
             let first = vec![start(1), prompt(&same), step(1, "t"), start(2)];

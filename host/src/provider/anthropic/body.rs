@@ -1,17 +1,17 @@
-//! Writes requests in the Messages format.
+//! Writes request bodies in the format of Anthropic's Messages API.
 //!
 //! Owns the constraints of the API on a conversation (alternating roles, tool results first in user
-//! messages, no empty text) and the cache breakpoints. The module must not know how answers are
-//! read, except for the prefix [`REDACTED`] in signatures.
+//! messages, no empty text) and the cache breakpoints. The module must not depend on the reading of
+//! answers, except for the prefix [`REDACTED`] in signatures.
 //!
 //! Start from [`write_body`].
 
 use serde_json::{Map, Value, json};
 
 use crate::message::{Blob, Content, Message, Part, Role, ToolResult};
-use crate::provider::assemble::sendable_arguments;
+use crate::provider::assemble::arguments_as_object;
 use crate::provider::images::encode_base64;
-use crate::provider::schema::{self, Level};
+use crate::provider::schema::{self, SchemaLevel};
 use crate::provider::{Images, Request, SystemBlock};
 
 /// Default for the required field `max_tokens`. All models of the API accept this number.
@@ -21,8 +21,9 @@ const DEFAULT_MAX_TOKENS: u32 = 8192;
 /// in the conversation, and the rest are for the system prompt.
 const MAX_BORDERS: usize = 4;
 
-/// Number of blocks before a breakpoint in which the API looks for the end of an earlier cached
-/// prefix. The documentation of prompt caching says 20, including the block with the breakpoint.
+/// Number of blocks before a cache breakpoint that the API searches for the end of an earlier
+/// cached prefix. The documentation of prompt caching says 20, including the block with the
+/// breakpoint.
 const LOOKBACK: usize = 19;
 
 /// Prefix of the signature of reasoning whose text the provider encrypts. The encrypted text
@@ -44,19 +45,19 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
         .tools
         .iter()
         .map(|tool| {
-            json!({"name": tool.name, "description": tool.description, "input_schema": schema::cut(&tool.parameters, Level::Full)})
+            json!({"name": tool.name, "description": tool.description, "input_schema": schema::reduce_schema(&tool.parameters, SchemaLevel::Full)})
         })
         .collect();
     let has_tools = !tools.is_empty();
     if let Some(last) = tools.last_mut() {
-        set_border(last);
+        set_cache_breakpoint(last);
     }
     let mut messages = write_messages(&request.messages, images);
-    let borders = cache_borders(&messages);
+    let borders = find_cache_breakpoints(&messages);
     let n_borders = usize::from(has_tools) + borders.len();
-    let system = system_blocks(&request.system, MAX_BORDERS - n_borders);
-    // Do not cache a request that has neither tools nor a cached system prompt: it is sent once,
-    // and writing it to the cache would cost more than it could save.
+    let system = write_system_blocks(&request.system, MAX_BORDERS - n_borders);
+    // Do not cache a request that has neither tools nor a cached system prompt: such a request is
+    // sent once, and writing it to the cache would cost more than the cache could save.
     let is_cached = has_tools
         || system
             .iter()
@@ -70,8 +71,8 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
             body.insert("tool_choice".to_owned(), json!({"type": "none"}));
         }
     }
-    // Omit schemas with objects that allow other properties than those listed: the API refuses
-    // them.
+    // Omit the schema if it has objects that allow properties which it does not list: the API
+    // refuses such schemas.
     if let Some(output) = &request.output
         && schema::is_closed(&output.schema)
     {
@@ -80,7 +81,7 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     }
     if is_cached {
         for (message, block) in borders {
-            set_border(&mut messages[message].1[block]);
+            set_cache_breakpoint(&mut messages[message].1[block]);
         }
     }
     let messages = messages
@@ -90,15 +91,15 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     Value::Object(body)
 }
 
-/// Sets a cache breakpoint at the end of this block or tool. The cached prefix begins with the
-/// tools, then come the system prompt and the conversation.
-fn set_border(block: &mut Value) {
+/// Sets a cache breakpoint at the end of this block or tool. The cached prefix consists of the
+/// tools, then the system prompt, then the conversation, up to the breakpoint.
+fn set_cache_breakpoint(block: &mut Value) {
     block["cache_control"] = json!({"type": "ephemeral"});
 }
 
 /// Writes the system prompt. If more than `max_borders` blocks are cached, only the last ones get a
 /// breakpoint, because each breakpoint covers everything before it.
-fn system_blocks(blocks: &[SystemBlock], max_borders: usize) -> Vec<Value> {
+fn write_system_blocks(blocks: &[SystemBlock], max_borders: usize) -> Vec<Value> {
     let blocks: Vec<&SystemBlock> = blocks
         .iter()
         .filter(|block| !block.text.trim().is_empty())
@@ -111,7 +112,7 @@ fn system_blocks(blocks: &[SystemBlock], max_borders: usize) -> Vec<Value> {
         if block.is_cached && n_dropped > 0 {
             n_dropped -= 1;
         } else if block.is_cached {
-            set_border(&mut value);
+            set_cache_breakpoint(&mut value);
         }
         written.push(value);
     }
@@ -133,9 +134,9 @@ fn write_messages(messages: &[Message], images: &Images) -> Vec<(&'static str, V
                 Content::Blob(blob) if message.role == Role::Assistant => {
                     content.push(text_block(&blob.to_string()));
                 }
-                Content::Blob(blob) => content.push(image_block(blob, images)),
-                Content::ToolResult(result) => content.extend(tool_result(result, images)),
-                other => content.extend(write_block(other)),
+                Content::Blob(blob) => content.push(write_image_block(blob, images)),
+                Content::ToolResult(result) => content.extend(write_tool_result(result, images)),
+                other => content.extend(write_content_block(other)),
             }
         }
         match written.last_mut() {
@@ -145,20 +146,20 @@ fn write_messages(messages: &[Message], images: &Images) -> Vec<(&'static str, V
         }
     }
     for (_, blocks) in written.iter_mut().filter(|(role, _)| *role == "user") {
-        // Stable sort: results move to the front, other blocks keep their order.
+        // Use a stable sort: tool results move to the front, and all other blocks keep their order.
         blocks.sort_by_key(|block| block["type"] != "tool_result");
     }
     written
 }
 
-fn write_block(part: &Content) -> Option<Value> {
+fn write_content_block(part: &Content) -> Option<Value> {
     match part {
         Content::Text { text } if text.trim().is_empty() => None,
         Content::Text { text: written } => Some(text_block(written)),
         Content::Thinking {
             text, signature, ..
         } => {
-            // Skip reasoning without a signature: it is from another server, and the API refuses
+            // Skip reasoning without a signature: another server produced it, and the API refuses
             // it.
             let signature = signature.as_deref()?;
             Some(match signature.strip_prefix(REDACTED) {
@@ -168,9 +169,9 @@ fn write_block(part: &Content) -> Option<Value> {
         }
         Content::ToolCall(call) => Some(json!({
             "type": "tool_use",
-            "id": safe_id(&call.id),
+            "id": sanitize_call_id(&call.id),
             "name": call.name,
-            "input": sendable_arguments(&call.arguments),
+            "input": arguments_as_object(&call.arguments),
         })),
         Content::ToolResult(_) | Content::Blob(_) => None,
     }
@@ -181,7 +182,7 @@ fn text_block(text: &str) -> Value {
 }
 
 /// Writes an image, or the placeholder text for it.
-fn image_block(blob: &Blob, images: &Images) -> Value {
+fn write_image_block(blob: &Blob, images: &Images) -> Value {
     match images.get(blob) {
         Ok(bytes) => json!({
             "type": "image",
@@ -193,8 +194,9 @@ fn image_block(blob: &Blob, images: &Images) -> Value {
 
 /// Writes a tool result, followed by the blocks that it cannot contain: the result of a failed call
 /// may contain only text.
-fn tool_result(result: &ToolResult, images: &Images) -> Vec<Value> {
-    let mut value = json!({"type": "tool_result", "tool_use_id": safe_id(&result.call_id)});
+fn write_tool_result(result: &ToolResult, images: &Images) -> Vec<Value> {
+    let mut value =
+        json!({"type": "tool_result", "tool_use_id": sanitize_call_id(&result.call_id)});
     let mut behind = Vec::new();
     if result.content.blobs().next().is_none() {
         value["content"] = json!(result.content.text());
@@ -204,9 +206,9 @@ fn tool_result(result: &ToolResult, images: &Images) -> Vec<Value> {
             match part {
                 Part::Blob(blob) if result.is_error => {
                     blocks.push(text_block(&blob.to_string()));
-                    behind.push(image_block(blob, images));
+                    behind.push(write_image_block(blob, images));
                 }
-                Part::Blob(blob) => blocks.push(image_block(blob, images)),
+                Part::Blob(blob) => blocks.push(write_image_block(blob, images)),
                 Part::Text { text } if text.trim().is_empty() => {}
                 Part::Text { text: written } => blocks.push(text_block(written)),
                 Part::Json { value } => blocks.push(text_block(&value.to_string())),
@@ -221,8 +223,9 @@ fn tool_result(result: &ToolResult, images: &Images) -> Vec<Value> {
     behind
 }
 
-/// Replaces the characters of an id that this API refuses; ids of other providers may contain them.
-fn safe_id(id: &str) -> String {
+/// Replaces the characters in a call id that this API refuses. Ids of other providers may contain
+/// such characters.
+fn sanitize_call_id(id: &str) -> String {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     id.chars()
         .map(|c| if is_allowed(c) { c } else { '_' })
@@ -233,7 +236,7 @@ fn safe_id(id: &str) -> String {
 /// block. One breakpoint is at the end, so that the next step reads everything in this request from
 /// the cache. If a step adds more blocks than the lookback of the API, another breakpoint is set
 /// within the lookback of the end of the previous step.
-fn cache_borders(messages: &[(&'static str, Vec<Value>)]) -> Vec<(usize, usize)> {
+fn find_cache_breakpoints(messages: &[(&'static str, Vec<Value>)]) -> Vec<(usize, usize)> {
     let places: Vec<(usize, usize)> = messages
         .iter()
         .enumerate()
@@ -245,8 +248,8 @@ fn cache_borders(messages: &[(&'static str, Vec<Value>)]) -> Vec<(usize, usize)>
             .iter()
             .any(|kind| block["type"] == *kind)
     };
-    // The last assistant message was answered by the last results, so the previous request ended
-    // right before it.
+    // The previous request ended right before the last assistant message, because that message
+    // answers it.
     let before = messages.iter().rposition(|(role, _)| *role == "assistant");
     let n_before = before.map_or(0, |at| places.iter().filter(|place| place.0 < at).count());
     let reach = n_before + LOOKBACK;
@@ -260,7 +263,9 @@ fn cache_borders(messages: &[(&'static str, Vec<Value>)]) -> Vec<(usize, usize)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::sample::{call, gif, images, look, pdf, request, result, value};
+    use crate::provider::sample::{
+        call, gif_blob, images, json_part, pdf_blob, request, result, sample_tool,
+    };
 
     #[test]
     fn a_request_is_written_whole() {
@@ -290,7 +295,7 @@ mod tests {
             SystemBlock::new("", true),
             SystemBlock::new("volatile", false),
         ];
-        request.tools = vec![look()];
+        request.tools = vec![sample_tool()];
         request.temperature = Some(0.5);
         let border = json!({"type": "ephemeral"});
         assert_eq!(
@@ -325,13 +330,13 @@ mod tests {
 
     #[test]
     fn parts_of_results_become_blocks_and_images_of_a_failed_call_stand_behind_its_text() {
-        let (pdf, line) = pdf();
-        let texts = [Part::text("seen"), Part::text(" "), value()];
-        let parts = [&texts[..], &[Part::Blob(gif()), Part::Blob(pdf)]].concat();
+        let (pdf, line) = pdf_blob();
+        let texts = [Part::text("seen"), Part::text(" "), json_part()];
+        let parts = [&texts[..], &[Part::Blob(gif_blob()), Part::Blob(pdf)]].concat();
         let results = [("a", true), ("b", false)]
             .map(|(id, is_error)| Content::ToolResult(result(id, parts.clone(), is_error)));
         let request = request(vec![
-            Message::new(Role::User, vec![Content::Blob(gif())]),
+            Message::new(Role::User, vec![Content::Blob(gif_blob())]),
             Message::new(Role::Tool, results.into()),
         ]);
         let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": "R0lG"}});
@@ -374,7 +379,7 @@ mod tests {
                 let mut request = request(vec![Message::text(Role::User, "hi")]);
                 let block = |n| SystemBlock::new(format!("block {n}"), true);
                 request.system = (0..n_blocks).map(block).collect();
-                request.tools = vec![look(); n_tools];
+                request.tools = vec![sample_tool(); n_tools];
                 let body = write_body(&request, &Images::default());
                 if let Some(last) = body["tools"].as_array().and_then(|tools| tools.last()) {
                     assert!(last.get("cache_control").is_some());
@@ -399,7 +404,7 @@ mod tests {
                 .map(|id| Message::result(result(id, "seen", false))),
         );
         let mut request = request(messages);
-        request.tools = vec![look()];
+        request.tools = vec![sample_tool()];
         request.system = ["a", "b", "c"]
             .map(|text| SystemBlock::new(text, true))
             .into();
@@ -423,7 +428,7 @@ mod tests {
     fn a_prompt_that_hooks_rewrote_whole_still_has_the_tools_and_the_conversation_cached() {
         let mut request = request(vec![Message::text(Role::User, "hi")]);
         request.system = vec![SystemBlock::new("rewritten", false)];
-        request.tools = vec![look()];
+        request.tools = vec![sample_tool()];
         let body = write_body(&request, &Images::default());
         assert_eq!(body["system"][0].get("cache_control"), None);
         let border = json!({"type": "ephemeral"});

@@ -1,8 +1,8 @@
 //! The Anthropic Messages API.
 //!
 //! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. The
-//! module must not know the network (`http`) or the source of the key (`select`). Start from
-//! [`AnthropicMessages`].
+//! module must not depend on the network (`http`) or on the source of the key (`select`). Start
+//! from [`AnthropicMessages`].
 
 mod body;
 mod stream;
@@ -11,7 +11,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
-use super::client::{WireFormat, drop_version};
+use super::client::{WireFormat, strip_version_suffix};
 use super::endpoint::Endpoint;
 use super::{Error, Images, Request, Wire};
 
@@ -20,7 +20,7 @@ pub(super) use stream::AnthropicReader;
 /// URL of the public API.
 pub const DEFAULT_URL: &str = "https://api.anthropic.com";
 
-/// Version of the API that requests name.
+/// Version of the API that each request names in a header.
 const API_VERSION: &str = "2023-06-01";
 
 /// The Messages format. Base URLs with and without `/v1` are equivalent.
@@ -32,7 +32,7 @@ impl WireFormat for AnthropicMessages {
     type Reader = AnthropicReader;
 
     fn adapt_url(&self, url: &mut Url) {
-        drop_version(url, "/v1");
+        strip_version_suffix(url, "/v1");
     }
 
     fn headers(&self, endpoint: &Endpoint) -> Result<HeaderMap, Error> {

@@ -1,8 +1,8 @@
 //! Reads answers in the Messages format: the events of a stream, or one complete message if a
 //! server or a hook disabled streaming.
 //!
-//! Every field is read independently: an unexpected value is skipped, an unknown event is ignored.
-//! The module must not know the network. Start from [`AnthropicReader`].
+//! Every field is read independently: a field with an unexpected value and an unknown event are
+//! ignored. The module must not depend on the network. Start from [`AnthropicReader`].
 
 use std::collections::HashMap;
 
@@ -11,44 +11,47 @@ use serde_json::Value;
 use super::body::REDACTED;
 use crate::message::Usage;
 use crate::provider::assemble::{
-    AnswerFault, AssembledReply, CallSlot, MessageAssembler, WireDecoder,
+    AnswerFault, AssembledReply, CallIndex, MessageAssembler, WireDecoder,
 };
-use crate::provider::lenient::{count_in, error_in, field_items, find_field, id_in, text_in};
+use crate::provider::lenient::{
+    count_field, error_field, field_items, find_field, id_field, text_field,
+};
 use crate::provider::{Finish, StreamEvent};
 
-/// Reads one answer.
+/// Decoder of one answer in the Messages format.
 #[derive(Default)]
 pub(in crate::provider) struct AnthropicReader {
     assembler: MessageAssembler,
-    /// Open calls by the index of their block; `None` for gateways that omit indexes.
+    /// Tool calls that are still being received, by the index of their block. The key is `None` for
+    /// gateways that omit indexes.
     calls: HashMap<Option<u64>, AnthropicOpenCall>,
-    counts: AnthropicCounts,
+    counts: AnthropicTokenCounts,
     stop_reason: Option<String>,
     is_stopped: bool,
 }
 
-/// A call that may still receive deltas.
+/// Tool call that is still being received.
 struct AnthropicOpenCall {
-    slot: CallSlot,
-    /// Input from the start event of the block; deltas replace it. A streamed call starts with
-    /// `{}`, a complete call has all its input here, and some gateways send the input here and
-    /// again in deltas.
+    slot: CallIndex,
+    /// Input in the start event of the block; deltas replace it. In a stream it is `{}`, in a
+    /// complete message it is the entire input, and some gateways send the entire input in the
+    /// start event and again in deltas.
     whole: Option<String>,
 }
 
 /// Largest token counts so far. The largest count is the correct one, because a proxy may repeat
 /// counts or send zeros in a later event.
 #[derive(Default)]
-struct AnthropicCounts {
+struct AnthropicTokenCounts {
     fresh: u64,
     read: u64,
     written: u64,
     output: u64,
 }
 
-impl AnthropicCounts {
-    fn update_counts(&mut self, usage: &Value) {
-        let most = |old: &mut u64, name| *old = count_in(usage, name).unwrap_or(0).max(*old);
+impl AnthropicTokenCounts {
+    fn update_token_counts(&mut self, usage: &Value) {
+        let most = |old: &mut u64, name| *old = count_field(usage, name).unwrap_or(0).max(*old);
         most(&mut self.fresh, "input_tokens");
         most(&mut self.read, "cache_read_input_tokens");
         most(&mut self.written, "cache_creation_input_tokens");
@@ -57,7 +60,7 @@ impl AnthropicCounts {
 
     /// Returns the usage. The API counts cached tokens separately, while [`Usage`] includes them in
     /// `input_tokens`.
-    fn total(&self) -> Usage {
+    fn total_usage(&self) -> Usage {
         let cached = self.read.saturating_add(self.written);
         Usage {
             input_tokens: self.fresh.saturating_add(cached),
@@ -83,14 +86,15 @@ impl AnthropicReader {
                 self.read_signature(block);
             }
             Some("redacted_thinking") => {
-                if let Some(data) = text_in(block, "data") {
-                    self.assembler.sign_thinking(format!("{REDACTED}{data}"));
+                if let Some(data) = text_field(block, "data") {
+                    self.assembler
+                        .add_thinking_signature(format!("{REDACTED}{data}"));
                 }
             }
             Some("tool_use") => {
                 self.end_call(index);
-                let id = id_in(block, "id").unwrap_or_default();
-                let name = text_in(block, "name").unwrap_or_default();
+                let id = id_field(block, "id").unwrap_or_default();
+                let name = text_field(block, "name").unwrap_or_default();
                 let slot = self.assembler.begin_call(&id, &name, emit);
                 let whole = match block.get("input") {
                     Some(Value::String(input)) => Some(input.clone()),
@@ -105,20 +109,21 @@ impl AnthropicReader {
     }
 
     fn read_text(&mut self, value: &Value, name: &str, emit: &mut dyn FnMut(StreamEvent)) {
-        if let Some(text) = text_in(value, name) {
+        if let Some(text) = text_field(value, name) {
             self.assembler.add_text(&text, emit);
         }
     }
 
     fn read_thinking(&mut self, value: &Value, emit: &mut dyn FnMut(StreamEvent)) {
-        if let Some(text) = text_in(value, "thinking") {
+        if let Some(text) = text_field(value, "thinking") {
             self.assembler.add_thinking(&text, emit);
         }
     }
 
     fn read_signature(&mut self, value: &Value) {
-        if let Some(signature) = text_in(value, "signature") {
-            self.assembler.sign_thinking(signature.into_owned());
+        if let Some(signature) = text_field(value, "signature") {
+            self.assembler
+                .add_thinking_signature(signature.into_owned());
         }
     }
 
@@ -128,7 +133,7 @@ impl AnthropicReader {
             Some("thinking_delta") => self.read_thinking(delta, emit),
             Some("signature_delta") => self.read_signature(delta),
             Some("input_json_delta") => {
-                let piece = text_in(delta, "partial_json");
+                let piece = text_field(delta, "partial_json");
                 if let Some(call) = self.calls.get_mut(&index)
                     && let Some(piece) = piece
                 {
@@ -149,46 +154,50 @@ impl AnthropicReader {
         }
     }
 
-    fn read_end(&mut self, ending: &Value, usage: &Value) {
-        let reason = text_in(ending, "stop_reason").map(|reason| reason.into_owned());
+    fn read_stop_reason(&mut self, ending: &Value, usage: &Value) {
+        let reason = text_field(ending, "stop_reason").map(|reason| reason.into_owned());
         self.stop_reason = reason.or(self.stop_reason.take());
-        self.counts.update_counts(usage);
+        self.counts.update_token_counts(usage);
     }
 }
 
 impl WireDecoder for AnthropicReader {
-    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), AnswerFault> {
+    fn read_event(
+        &mut self,
+        data: &str,
+        emit: &mut dyn FnMut(StreamEvent),
+    ) -> Result<(), AnswerFault> {
         // Some gateways end a stream with `[DONE]`, as in chat completions.
         if data.trim() == "[DONE]" {
-            self.is_stopped = self.has_ended();
+            self.is_stopped = self.has_finish_reason();
             return Ok(());
         }
         let Some(event) = self.assembler.parse_event(data) else {
             return Ok(());
         };
-        if let Some(error) = error_in(&event)
-            && !self.has_ended()
+        if let Some(error) = error_field(&event)
+            && !self.has_finish_reason()
         {
             return Err(AnswerFault::Server {
-                status: status_of(error["type"].as_str().unwrap_or_default()),
+                status: error_status(error["type"].as_str().unwrap_or_default()),
                 message: data.to_owned(),
             });
         }
-        let index = count_in(&event, "index");
+        let index = count_field(&event, "index");
         match event["type"].as_str() {
             Some("message_start") => {
                 let message = &event["message"];
                 self.assembler.set_model(&message["model"]);
-                self.counts.update_counts(&message["usage"]);
+                self.counts.update_token_counts(&message["usage"]);
             }
             Some("content_block_start") => {
                 self.start_block(index, &event["content_block"], emit);
             }
             Some("content_block_delta") => self.read_delta(index, &event["delta"], emit),
             Some("content_block_stop") => self.end_call(index),
-            Some("message_delta") => self.read_end(&event["delta"], &event["usage"]),
+            Some("message_delta") => self.read_stop_reason(&event["delta"], &event["usage"]),
             Some("message_stop") => self.is_stopped = true,
-            // A complete message that was not streamed.
+            // The answer is a complete message, because the server did not stream it.
             Some("message") => {
                 self.assembler.set_model(&event["model"]);
                 for (at, block) in field_items(&event, "content").enumerate() {
@@ -196,27 +205,28 @@ impl WireDecoder for AnthropicReader {
                     self.start_block(index, block, emit);
                     self.end_call(index);
                 }
-                self.read_end(&event, &event["usage"]);
+                self.read_stop_reason(&event, &event["usage"]);
                 self.is_stopped = true;
             }
             _ => {
                 if find_field(&event, "type").is_none() {
-                    self.assembler.note_odd("not an event of this API", data);
+                    self.assembler
+                        .record_unreadable_event("not an event of this API", data);
                 }
             }
         }
         Ok(())
     }
 
-    fn n_bytes(&self) -> usize {
-        self.assembler.n_bytes()
+    fn n_answer_bytes(&self) -> usize {
+        self.assembler.n_answer_bytes()
     }
 
-    fn is_done(&self) -> bool {
+    fn is_stream_complete(&self) -> bool {
         self.is_stopped
     }
 
-    fn has_ended(&self) -> bool {
+    fn has_finish_reason(&self) -> bool {
         self.is_stopped || self.stop_reason.is_some()
     }
 
@@ -225,8 +235,8 @@ impl WireDecoder for AnthropicReader {
         for index in open {
             self.end_call(index);
         }
-        // With a stop reason, the answer is complete: all content precedes it, and only
-        // `message_stop` may be missing.
+        // If there is a stop reason, the answer is complete: all content precedes the reason, and
+        // only `message_stop` may be missing.
         let finish = match self.stop_reason.as_deref() {
             Some("tool_use") => Finish::ToolCalls,
             Some("max_tokens" | "model_context_window_exceeded") => Finish::MaxTokens,
@@ -234,14 +244,16 @@ impl WireDecoder for AnthropicReader {
             Some("pause_turn") => Finish::Paused,
             Some(_) => Finish::Done,
             None if self.is_stopped => Finish::Done,
-            None => return Err(self.assembler.ended_early()),
+            None => return Err(self.assembler.ended_early_fault()),
         };
-        Ok(self.assembler.finish_message(finish, self.counts.total()))
+        Ok(self
+            .assembler
+            .finish_message(finish, self.counts.total_usage()))
     }
 }
 
 /// Returns the HTTP status that corresponds to an error type.
-fn status_of(kind: &str) -> u16 {
+fn error_status(kind: &str) -> u16 {
     match kind {
         "invalid_request_error" => 400,
         "authentication_error" => 401,

@@ -1,4 +1,4 @@
-//! Stores opaque data among the parts of an answer.
+//! Stores opaque data as reasoning parts of an answer.
 //!
 //! A part that Rind does not interpret, such as an encrypted reasoning item, is stored unchanged in
 //! a reasoning part without text, at its position among the other parts.
@@ -10,7 +10,7 @@ use crate::message::Content;
 
 impl MessageAssembler {
     /// Adds a part that consists only of opaque data.
-    pub(in crate::provider) fn add_opaque(&mut self, extra: Value) {
+    pub(in crate::provider) fn add_opaque_part(&mut self, extra: Value) {
         self.n_bytes += extra.to_string().len();
         self.parts.push(Content::Thinking {
             text: String::new(),
@@ -20,7 +20,7 @@ impl MessageAssembler {
     }
 
     /// Attaches opaque data to the last reasoning part and closes the part. If the last part is not
-    /// open reasoning, the data becomes a part of its own.
+    /// reasoning or is already closed, the data becomes a separate part.
     pub(in crate::provider) fn end_thinking(&mut self, data: Value) {
         match self.parts.last_mut() {
             Some(Content::Thinking {
@@ -31,7 +31,7 @@ impl MessageAssembler {
                 self.n_bytes += data.to_string().len();
                 *extra = Some(data);
             }
-            _ => self.add_opaque(data),
+            _ => self.add_opaque_part(data),
         }
     }
 }

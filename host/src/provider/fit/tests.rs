@@ -1,20 +1,20 @@
-//! Tests of `fit_conversation`: each compares a conversation before and after, with one line per
-//! message.
+//! Tests of `fit_conversation`. Each test compares the rewritten conversation with expected lines,
+//! one line per message.
 
 use serde_json::json;
 
 use super::*;
-use crate::provider::mend::Mend;
+use crate::provider::mend::RequestCorrection;
 
-fn call(id: &str, name: &str) -> Content {
+fn tool_call(id: &str, name: &str) -> Content {
     Content::ToolCall(ToolCall::new(id, name, json!({})))
 }
 
-fn result(id: &str, text: &str) -> Message {
+fn result_message(id: &str, text: &str) -> Message {
     Message::result(ToolResult::new(id, "look", text, false))
 }
 
-fn writer(model: &str) -> Writer {
+fn model_writer(model: &str) -> Writer {
     Writer {
         provider: "p".to_owned(),
         wire: Wire::OpenaiChat.name().to_owned(),
@@ -22,19 +22,20 @@ fn writer(model: &str) -> Writer {
     }
 }
 
-fn by(model: &str, content: Vec<Content>) -> Message {
+fn answer_by(model: &str, content: Vec<Content>) -> Message {
     Message {
-        writer: Some(writer(model)),
+        writer: Some(model_writer(model)),
         ..Message::new(Role::Assistant, content)
     }
 }
 
-fn user(text: &str) -> Message {
+fn user_message(text: &str) -> Message {
     Message::text(Role::User, text)
 }
 
-/// Returns one line per message: its role and its parts.
-fn shown(messages: Vec<Message>, mends: &Mends) -> Vec<String> {
+/// Rewrites the messages with `fit_conversation`, and returns one line per rewritten message: its
+/// role and its parts.
+fn fitted_lines(messages: Vec<Message>, mends: &RequestCorrections) -> Vec<String> {
     let request = Request {
         model: "m".to_owned(),
         messages,
@@ -46,7 +47,7 @@ fn shown(messages: Vec<Message>, mends: &Mends) -> Vec<String> {
         mends,
     };
     let fitted = fit_conversation(&request, &target);
-    // Fitting a conversation twice changes nothing the second time.
+    // A second rewriting of the rewritten conversation changes nothing.
     assert_eq!(*fit_conversation(&fitted, &target), *fitted);
     let part = |part: &Content| match part {
         Content::Text { text } => text.clone(),
@@ -62,28 +63,31 @@ fn shown(messages: Vec<Message>, mends: &Mends) -> Vec<String> {
     fitted.messages.iter().map(line).collect()
 }
 
-fn check(messages: Vec<Message>, expected: &[&str]) {
-    assert_eq!(shown(messages, &Mends::default()), expected);
+fn assert_fitted(messages: Vec<Message>, expected: &[&str]) {
+    assert_eq!(
+        fitted_lines(messages, &RequestCorrections::default()),
+        expected
+    );
 }
 
 #[test]
 fn ids_are_unique_over_the_conversation_and_results_follow_them() {
-    check(
+    assert_fitted(
         vec![
-            user("go"),
-            by("m", vec![call("call_0", "look")]),
-            result("call_0", "a"),
-            by(
+            user_message("go"),
+            answer_by("m", vec![tool_call("call_0", "look")]),
+            result_message("call_0", "a"),
+            answer_by(
                 "m",
                 vec![
-                    call("call_0", "look"),
-                    call("a.1", "look"),
-                    call("a:1", "look"),
+                    tool_call("call_0", "look"),
+                    tool_call("a.1", "look"),
+                    tool_call("a:1", "look"),
                 ],
             ),
-            result("call_0", "b"),
-            result("a:1", "d"),
-            result("a.1", "c"),
+            result_message("call_0", "b"),
+            result_message("a:1", "d"),
+            result_message("a.1", "c"),
         ],
         &[
             "User go",
@@ -100,19 +104,23 @@ fn ids_are_unique_over_the_conversation_and_results_follow_them() {
 #[test]
 fn results_of_calls_with_one_id_answer_them_in_order() {
     let answer = || {
-        by(
+        answer_by(
             "other",
-            vec![call("a", "look"), call("a", "look"), call("b", "look")],
+            vec![
+                tool_call("a", "look"),
+                tool_call("a", "look"),
+                tool_call("b", "look"),
+            ],
         )
     };
     let calls = "Assistant a:look a_2:look b:look";
-    check(
+    assert_fitted(
         vec![
-            user("go"),
+            user_message("go"),
             answer(),
-            result("a", "first"),
-            result("b", "third"),
-            result("a", "second"),
+            result_message("a", "first"),
+            result_message("b", "third"),
+            result_message("a", "second"),
         ],
         &[
             "User go",
@@ -124,8 +132,13 @@ fn results_of_calls_with_one_id_answer_them_in_order() {
     );
     // Too few results for one id: the last calls with that id get the placeholder. A surplus result
     // is dropped.
-    check(
-        vec![user("go"), answer(), result("a", "first"), user("on")],
+    assert_fitted(
+        vec![
+            user_message("go"),
+            answer(),
+            result_message("a", "first"),
+            user_message("on"),
+        ],
         &[
             "User go",
             calls,
@@ -135,15 +148,20 @@ fn results_of_calls_with_one_id_answer_them_in_order() {
             "User on",
         ],
     );
-    let one = || by("m", vec![call("a", "look")]);
-    check(
-        vec![user("go"), one(), result("a", "x"), result("a", "y")],
+    let one = || answer_by("m", vec![tool_call("a", "look")]);
+    assert_fitted(
+        vec![
+            user_message("go"),
+            one(),
+            result_message("a", "x"),
+            result_message("a", "y"),
+        ],
         &["User go", "Assistant a:look", "Tool a=x"],
     );
 }
 
 #[test]
-fn names_are_brought_into_the_alphabet() {
+fn tool_names_are_reduced_to_the_permitted_characters() {
     let long = "x".repeat(80);
     for (name, expected) in [
         ("read_file", "read_file"),
@@ -155,13 +173,13 @@ fn names_are_brought_into_the_alphabet() {
         ("1st", "_1st"),
         (&long, &long[..64]),
     ] {
-        assert_eq!(safe_name(name), expected, "{name}");
+        assert_eq!(to_safe_tool_name(name), expected, "{name}");
     }
-    assert_eq!(safe_id(""), "call");
-    assert_eq!(safe_id(&long).len(), MAX_ID);
-    assert_eq!(short_id("abcdefgh1"), "abcdefgh1");
+    assert_eq!(to_safe_call_id(""), "call");
+    assert_eq!(to_safe_call_id(&long).len(), MAX_ID);
+    assert_eq!(to_short_call_id("abcdefgh1"), "abcdefgh1");
     assert!(
-        short_id("call_1")
+        to_short_call_id("call_1")
             .chars()
             .all(|c| c.is_ascii_alphanumeric())
     );
@@ -169,14 +187,14 @@ fn names_are_brought_into_the_alphabet() {
 
 #[test]
 fn calls_and_results_are_paired() {
-    check(
+    assert_fitted(
         vec![
-            user("go"),
-            by("m", vec![call("a", "look"), call("b", "look")]),
-            result("b", " "),
-            result("x", "of nobody"),
-            user("stop"),
-            result("a", "too late"),
+            user_message("go"),
+            answer_by("m", vec![tool_call("a", "look"), tool_call("b", "look")]),
+            result_message("b", " "),
+            result_message("x", "of nobody"),
+            user_message("stop"),
+            result_message("a", "too late"),
         ],
         &[
             "User go",
@@ -189,15 +207,15 @@ fn calls_and_results_are_paired() {
 }
 
 #[test]
-fn neighbors_are_joined_and_the_user_begins() {
-    check(
+fn adjacent_messages_are_joined_and_a_user_message_comes_first() {
+    assert_fitted(
         vec![
-            by("m", vec![Content::text("hi")]),
-            user("one"),
+            answer_by("m", vec![Content::text("hi")]),
+            user_message("one"),
             Message::new(Role::Assistant, vec![Content::text(" ")]),
-            user("two"),
-            by("m", vec![Content::text("a")]),
-            by("m", vec![Content::text("b")]),
+            user_message("two"),
+            answer_by("m", vec![Content::text("a")]),
+            answer_by("m", vec![Content::text("b")]),
         ],
         &[
             "User [the beginning of the conversation was left out]",
@@ -209,39 +227,43 @@ fn neighbors_are_joined_and_the_user_begins() {
 }
 
 #[test]
-fn reasoning_goes_to_its_writer_only() {
-    let thought = |model: &str| by(model, vec![Content::thinking("hm"), call("a", "look")]);
+fn reasoning_is_sent_only_to_the_model_that_wrote_it() {
+    let thought =
+        |model: &str| answer_by(model, vec![Content::thinking("hm"), tool_call("a", "look")]);
     let mut extra = thought("other");
     extra.extra = Some(json!({"details": 1}));
-    check(
-        vec![user("go"), thought("m"), result("a", "x")],
+    assert_fitted(
+        vec![user_message("go"), thought("m"), result_message("a", "x")],
         &["User go", "Assistant (hm) a:look", "Tool a=x"],
     );
-    check(
-        vec![user("go"), extra, result("a", "x")],
+    assert_fitted(
+        vec![user_message("go"), extra, result_message("a", "x")],
         &["User go", "Assistant a:look", "Tool a=x"],
     );
-    let mut mends = Mends::default();
-    let messages = vec![user("go"), thought("m"), result("a", "x")];
-    mends.learn_correction(&Mend::DropReasoning, &messages);
+    let mut mends = RequestCorrections::default();
+    let messages = vec![user_message("go"), thought("m"), result_message("a", "x")];
+    mends.add_correction(&RequestCorrection::DropReasoning, &messages);
     assert_eq!(
-        shown(messages, &mends),
+        fitted_lines(messages, &mends),
         ["User go", "Assistant a:look", "Tool a=x"]
     );
 }
 
 #[test]
-fn roles_alternate_where_a_template_wants_it() {
+fn roles_alternate_if_the_chat_template_requires_it() {
     let messages = vec![
-        user("go"),
-        by("m", vec![call("a", "look")]),
-        result("a", "x"),
-        user("stop"),
+        user_message("go"),
+        answer_by("m", vec![tool_call("a", "look")]),
+        result_message("a", "x"),
+        user_message("stop"),
     ];
-    let mends = Mends::known_mends(&[Mend::AlternateRoles, Mend::ShortIds]);
-    let lines = shown(messages, &mends);
+    let mends = RequestCorrections::from_preset(&[
+        RequestCorrection::AlternateRoles,
+        RequestCorrection::ShortIds,
+    ]);
+    let lines = fitted_lines(messages, &mends);
     assert_eq!(lines[3..], ["Assistant [the user goes on]", "User stop"]);
-    assert!(lines[2].starts_with(&format!("Tool {}=", short_id("a"))));
+    assert!(lines[2].starts_with(&format!("Tool {}=", to_short_call_id("a"))));
 }
 
 #[test]
@@ -249,13 +271,13 @@ fn a_conversation_that_fits_is_not_copied() {
     let request = Request {
         model: "m".to_owned(),
         messages: vec![
-            user("go"),
-            by("m", vec![call("a", "look")]),
-            result("a", "x"),
+            user_message("go"),
+            answer_by("m", vec![tool_call("a", "look")]),
+            result_message("a", "x"),
         ],
         ..Request::default()
     };
-    let mends = Mends::default();
+    let mends = RequestCorrections::default();
     let target = FitTarget {
         provider: "p",
         wire: Wire::OpenaiChat,

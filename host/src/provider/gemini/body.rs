@@ -9,13 +9,13 @@ use serde_json::{Map, Value, json};
 
 use super::model;
 use crate::message::{Blob, Content, Message, Part, Role, ToolResult, ToolSpec};
-use crate::provider::assemble::sendable_arguments;
+use crate::provider::assemble::arguments_as_object;
 use crate::provider::images::encode_base64;
-use crate::provider::schema::{self, Level};
+use crate::provider::schema::{self, SchemaLevel};
 use crate::provider::{Images, Request};
 
-/// Placeholder signature for a call that no model of this API signed. Without any signature the
-/// request is refused. Google documents this value for histories of other models
+/// Placeholder thought signature for a call that another API's model made. Gemini refuses a request
+/// with an unsigned call. Google documents this value for histories of other models
 /// (<https://ai.google.dev/gemini-api/docs/thought-signatures>, FAQ).
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
@@ -35,7 +35,7 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
         put("systemInstruction", json!({"parts": system}));
     }
     if !request.tools.is_empty() && !request.is_repeating() {
-        let declarations: Vec<Value> = request.tools.iter().map(tool_declaration).collect();
+        let declarations: Vec<Value> = request.tools.iter().map(write_tool_declaration).collect();
         put("tools", json!([{"functionDeclarations": declarations}]));
     }
     let mut config = Map::new();
@@ -45,7 +45,7 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     if let Some(temperature) = request.temperature {
         config.insert("temperature".to_owned(), json!(temperature));
     }
-    if model::thinks_by_name(&request.model) {
+    if model::accepts_thought_requests(&request.model) {
         let thinking = json!({"includeThoughts": true});
         config.insert("thinkingConfig".to_owned(), thinking);
     }
@@ -63,11 +63,11 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     Value::Object(body)
 }
 
-/// Writes a tool. The API refuses parameters without properties, so a tool without arguments has no
-/// parameters.
-fn tool_declaration(tool: &ToolSpec) -> Value {
+/// Writes the declaration of a tool. The API refuses `parameters` without properties, so the
+/// declaration of a tool without arguments omits `parameters`.
+fn write_tool_declaration(tool: &ToolSpec) -> Value {
     let mut declaration = json!({"name": tool.name, "description": tool.description});
-    let parameters = schema::cut(&tool.parameters, Level::Gemini);
+    let parameters = schema::reduce_schema(&tool.parameters, SchemaLevel::Gemini);
     if parameters.get("properties").is_some() {
         declaration["parameters"] = parameters;
     }
@@ -77,7 +77,7 @@ fn tool_declaration(tool: &ToolSpec) -> Value {
 /// Writes the conversation as (role, parts). Adjacent messages of one role are merged: all results
 /// of an answer must be in one content.
 fn write_contents(request: &Request, images: &Images) -> Vec<(&'static str, Vec<Value>)> {
-    let is_strict = model::wants_signatures(&request.model);
+    let is_strict = model::requires_thought_signatures(&request.model);
     let mut written: Vec<(&'static str, Vec<Value>)> = Vec::new();
     for message in &request.messages {
         let (role, parts) = match message.role {
@@ -101,7 +101,7 @@ fn text_part(text: &str) -> Value {
     json!({"text": text})
 }
 
-/// Writes an image, or the placeholder text for it.
+/// Writes a part with an image, or with the placeholder text if the image is not sent.
 fn image_part(blob: &Blob, images: &Images) -> Value {
     match images.get(blob) {
         Ok(bytes) => {
@@ -151,14 +151,14 @@ fn answer_parts(message: &Message, is_strict: bool) -> Vec<Value> {
                 None => {}
             },
             Content::ToolCall(call) => {
-                let args = sendable_arguments(&call.arguments);
+                let args = arguments_as_object(&call.arguments);
                 let mut part =
                     json!({"functionCall": {"id": call.id, "name": call.name, "args": args}});
                 let signature = call
                     .extra
                     .as_ref()
                     .and_then(|extra| extra.get("thoughtSignature"));
-                // Only the first of parallel calls carries a signature.
+                // Gemini signs only the first of several parallel calls.
                 match signature {
                     Some(signature) => part["thoughtSignature"] = signature.clone(),
                     None if is_strict && is_first_call => {
@@ -170,14 +170,15 @@ fn answer_parts(message: &Message, is_strict: bool) -> Vec<Value> {
                 parts.push(part);
             }
             Content::Blob(blob) => parts.push(text_part(&blob.to_string())),
-            // A thought summary without a signature is only meant for display.
+            // Omit a thought summary without a signature: it is only meant for display.
             Content::Thinking { extra: None, .. } | Content::ToolResult(_) => {}
         }
     }
     parts
 }
 
-/// Writes a result, and its images after it: older models do not accept images within a result.
+/// Writes the part of a tool result, followed by the parts of its images: older models refuse
+/// images inside a result.
 fn response_parts(result: &ToolResult, images: &Images) -> Vec<Value> {
     let mut behind = Vec::new();
     let mut texts = Vec::new();

@@ -14,7 +14,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName};
 use serde_json::Value;
 
-use super::client::{WireFormat, drop_version};
+use super::client::{WireFormat, strip_version_suffix};
 use super::endpoint::Endpoint;
 use super::{Error, Images, Request, Wire};
 
@@ -32,7 +32,7 @@ impl WireFormat for GeminiContent {
     type Reader = GeminiReader;
 
     fn adapt_url(&self, url: &mut Url) {
-        drop_version(url, "/v1beta");
+        strip_version_suffix(url, "/v1beta");
         // Without `alt=sse` the API streams one JSON list instead of events.
         url.query_pairs_mut().append_pair("alt", "sse");
     }

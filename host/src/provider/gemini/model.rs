@@ -1,20 +1,19 @@
-//! Derives the properties of a Gemini model from its name: its path, its version, and whether it
-//! thinks.
+//! Derives the properties of a Gemini model from its name: the URL path, the version, and whether
+//! the model accepts requests for thoughts.
 
-/// Returns the path of a model below the API version. `models/` may be omitted; names in other
-/// collections, such as `tunedModels/NAME`, are used unchanged. A name with `.` or `..` segments
-/// cannot escape from this path: such a segment is encoded to a name that no model has, which the
-/// server refuses.
+/// Returns the URL path of a model below the API version. Adds `models/` to a name without a slash;
+/// names in other collections, such as `tunedModels/NAME`, are used unchanged. A `.` or `..`
+/// segment cannot leave this path: it is percent-encoded, and the server refuses the unknown name.
 pub(super) fn model_path(name: &str) -> String {
-    let segments: Vec<String> = name.split('/').map(path_segment).collect();
+    let segments: Vec<String> = name.split('/').map(encode_path_segment).collect();
     match segments.as_slice() {
         [only] => format!("models/{only}"),
         _ => segments.join("/"),
     }
 }
 
-/// Percent-encodes a path segment.
-fn path_segment(text: &str) -> String {
+/// Percent-encodes one segment of a URL path.
+fn encode_path_segment(text: &str) -> String {
     if matches!(text, "." | "..") {
         // The percent sign is encoded too, because URL parsers read `%2E%2E` as `..`.
         return text.replace('.', "%252E");
@@ -22,7 +21,7 @@ fn path_segment(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            // A colon separates the name from the method.
+            // In a Gemini URL, a colon separates the model name from the method.
             '%' | ':' | '?' | '#' | '\\' => encoded.push_str(&format!("%{:02X}", u32::from(c))),
             c => encoded.push(c),
         }
@@ -46,7 +45,7 @@ fn is_gemini(name: &str) -> bool {
 
 /// Whether a request may ask a model for its thoughts. Older models, and models for images and
 /// speech, refuse such a request.
-pub(super) fn thinks_by_name(name: &str) -> bool {
+pub(super) fn accepts_thought_requests(name: &str) -> bool {
     let is_other = ["image", "tts", "audio", "live", "embedding"]
         .iter()
         .any(|kind| name.contains(kind));
@@ -54,7 +53,7 @@ pub(super) fn thinks_by_name(name: &str) -> bool {
 }
 
 /// Whether a model refuses a call without a thought signature: Gemini 3 and later.
-pub(super) fn wants_signatures(name: &str) -> bool {
+pub(super) fn requires_thought_signatures(name: &str) -> bool {
     is_gemini(name) && model_version(name).is_none_or(|(major, _)| major >= 3)
 }
 
@@ -92,7 +91,10 @@ mod tests {
             ("my-model", false, false),
         ] {
             assert_eq!(
-                (thinks_by_name(name), wants_signatures(name)),
+                (
+                    accepts_thought_requests(name),
+                    requires_thought_signatures(name)
+                ),
                 (is_thinking, is_strict),
                 "{name}"
             );

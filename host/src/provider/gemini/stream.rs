@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 
 use crate::message::Usage;
 use crate::provider::assemble::{AnswerFault, AssembledReply, MessageAssembler, WireDecoder};
-use crate::provider::lenient::{count_value, error_in, field_items, find_field, id_in, text_in};
+use crate::provider::lenient::{
+    count_value, error_field, field_items, find_field, id_field, text_field,
+};
 use crate::provider::{Finish, StreamEvent};
 
-/// Fields of the parts that server-side tools produce. Such a part is kept unchanged and sent back
-/// in later requests.
+/// Fields that mark a part as the output of a server-side tool. A part with one of these fields is
+/// stored unchanged and sent back in later requests.
 const KEPT: [&str; 4] = [
     "codeExecutionResult",
     "executableCode",
@@ -31,7 +33,7 @@ const HOLDS_BACK: [&str; 7] = [
     "SPII",
 ];
 
-/// Decoder of one answer.
+/// Decoder of one answer in Gemini's `generateContent` format.
 #[derive(Default)]
 pub(in crate::provider) struct GeminiReader {
     assembler: MessageAssembler,
@@ -49,7 +51,7 @@ impl GeminiReader {
             self.read_call(call, signature, emit);
         } else if KEPT.iter().any(|name| find_field(part, name).is_some()) {
             self.has_content = true;
-            self.assembler.add_opaque(part.clone());
+            self.assembler.add_opaque_part(part.clone());
         } else {
             self.read_text(part, signature, emit);
         }
@@ -62,7 +64,7 @@ impl GeminiReader {
         emit: &mut dyn FnMut(StreamEvent),
     ) {
         self.has_content = true;
-        let (id, name) = (id_in(call, "id"), text_in(call, "name"));
+        let (id, name) = (id_field(call, "id"), text_field(call, "name"));
         let slot =
             self.assembler
                 .begin_call(&id.unwrap_or_default(), &name.unwrap_or_default(), emit);
@@ -73,7 +75,7 @@ impl GeminiReader {
         }
         if let Some(signature) = signature {
             self.assembler
-                .call_extra(slot, "thoughtSignature", signature);
+                .add_call_extra(slot, "thoughtSignature", signature);
         }
     }
 
@@ -83,7 +85,7 @@ impl GeminiReader {
         signature: Option<&Value>,
         emit: &mut dyn FnMut(StreamEvent),
     ) {
-        let text = text_in(part, "text").unwrap_or_default();
+        let text = text_field(part, "text").unwrap_or_default();
         self.has_content |= !text.trim().is_empty();
         if part["thought"] == true {
             self.assembler.add_thinking(&text, emit);
@@ -97,30 +99,30 @@ impl GeminiReader {
             // In a stream the signature follows the text: keep it as a separate part.
             Some(signature) if text.is_empty() => {
                 self.assembler
-                    .add_opaque(json!({"text": "", "thoughtSignature": signature}));
+                    .add_opaque_part(json!({"text": "", "thoughtSignature": signature}));
             }
             Some(signature) => self
                 .assembler
-                .add_opaque(json!({"thoughtSignature": signature})),
+                .add_opaque_part(json!({"thoughtSignature": signature})),
             None => {}
         }
         self.assembler.add_text(&text, emit);
     }
 
-    fn read_piece(
+    fn read_chunk(
         &mut self,
         piece: &Value,
         data: &str,
         emit: &mut dyn FnMut(StreamEvent),
     ) -> Result<(), AnswerFault> {
-        if let Some(error) = error_in(piece)
-            && !self.has_ended()
+        if let Some(error) = error_field(piece)
+            && !self.has_finish_reason()
         {
-            let (status, message) = (status_of(error), data.to_owned());
+            let (status, message) = (error_status(error), data.to_owned());
             return Err(AnswerFault::Server { status, message });
         }
         self.assembler.set_model(&piece["modelVersion"]);
-        self.read_counts(&piece["usageMetadata"]);
+        self.read_token_counts(&piece["usageMetadata"]);
         // Requests ask for one candidate only.
         let Some(candidate) = field_items(piece, "candidates").next() else {
             if let Some(reason) = piece.pointer("/promptFeedback/blockReason")
@@ -139,7 +141,7 @@ impl GeminiReader {
             None | Some("" | "FINISH_REASON_UNSPECIFIED") => {}
             Some("STOP") => self.finish = Some(Finish::Done),
             Some("MAX_TOKENS") => self.finish = Some(Finish::MaxTokens),
-            // A sampling error of the model: a retry usually gives a readable call.
+            // The model generated an invalid call: a retry usually yields a valid one.
             Some("MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL") => {
                 let message = data.to_owned();
                 return Err(AnswerFault::Server {
@@ -150,7 +152,7 @@ impl GeminiReader {
             Some(reason) if HOLDS_BACK.iter().any(|part| reason.contains(part)) => {
                 self.finish = Some(Finish::Refused);
             }
-            // An unknown finish reason does not invalidate the content that was received.
+            // Content that was received stays valid even if the finish reason is unknown.
             Some(_) if self.has_content => self.finish = Some(Finish::Done),
             Some(_) => self.finish = Some(Finish::Refused),
         }
@@ -159,7 +161,7 @@ impl GeminiReader {
 
     /// Stores token counts. The counts in a chunk are cumulative. Thought tokens are counted
     /// separately from text and cost the same.
-    fn read_counts(&mut self, usage: &Value) {
+    fn read_token_counts(&mut self, usage: &Value) {
         let at = |name: &str| usage.get(name).and_then(count_value).unwrap_or(0);
         let most = |old: &mut u64, new: u64| *old = new.max(*old);
         let input = at("promptTokenCount").saturating_add(at("toolUsePromptTokenCount"));
@@ -174,7 +176,11 @@ impl GeminiReader {
 }
 
 impl WireDecoder for GeminiReader {
-    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), AnswerFault> {
+    fn read_event(
+        &mut self,
+        data: &str,
+        emit: &mut dyn FnMut(StreamEvent),
+    ) -> Result<(), AnswerFault> {
         if data.trim() == "[DONE]" {
             return Ok(());
         }
@@ -184,38 +190,38 @@ impl WireDecoder for GeminiReader {
         {
             return pieces
                 .iter()
-                .try_for_each(|piece| self.read_piece(piece, data, emit));
+                .try_for_each(|piece| self.read_chunk(piece, data, emit));
         }
         match self.assembler.parse_event(data) {
-            Some(piece) => self.read_piece(&piece, data, emit),
+            Some(piece) => self.read_chunk(&piece, data, emit),
             None => Ok(()),
         }
     }
 
-    fn n_bytes(&self) -> usize {
-        self.assembler.n_bytes()
+    fn n_answer_bytes(&self) -> usize {
+        self.assembler.n_answer_bytes()
     }
 
-    /// The format has no final event: the server closes the connection.
-    fn is_done(&self) -> bool {
+    /// Returns `false`: the format has no final event, the server closes the connection instead.
+    fn is_stream_complete(&self) -> bool {
         false
     }
 
-    fn has_ended(&self) -> bool {
+    fn has_finish_reason(&self) -> bool {
         self.finish.is_some()
     }
 
     fn finish(self) -> Result<AssembledReply, AnswerFault> {
         match self.finish {
             Some(finish) => Ok(self.assembler.finish_message(finish, self.usage)),
-            None => Err(self.assembler.ended_early()),
+            None => Err(self.assembler.ended_early_fault()),
         }
     }
 }
 
 /// Returns the HTTP status of an error inside a stream, a `google.rpc.Status`: its code, or the
 /// code of its status name (<https://cloud.google.com/apis/design/errors>).
-fn status_of(error: &Value) -> u16 {
+fn error_status(error: &Value) -> u16 {
     let code = error.get("code").and_then(count_value);
     let code = code.and_then(|code| u16::try_from(code).ok());
     let named = match error["status"].as_str().unwrap_or_default() {

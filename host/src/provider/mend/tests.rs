@@ -5,96 +5,96 @@ use crate::message::Role;
 
 #[test]
 fn refusals_are_recognized_in_the_words_of_many_servers() {
-    let table: &[(u16, &str, Option<Mend>)] = &[
+    let table: &[(u16, &str, Option<RequestCorrection>)] = &[
         (
             400,
             "messages.1.content.0: Invalid `signature` in `thinking` block",
-            Some(Mend::DropReasoning),
+            Some(RequestCorrection::DropReasoning),
         ),
         (
             400,
             "Missing `reasoning_content` field in the assistant message at message index 1",
-            Some(Mend::FillReasoning),
+            Some(RequestCorrection::FillReasoning),
         ),
         (
             400,
             "The reasoning_content is an unsupported field in the input",
-            Some(Mend::DropReasoning),
+            Some(RequestCorrection::DropReasoning),
         ),
         (
             400,
             "a thought_signature is missing in a functionCall part",
-            Some(Mend::FillSignature),
+            Some(RequestCorrection::FillSignature),
         ),
         (
             400,
             "The encrypted content for item rs_1 could not be verified",
-            Some(Mend::DropReasoning),
+            Some(RequestCorrection::DropReasoning),
         ),
         (
             500,
             "Jinja Exception: conversation roles must alternate user/assistant",
-            Some(Mend::AlternateRoles),
+            Some(RequestCorrection::AlternateRoles),
         ),
         (
             400,
             "Unexpected role 'user' after role 'tool'",
-            Some(Mend::AlternateRoles),
+            Some(RequestCorrection::AlternateRoles),
         ),
         (
             400,
             "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.",
-            Some(Mend::ShortIds),
+            Some(RequestCorrection::ShortIds),
         ),
         (
             400,
             "Invalid 'messages[1].tool_calls[0].id': string too long",
-            Some(Mend::ShortIds),
+            Some(RequestCorrection::ShortIds),
         ),
         (
             422,
             r#"{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"]}]}"#,
-            Some(Mend::DropField("stream_options")),
+            Some(RequestCorrection::DropField("stream_options")),
         ),
         (
             400,
             "Unsupported parameter: 'parallel_tool_calls' is not supported with this model.",
-            Some(Mend::DropField("parallel_tool_calls")),
+            Some(RequestCorrection::DropField("parallel_tool_calls")),
         ),
         (
             400,
             "`temperature` is deprecated for this model.",
-            Some(Mend::DropField("temperature")),
+            Some(RequestCorrection::DropField("temperature")),
         ),
         (
             400,
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
-            Some(Mend::RenameTokenLimit),
+            Some(RequestCorrection::RenameTokenLimit),
         ),
         (
             400,
             "max_tokens: 64000 > 8192, which is the maximum allowed number of output tokens",
-            Some(Mend::MaxTokens(8192)),
+            Some(RequestCorrection::MaxTokens(8192)),
         ),
         (
             400,
             "max_tokens is too large: 32768. This model supports at most 16,384 completion tokens",
-            Some(Mend::MaxTokens(16_384)),
+            Some(RequestCorrection::MaxTokens(16_384)),
         ),
         (
             400,
             "Invalid schema for response_format 'answer': In context=(), 'minimum' is not permitted.",
-            Some(Mend::DropOutputFormat),
+            Some(RequestCorrection::DropOutputFormat),
         ),
         (
             400,
             "output_config.format.schema: For 'object' type, property 'maxItems' is wrong",
-            Some(Mend::DropOutputFormat),
+            Some(RequestCorrection::DropOutputFormat),
         ),
         (
             400,
             "Function calling with a response mime type: 'application/json' is unsupported",
-            Some(Mend::DropOutputFormat),
+            Some(RequestCorrection::DropOutputFormat),
         ),
         (400, "the thermostore is unknown", None),
         (400, "something else", None),
@@ -102,12 +102,16 @@ fn refusals_are_recognized_in_the_words_of_many_servers() {
         (401, "unknown stream_options", None),
     ];
     for (status, said, expected) in table {
-        assert_eq!(Mend::of_refusal(*status, said, ""), *expected, "{said}");
+        assert_eq!(
+            RequestCorrection::from_refusal(*status, said, ""),
+            *expected,
+            "{said}"
+        );
     }
 }
 
 #[test]
-fn a_correction_that_is_in_force_is_not_made_again() {
+fn an_applied_correction_is_not_added_again() {
     let thought = |text: &str| {
         let message = Message::new(Role::Assistant, vec![Content::thinking(text)]);
         Message {
@@ -115,40 +119,40 @@ fn a_correction_that_is_in_force_is_not_made_again() {
             ..message
         }
     };
-    let mut mends = Mends::default();
+    let mut mends = RequestCorrections::default();
     let (a, b, c) = (thought("a"), thought("b"), thought("c"));
-    assert!(mends.learn_correction(&Mend::DropReasoning, std::slice::from_ref(&a)));
-    assert!(mends.drops_reasoning_of(&a) && !mends.drops_reasoning_of(&b));
-    assert!(!mends.learn_correction(&Mend::DropReasoning, std::slice::from_ref(&a)));
-    assert!(mends.learn_correction(&Mend::DropReasoning, &[a, b]));
-    assert!(mends.drops_reasoning_of(&c));
+    assert!(mends.add_correction(&RequestCorrection::DropReasoning, std::slice::from_ref(&a)));
+    assert!(mends.should_drop_reasoning(&a) && !mends.should_drop_reasoning(&b));
+    assert!(!mends.add_correction(&RequestCorrection::DropReasoning, std::slice::from_ref(&a)));
+    assert!(mends.add_correction(&RequestCorrection::DropReasoning, &[a, b]));
+    assert!(mends.should_drop_reasoning(&c));
     for mend in [
-        Mend::FillReasoning,
-        Mend::FillSignature,
-        Mend::AlternateRoles,
-        Mend::ShortIds,
-        Mend::DropField("store"),
-        Mend::DropOutputFormat,
-        Mend::RenameTokenLimit,
-        Mend::MaxTokens(9),
+        RequestCorrection::FillReasoning,
+        RequestCorrection::FillSignature,
+        RequestCorrection::AlternateRoles,
+        RequestCorrection::ShortIds,
+        RequestCorrection::DropField("store"),
+        RequestCorrection::DropOutputFormat,
+        RequestCorrection::RenameTokenLimit,
+        RequestCorrection::MaxTokens(9),
     ] {
-        assert!(mends.learn_correction(&mend, &[]), "{mend:?}");
-        assert!(!mends.learn_correction(&mend, &[]), "{mend:?}");
+        assert!(mends.add_correction(&mend, &[]), "{mend:?}");
+        assert!(!mends.add_correction(&mend, &[]), "{mend:?}");
     }
-    assert!(mends.learn_correction(&Mend::MaxTokens(8), &[]));
-    assert!(!mends.learn_correction(&Mend::MaxTokens(10), &[]));
+    assert!(mends.add_correction(&RequestCorrection::MaxTokens(8), &[]));
+    assert!(!mends.add_correction(&RequestCorrection::MaxTokens(10), &[]));
 }
 
 #[test]
 fn bodies_are_corrected_in_every_wire() {
-    let mut mends = Mends::default();
+    let mut mends = RequestCorrections::default();
     for mend in [
-        Mend::DropField("temperature"),
-        Mend::DropField("cache_control"),
-        Mend::RenameTokenLimit,
-        Mend::MaxTokens(10),
+        RequestCorrection::DropField("temperature"),
+        RequestCorrection::DropField("cache_control"),
+        RequestCorrection::RenameTokenLimit,
+        RequestCorrection::MaxTokens(10),
     ] {
-        mends.learn_correction(&mend, &[]);
+        mends.add_correction(&mend, &[]);
     }
     let mut body = json!({"max_tokens": 20, "temperature": 1, "system": [{"text": "x", "cache_control": {}}],
         "messages": [{"content": [{"text": "y", "cache_control": {}}]}]});
@@ -159,15 +163,15 @@ fn bodies_are_corrected_in_every_wire() {
     let mut body = json!({"generationConfig": {"temperature": 1, "maxOutputTokens": 20}});
     mends.apply_corrections(&mut body);
     assert_eq!(body, json!({"generationConfig": {"maxOutputTokens": 10}}));
-    let mends = Mends::known_mends(&[Mend::AlternateRoles]);
+    let mends = RequestCorrections::from_preset(&[RequestCorrection::AlternateRoles]);
     let mut body = json!({"messages": [{"role": "user"}, {"role": "tool"}, {"role": "tool"}, {"role": "user"}]});
     mends.apply_corrections(&mut body);
     let between = json!({"role": "assistant", "content": BETWEEN});
     let expected = json!({"messages": [{"role": "user"}, {"role": "tool"}, {"role": "tool"}, between, {"role": "user"}]});
     assert_eq!(body, expected);
-    let mut mends = Mends::default();
-    mends.learn_correction(&Mend::FillReasoning, &[]);
-    mends.learn_correction(&Mend::FillSignature, &[]);
+    let mut mends = RequestCorrections::default();
+    mends.add_correction(&RequestCorrection::FillReasoning, &[]);
+    mends.add_correction(&RequestCorrection::FillSignature, &[]);
     let mut body = json!({"messages": [{"tool_calls": [{}]}, {"content": "x"}, 5],
         "contents": [{"parts": [{"functionCall": {}}, {"text": "x"}]}]});
     mends.apply_corrections(&mut body);

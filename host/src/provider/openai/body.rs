@@ -9,10 +9,10 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use crate::message::{Blob, Content, Message, Part, Role, ToolCall, ToolResult};
-use crate::provider::assemble::sendable_arguments;
+use crate::provider::assemble::arguments_as_object;
 use crate::provider::images::encode_base64;
 use crate::provider::output::OUTPUT_NAME;
-use crate::provider::schema::{self, Level};
+use crate::provider::schema::{self, SchemaLevel};
 use crate::provider::{Images, Request};
 
 pub(super) fn write_body(request: &Request, images: &Images) -> Value {
@@ -34,7 +34,7 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     if !request.tools.is_empty() && !request.is_repeating() {
         let tools = request.tools.iter().map(|tool| {
             json!({"type": "function", "function": {
-                "name": tool.name, "description": tool.description, "parameters": schema::cut(&tool.parameters, Level::Common),
+                "name": tool.name, "description": tool.description, "parameters": schema::reduce_schema(&tool.parameters, SchemaLevel::Common),
             }})
         });
         body.insert("tools".to_owned(), tools.collect());
@@ -54,16 +54,16 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     let mut behind = Vec::new();
     for message in &request.messages {
         if message.role != Role::Tool {
-            flush_parts(&mut behind, &mut messages);
+            write_pending_image_parts(&mut behind, &mut messages);
         }
         write_message(message, images, &mut messages, &mut behind);
     }
-    flush_parts(&mut behind, &mut messages);
+    write_pending_image_parts(&mut behind, &mut messages);
     body.insert("messages".to_owned(), Value::Array(messages));
     Value::Object(body)
 }
 
-fn flush_parts(behind: &mut Vec<Value>, written: &mut Vec<Value>) {
+fn write_pending_image_parts(behind: &mut Vec<Value>, written: &mut Vec<Value>) {
     if !behind.is_empty() {
         written.push(json!({"role": "user", "content": std::mem::take(behind)}));
     }
@@ -101,7 +101,7 @@ fn text_part(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// Writes an image, or returns the placeholder text for it.
+/// Writes a part with an image. Returns `Err` with the placeholder text if the image is not sent.
 fn image_part(blob: &Blob, images: &Images) -> Result<Value, String> {
     let data = encode_base64(images.get(blob)?);
     let url = format!("data:{};base64,{data}", blob.media_type);
@@ -141,7 +141,7 @@ fn user_message(message: &Message, images: &Images) -> Option<Value> {
 /// where it is not needed.
 fn assistant_message(message: &Message) -> Option<Value> {
     let text = message.joined_text();
-    let calls: Vec<Value> = message.tool_calls().map(write_call).collect();
+    let calls: Vec<Value> = message.tool_calls().map(call_to_json).collect();
     if calls.is_empty() {
         return (!text.is_empty()).then(|| json!({"role": "assistant", "content": text}));
     }
@@ -162,30 +162,31 @@ fn assistant_message(message: &Message) -> Option<Value> {
             written.push_str(text);
         }
     }
-    put_extra(&mut fields, message.extra.as_ref());
+    add_opaque_fields(&mut fields, message.extra.as_ref());
     fields.insert("tool_calls".to_owned(), Value::Array(calls));
     Some(Value::Object(fields))
 }
 
-fn write_call(call: &ToolCall) -> Value {
-    let arguments = sendable_arguments(&call.arguments).to_string();
+fn call_to_json(call: &ToolCall) -> Value {
+    let arguments = arguments_as_object(&call.arguments).to_string();
     let mut fields = Map::new();
     fields.insert("id".to_owned(), json!(call.id));
     fields.insert("type".to_owned(), json!("function"));
     let function = json!({"name": call.name, "arguments": arguments});
     fields.insert("function".to_owned(), function);
-    put_extra(&mut fields, call.extra.as_ref());
+    add_opaque_fields(&mut fields, call.extra.as_ref());
     Value::Object(fields)
 }
 
-/// Adds opaque fields, without replacing existing fields.
-fn put_extra(fields: &mut Map<String, Value>, extra: Option<&Value>) {
+/// Adds the opaque data of the server to a message or call, without replacing existing fields.
+fn add_opaque_fields(fields: &mut Map<String, Value>, extra: Option<&Value>) {
     for (name, value) in extra.and_then(Value::as_object).into_iter().flatten() {
         fields.entry(name).or_insert_with(|| value.clone());
     }
 }
 
-/// Returns the text of a result. The format has no error flag, so the text says that a call failed.
+/// Returns the text of a tool result. The format has no error flag, so the text of a failed call
+/// begins by saying that the call failed.
 fn result_content(result: &ToolResult, images: &Images) -> String {
     let parts = result.content.iter().map(|part| match part {
         Part::Text { text } => Cow::Borrowed(text.as_str()),
@@ -210,17 +211,23 @@ fn result_content(result: &ToolResult, images: &Images) -> String {
 mod tests {
     use super::*;
     use crate::provider::SystemBlock;
-    use crate::provider::sample::{call, gif, images, look, pdf, request, result, value};
+    use crate::provider::sample::{
+        call, gif_blob, images, json_part, pdf_blob, request, result, sample_tool,
+    };
 
     #[test]
     fn images_follow_all_results_of_an_answer_and_stand_in_messages_of_the_user() {
-        let (pdf, line) = pdf();
-        let [image, other] = [gif(), pdf.clone()].map(Content::Blob);
+        let (pdf, line) = pdf_blob();
+        let [image, other] = [gif_blob(), pdf.clone()].map(Content::Blob);
         let calls = vec![call("a", json!({})), call("b", json!({}))];
         let request = request(vec![
             Message::new(Role::User, vec![Content::text("hi"), image, other]),
             Message::new(Role::Assistant, calls),
-            Message::result(result("a", vec![Part::Blob(gif()), value()], false)),
+            Message::result(result(
+                "a",
+                vec![Part::Blob(gif_blob()), json_part()],
+                false,
+            )),
             Message::result(result("b", vec![Part::Blob(pdf)], false)),
             Message::text(Role::User, "and?"),
         ]);
@@ -287,7 +294,7 @@ mod tests {
                 SystemBlock::new("stable", true),
                 SystemBlock::new("volatile", false),
             ],
-            tools: vec![look()],
+            tools: vec![sample_tool()],
             temperature: Some(0.5),
             max_tokens: Some(10),
             ..request(vec![

@@ -15,7 +15,7 @@ use super::client::WireFormat;
 use super::endpoint::Endpoint;
 use super::{Error, Images, Request, Wire};
 
-pub(super) use stream::{ChatReader, status_of};
+pub(super) use stream::{ChatReader, error_status};
 
 /// URL of the public API.
 pub const DEFAULT_URL: &str = "https://api.openai.com/v1";
@@ -47,7 +47,7 @@ impl WireFormat for ChatCompletions {
     }
 }
 
-/// Returns the headers of OpenAI's APIs.
+/// Returns the request headers of OpenAI's APIs: the key as a bearer token, if there is one.
 pub(super) fn bearer_headers(endpoint: &Endpoint) -> Result<HeaderMap, Error> {
     let mut headers = HeaderMap::new();
     if let Some(value) = endpoint.key_header("Bearer ")? {

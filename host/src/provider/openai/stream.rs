@@ -8,10 +8,11 @@ use serde_json::Value;
 
 use crate::message::Usage;
 use crate::provider::assemble::{
-    AnswerFault, AssembledReply, CallSlot, MessageAssembler, WireDecoder,
+    AnswerFault, AssembledReply, CallIndex, MessageAssembler, WireDecoder,
 };
 use crate::provider::lenient::{
-    count_in, count_value, error_in, field_items, find_field, id_in, text_in, text_value,
+    count_field, count_value, error_field, field_items, find_field, id_field, text_field,
+    text_value,
 };
 use crate::provider::{Finish, StreamEvent};
 
@@ -19,9 +20,8 @@ use crate::provider::{Finish, StreamEvent};
 /// (OpenRouter, Groq, Ollama), or both (some versions of vLLM).
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 
-/// Fields of a message that are read, or that are useless to send back. Any other field is opaque
-/// data of the server, for example `reasoning_details` of OpenRouter or `thinking_blocks` of
-/// LiteLLM.
+/// Fields of a message that the decoder reads or ignores. Any other field is stored as opaque data
+/// and sent back, for example `reasoning_details` of OpenRouter or `thinking_blocks` of LiteLLM.
 const KNOWN: [&str; 15] = [
     "annotations",
     "audio",
@@ -44,31 +44,31 @@ const KNOWN: [&str; 15] = [
 /// Gemini.
 const KNOWN_OF_CALL: [&str; 4] = ["function", "id", "index", "type"];
 
-/// Decoder of one answer.
+/// Decoder of one answer in the chat completions format.
 #[derive(Default)]
 pub(in crate::provider) struct ChatReader {
     assembler: MessageAssembler,
-    calls: Vec<ChatOpenCall>,
+    calls: Vec<UnfinishedChatCall>,
     usage: Usage,
     finish_reason: Option<String>,
-    /// Field that contained the reasoning.
+    /// Name of the field in which the server sent the reasoning.
     reasoning: Option<&'static str>,
     has_refusal: bool,
     is_done: bool,
 }
 
 /// A call that may still receive deltas.
-struct ChatOpenCall {
+struct UnfinishedChatCall {
     index: Option<u64>,
     id: String,
-    slot: CallSlot,
+    slot: CallIndex,
 }
 
 impl ChatReader {
     fn read_delta(&mut self, delta: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         let reasoning = REASONING
             .into_iter()
-            .find_map(|name| Some((name, text_in(delta, name)?)));
+            .find_map(|name| Some((name, text_field(delta, name)?)));
         if let Some((name, text)) = reasoning {
             self.reasoning = Some(name);
             self.assembler.add_thinking(&text, emit);
@@ -83,14 +83,14 @@ impl ChatReader {
             }
             None => {}
         }
-        if let Some(text) = text_in(delta, "refusal") {
+        if let Some(text) = text_field(delta, "refusal") {
             self.has_refusal = true;
             self.assembler.add_text(&text, emit);
         }
         for call in field_items(delta, "tool_calls").filter(|call| call.is_object()) {
             self.read_call(call, call.get("function").unwrap_or(&Value::Null), emit);
         }
-        // Old format of a call, which `tool_calls` replaced.
+        // `function_call` is the old format of a call, which `tool_calls` replaced.
         if let Some(function) = find_field(delta, "function_call").filter(|call| call.is_object()) {
             self.read_call(&Value::Null, function, emit);
         }
@@ -104,7 +104,7 @@ impl ChatReader {
     fn read_part(&mut self, part: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         if let Some(thinking) = ["thinking", "reasoning"]
             .into_iter()
-            .find_map(|name| text_in(part, name))
+            .find_map(|name| text_field(part, name))
         {
             self.assembler.add_thinking(&thinking, emit);
         } else if let Some(text) = text_value(part) {
@@ -113,20 +113,20 @@ impl ChatReader {
     }
 
     fn read_call(&mut self, delta: &Value, function: &Value, emit: &mut dyn FnMut(StreamEvent)) {
-        let index = count_in(delta, "index");
-        let id = id_in(delta, "id").unwrap_or_default();
-        let name = text_in(function, "name").unwrap_or_default();
-        let slot = match self.open_call(index, &id, &name) {
+        let index = count_field(delta, "index");
+        let id = id_field(delta, "id").unwrap_or_default();
+        let name = text_field(function, "name").unwrap_or_default();
+        let slot = match self.find_continued_call(index, &id, &name) {
             Some(slot) => {
-                let (known, written) = self.assembler.open_call(slot);
+                let (known, written) = self.assembler.received_part_of_call(slot);
                 if known != name && written.is_empty() {
-                    self.assembler.add_name(slot, &name);
+                    self.assembler.append_call_name(slot, &name);
                 }
                 slot
             }
             None => {
                 let slot = self.assembler.begin_call(&id, &name, emit);
-                self.calls.push(ChatOpenCall { index, id, slot });
+                self.calls.push(UnfinishedChatCall { index, id, slot });
                 slot
             }
         };
@@ -137,7 +137,7 @@ impl ChatReader {
         }
         for (name, value) in delta.as_object().into_iter().flatten() {
             if !KNOWN_OF_CALL.contains(&&**name) && !value.is_null() {
-                self.assembler.call_extra(slot, name, value);
+                self.assembler.add_call_extra(slot, name, value);
             }
         }
     }
@@ -148,7 +148,7 @@ impl ChatReader {
     /// an index, some give every call the index 0, and some give each piece of the arguments a new
     /// id. So a delta without a name continues its call with any id, while a new id with a name, or
     /// a name after complete arguments, begins a new call.
-    fn open_call(&self, index: Option<u64>, id: &str, name: &str) -> Option<CallSlot> {
+    fn find_continued_call(&self, index: Option<u64>, id: &str, name: &str) -> Option<CallIndex> {
         let open = self.calls.iter().rev().find(|call| {
             if index.is_some() {
                 call.index == index
@@ -158,13 +158,13 @@ impl ChatReader {
         })?;
         let has_other_id = !id.is_empty() && open.id != id && !name.is_empty();
         let begins_anew =
-            !name.is_empty() && id.is_empty() && self.assembler.is_complete(open.slot);
+            !name.is_empty() && id.is_empty() && self.assembler.has_complete_arguments(open.slot);
         (!has_other_id && !begins_anew).then_some(open.slot)
     }
 
     /// Stores token counts. A proxy may repeat counts or send zeros in a later event, so the
     /// largest count is the correct one.
-    fn read_counts(&mut self, usage: &Value) {
+    fn read_token_counts(&mut self, usage: &Value) {
         let at = |pointer: &str| usage.pointer(pointer).and_then(count_value).unwrap_or(0);
         let cached = at("/prompt_tokens_details/cached_tokens").max(at("/prompt_cache_hit_tokens"));
         let most = |old: &mut u64, new: u64| *old = new.max(*old);
@@ -175,7 +175,11 @@ impl ChatReader {
 }
 
 impl WireDecoder for ChatReader {
-    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), AnswerFault> {
+    fn read_event(
+        &mut self,
+        data: &str,
+        emit: &mut dyn FnMut(StreamEvent),
+    ) -> Result<(), AnswerFault> {
         if data.trim() == "[DONE]" {
             self.is_done = true;
             return Ok(());
@@ -183,20 +187,20 @@ impl WireDecoder for ChatReader {
         let Some(chunk) = self.assembler.parse_event(data) else {
             return Ok(());
         };
-        if let Some(error) = error_in(&chunk)
-            && !self.has_ended()
+        if let Some(error) = error_field(&chunk)
+            && !self.has_finish_reason()
         {
             return Err(AnswerFault::Server {
-                status: status_of(error),
+                status: error_status(error),
                 message: data.to_owned(),
             });
         }
         self.assembler.set_model(&chunk["model"]);
         // Groq reports usage in `x_groq` or in the documented field.
         for usage in [chunk.pointer("/x_groq/usage"), chunk.get("usage")] {
-            self.read_counts(usage.unwrap_or(&Value::Null));
+            self.read_token_counts(usage.unwrap_or(&Value::Null));
         }
-        // Requests ask for one choice only.
+        // Each request asks for one choice, so only the first item of `choices` is read.
         let Some(choice) = field_items(&chunk, "choices").next() else {
             return Ok(());
         };
@@ -205,7 +209,7 @@ impl WireDecoder for ChatReader {
         if let Some(delta) = deltas.into_iter().flatten().find(|delta| delta.is_object()) {
             self.read_delta(delta, emit);
         }
-        let reason = text_in(choice, "finish_reason").map(|reason| reason.into_owned());
+        let reason = text_field(choice, "finish_reason").map(|reason| reason.into_owned());
         if reason.as_deref() == Some("error") {
             let message = data.to_owned();
             return Err(AnswerFault::Server {
@@ -217,15 +221,15 @@ impl WireDecoder for ChatReader {
         Ok(())
     }
 
-    fn n_bytes(&self) -> usize {
-        self.assembler.n_bytes()
+    fn n_answer_bytes(&self) -> usize {
+        self.assembler.n_answer_bytes()
     }
 
-    fn is_done(&self) -> bool {
+    fn is_stream_complete(&self) -> bool {
         self.is_done
     }
 
-    fn has_ended(&self) -> bool {
+    fn has_finish_reason(&self) -> bool {
         self.finish_reason.is_some()
     }
 
@@ -233,14 +237,14 @@ impl WireDecoder for ChatReader {
         // Not every server sends `[DONE]`, and not every server sends a finish reason; one of the
         // two is required.
         let finish = match self.finish_reason.as_deref() {
-            None if !self.is_done => return Err(self.assembler.ended_early()),
+            None if !self.is_done => return Err(self.assembler.ended_early_fault()),
             _ if self.has_refusal => Finish::Refused,
             Some("content_filter" | "safety" | "refusal") => Finish::Refused,
             Some("length" | "max_tokens" | "model_length") => Finish::MaxTokens,
             _ => Finish::Done,
         };
         if let Some(name) = self.reasoning {
-            self.assembler.mark_thinking(&Value::from(name));
+            self.assembler.add_thinking_extra(&Value::from(name));
         }
         Ok(self.assembler.finish_message(finish, self.usage))
     }
@@ -248,7 +252,7 @@ impl WireDecoder for ChatReader {
 
 /// Returns the HTTP status of an error inside a stream: its numeric code, or else the status of its
 /// type.
-pub(in crate::provider) fn status_of(error: &Value) -> u16 {
+pub(in crate::provider) fn error_status(error: &Value) -> u16 {
     let number = |value: &Value| {
         let text = || value.as_str().and_then(|text| text.parse().ok());
         let number = u16::try_from(value.as_u64().or_else(text)?).ok();

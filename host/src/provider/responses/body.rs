@@ -7,10 +7,10 @@
 use serde_json::{Map, Value, json};
 
 use crate::message::{Blob, Content, Message, Part, Role, ToolResult};
-use crate::provider::assemble::sendable_arguments;
+use crate::provider::assemble::arguments_as_object;
 use crate::provider::images::encode_base64;
 use crate::provider::output::OUTPUT_NAME;
-use crate::provider::schema::{self, Level};
+use crate::provider::schema::{self, SchemaLevel};
 use crate::provider::{Images, Request};
 
 /// Name prefixes of models without reasoning. OpenAI refuses a request for encrypted reasoning from
@@ -59,7 +59,7 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
             // If `strict` is missing, this API makes every property required.
             json!({
                 "type": "function", "name": tool.name, "description": tool.description, "strict": false,
-                "parameters": schema::cut(&tool.parameters, Level::Common),
+                "parameters": schema::reduce_schema(&tool.parameters, SchemaLevel::Common),
             })
         });
         put("tools", tools.collect());
@@ -68,8 +68,12 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     for message in &request.messages {
         match message.role {
             Role::User => input.extend(user_message(message, images)),
-            Role::Assistant => assistant_items(message, &mut input),
-            Role::Tool => input.extend(message.tool_results().map(|one| call_output(one, images))),
+            Role::Assistant => push_assistant_items(message, &mut input),
+            Role::Tool => input.extend(
+                message
+                    .tool_results()
+                    .map(|one| tool_result_item(one, images)),
+            ),
         }
     }
     put("input", Value::Array(input));
@@ -80,7 +84,7 @@ fn text_part(text: &str) -> Value {
     json!({"type": "input_text", "text": text})
 }
 
-/// Writes an image, or the placeholder text for it.
+/// Writes a part with an image, or with the placeholder text if the image is not sent.
 fn image_part(blob: &Blob, images: &Images) -> Value {
     match images.get(blob) {
         Ok(bytes) => {
@@ -102,8 +106,9 @@ fn user_message(message: &Message, images: &Images) -> Option<Value> {
     (!parts.is_empty()).then(|| json!({"role": "user", "content": parts}))
 }
 
-/// Writes the items of an answer in their original order.
-fn assistant_items(message: &Message, input: &mut Vec<Value>) {
+/// Converts an assistant message to items of the request in their original order, and appends them
+/// to `input`.
+fn push_assistant_items(message: &Message, input: &mut Vec<Value>) {
     let mut phase = None;
     for part in &message.content {
         match part {
@@ -119,11 +124,11 @@ fn assistant_items(message: &Message, input: &mut Vec<Value>) {
                 extra: Some(extra), ..
             } => match extra.get("phase") {
                 Some(of_text) if extra.get("type").is_none() => phase = Some(of_text.clone()),
-                _ => input.extend(kept_item(extra)),
+                _ => input.extend(to_input_item(extra)),
             },
             Content::ToolCall(call) => input.push(json!({
                 "type": "function_call", "call_id": call.id, "name": call.name,
-                "arguments": sendable_arguments(&call.arguments).to_string(),
+                "arguments": arguments_as_object(&call.arguments).to_string(),
             })),
             Content::Blob(blob) => {
                 input.push(json!({"role": "assistant", "content": blob.to_string()}));
@@ -135,9 +140,9 @@ fn assistant_items(message: &Message, input: &mut Vec<Value>) {
     }
 }
 
-/// Returns an item of the server without the fields that the API refuses as input; `None` if
-/// nothing useful remains.
-fn kept_item(item: &Value) -> Option<Value> {
+/// Converts an output item of an earlier answer to an input item: removes the fields that the API
+/// refuses as input. `None` if nothing useful remains.
+fn to_input_item(item: &Value) -> Option<Value> {
     let mut item = item.as_object()?.clone();
     item.get("type")?;
     let is_reasoning = item.get("type").is_some_and(|kind| kind == "reasoning");
@@ -165,8 +170,9 @@ fn kept_item(item: &Value) -> Option<Value> {
     Some(Value::Object(item))
 }
 
-/// Writes the output of a call. The format has no error flag, so the text says that a call failed.
-fn call_output(result: &ToolResult, images: &Images) -> Value {
+/// Writes the item with the output of a call. The format has no error flag, so the text of a failed
+/// call begins by saying that the call failed.
+fn tool_result_item(result: &ToolResult, images: &Images) -> Value {
     let is_shown = |blob: &Blob| images.get(blob).is_ok();
     let parts = result.content.iter().map(|part| match part {
         Part::Text { text: said } => text_part(said),

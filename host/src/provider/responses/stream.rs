@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::message::Usage;
 use crate::provider::assemble::{
-    AnswerFault, AssembledReply, CallSlot, MessageAssembler, WireDecoder,
+    AnswerFault, AssembledReply, CallIndex, MessageAssembler, WireDecoder,
 };
 use crate::provider::lenient::{
-    count_in, count_value, error_in, field_items, find_field, id_in, text_in,
+    count_field, count_value, error_field, field_items, find_field, id_field, text_field,
 };
-use crate::provider::openai::status_of;
+use crate::provider::openai::error_status;
 use crate::provider::{Finish, StreamEvent};
 
 /// Types of items, other than reasoning, that are kept unchanged and sent back. Each of them
@@ -29,7 +29,7 @@ const KEPT: [&str; 6] = [
     "web_search_call",
 ];
 
-/// Decoder of one answer.
+/// Decoder of one answer in the Responses format.
 #[derive(Default)]
 pub(in crate::provider) struct ResponsesReader {
     assembler: MessageAssembler,
@@ -41,10 +41,10 @@ pub(in crate::provider) struct ResponsesReader {
     has_refusal: bool,
 }
 
-/// Output item, possibly incomplete.
+/// State of the decoding of one output item, which may still be incomplete.
 #[derive(Default)]
 struct OutputItem {
-    call: Option<CallSlot>,
+    call: Option<CallIndex>,
     /// Whether some of the item's text or arguments arrived in deltas.
     has_deltas: bool,
     has_phase: bool,
@@ -53,21 +53,21 @@ struct OutputItem {
     n_part: u64,
 }
 
-/// Returns the key of the item that an event refers to.
-fn key_of(event: &Value) -> String {
-    let index = count_in(event, "output_index").map(|index| format!("#{index}"));
-    let in_item = || id_in(find_field(event, "item")?, "id");
-    let id = || id_in(event, "item_id").or_else(in_item);
+/// Returns the key in `items` of the output item that an event refers to.
+fn output_item_key(event: &Value) -> String {
+    let index = count_field(event, "output_index").map(|index| format!("#{index}"));
+    let in_item = || id_field(find_field(event, "item")?, "id");
+    let id = || id_field(event, "item_id").or_else(in_item);
     index.or_else(id).unwrap_or_default()
 }
 
 impl ResponsesReader {
-    fn begin_item(&mut self, key: &str, item: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+    fn begin_output_item(&mut self, key: &str, item: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         let state = self.items.entry(key.to_owned()).or_default();
         match item["type"].as_str() {
             Some("function_call") if state.call.is_none() => {
-                let id = id_in(item, "call_id").or_else(|| id_in(item, "id"));
-                let name = text_in(item, "name").unwrap_or_default();
+                let id = id_field(item, "call_id").or_else(|| id_field(item, "id"));
+                let name = text_field(item, "name").unwrap_or_default();
                 let slot = self
                     .assembler
                     .begin_call(&id.unwrap_or_default(), &name, emit);
@@ -76,8 +76,8 @@ impl ResponsesReader {
             Some("message") if !state.has_deltas && !state.has_phase => {
                 // Models mark each message with a phase: a comment or the final answer. The API
                 // expects these marks back.
-                if let Some(phase) = text_in(item, "phase") {
-                    self.assembler.add_opaque(json!({ "phase": phase }));
+                if let Some(phase) = text_field(item, "phase") {
+                    self.assembler.add_opaque_part(json!({ "phase": phase }));
                     state.has_phase = true;
                 }
             }
@@ -85,9 +85,9 @@ impl ResponsesReader {
         }
     }
 
-    /// Completes an item: reads everything from the finished item that did not arrive in deltas.
-    fn end_item(&mut self, key: &str, item: &Value, emit: &mut dyn FnMut(StreamEvent)) {
-        self.begin_item(key, item, emit);
+    /// Completes an item: reads the parts of the finished `item` that did not arrive in deltas.
+    fn end_output_item(&mut self, key: &str, item: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+        self.begin_output_item(key, item, emit);
         let state = self.items.entry(key.to_owned()).or_default();
         if std::mem::replace(&mut state.is_done, true) {
             return;
@@ -97,10 +97,10 @@ impl ResponsesReader {
         match item["type"].as_str() {
             Some("message") if !has_deltas => {
                 for part in field_items(item, "content") {
-                    if let Some(text) = text_in(part, "refusal") {
+                    if let Some(text) = text_field(part, "refusal") {
                         self.has_refusal = true;
                         self.assembler.add_text(&text, emit);
-                    } else if let Some(text) = text_in(part, "text") {
+                    } else if let Some(text) = text_field(part, "text") {
                         self.assembler.add_text(&text, emit);
                     }
                 }
@@ -116,7 +116,7 @@ impl ResponsesReader {
                         .chain(field_items(item, "content"))
                         .enumerate()
                     {
-                        if let Some(text) = text_in(part, "text") {
+                        if let Some(text) = text_field(part, "text") {
                             let border = if at > 0 { "\n\n" } else { "" };
                             self.assembler
                                 .add_thinking(&format!("{border}{text}"), emit);
@@ -125,13 +125,13 @@ impl ResponsesReader {
                 }
                 self.assembler.end_thinking(item.clone());
             }
-            Some(kind) if KEPT.contains(&kind) => self.assembler.add_opaque(item.clone()),
+            Some(kind) if KEPT.contains(&kind) => self.assembler.add_opaque_part(item.clone()),
             _ => {}
         }
     }
 
     /// Reads complete arguments: a JSON string, or, from some servers, the object itself.
-    fn read_arguments(&mut self, slot: CallSlot, arguments: &Value) {
+    fn read_arguments(&mut self, slot: CallIndex, arguments: &Value) {
         match arguments {
             Value::Null => {}
             Value::String(text) => self.assembler.add_arguments(slot, text),
@@ -140,10 +140,10 @@ impl ResponsesReader {
     }
 
     fn read_delta(&mut self, kind: &str, event: &Value, emit: &mut dyn FnMut(StreamEvent)) {
-        let Some(delta) = text_in(event, "delta") else {
+        let Some(delta) = text_field(event, "delta") else {
             return;
         };
-        let state = self.items.entry(key_of(event)).or_default();
+        let state = self.items.entry(output_item_key(event)).or_default();
         let is_first = !std::mem::replace(&mut state.has_deltas, true);
         match kind {
             "response.output_text.delta" => self.assembler.add_text(&delta, emit),
@@ -157,7 +157,8 @@ impl ResponsesReader {
                 }
             }
             _ => {
-                let index = count_in(event, "summary_index").or(count_in(event, "content_index"));
+                let index =
+                    count_field(event, "summary_index").or(count_field(event, "content_index"));
                 let n_part = index.unwrap_or(state.n_part);
                 if std::mem::replace(&mut state.n_part, n_part) != n_part && !is_first {
                     self.assembler.add_thinking("\n\n", emit);
@@ -177,7 +178,7 @@ impl ResponsesReader {
     ) -> Result<(), AnswerFault> {
         self.assembler.set_model(&response["model"]);
         if matches!(status, "failed" | "cancelled") {
-            return Err(failed_answer(
+            return Err(server_fault(
                 response.get("error").unwrap_or(response),
                 data,
             ));
@@ -190,11 +191,11 @@ impl ResponsesReader {
             .enumerate()
             .filter(|_| is_missing)
         {
-            let by_id = id_in(item, "id").filter(|id| self.items.contains_key(id));
+            let by_id = id_field(item, "id").filter(|id| self.items.contains_key(id));
             let key = by_id.unwrap_or_else(|| format!("#{at}"));
-            self.end_item(&key, item, emit);
+            self.end_output_item(&key, item, emit);
         }
-        self.read_counts(&response["usage"]);
+        self.read_token_counts(&response["usage"]);
         let reason = response.pointer("/incomplete_details/reason");
         let finish = match reason.and_then(Value::as_str) {
             Some("content_filter") => Finish::Refused,
@@ -206,7 +207,7 @@ impl ResponsesReader {
         Ok(())
     }
 
-    fn read_counts(&mut self, usage: &Value) {
+    fn read_token_counts(&mut self, usage: &Value) {
         let at = |pointer: &str| usage.pointer(pointer).and_then(count_value).unwrap_or(0);
         self.usage = Usage {
             input_tokens: at("/input_tokens"),
@@ -217,33 +218,39 @@ impl ResponsesReader {
     }
 }
 
-fn failed_answer(error: &Value, data: &str) -> AnswerFault {
+fn server_fault(error: &Value, data: &str) -> AnswerFault {
     AnswerFault::Server {
-        status: status_of(error),
+        status: error_status(error),
         message: data.to_owned(),
     }
 }
 
 impl WireDecoder for ResponsesReader {
-    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), AnswerFault> {
+    fn read_event(
+        &mut self,
+        data: &str,
+        emit: &mut dyn FnMut(StreamEvent),
+    ) -> Result<(), AnswerFault> {
         if data.trim() == "[DONE]" {
             return Ok(());
         }
         let Some(event) = self.assembler.parse_event(data) else {
             return Ok(());
         };
-        if self.has_ended() {
+        if self.has_finish_reason() {
             return Ok(());
         }
         match event["type"].as_str().unwrap_or_default() {
             "response.output_item.added" => {
-                let key = key_of(&event);
+                let key = output_item_key(&event);
                 // Some servers give every item the index 0, so a new item replaces a finished one
                 // with the same key.
                 self.items.retain(|old, item| *old != key || !item.is_done);
-                self.begin_item(&key, &event["item"], emit);
+                self.begin_output_item(&key, &event["item"], emit);
             }
-            "response.output_item.done" => self.end_item(&key_of(&event), &event["item"], emit),
+            "response.output_item.done" => {
+                self.end_output_item(&output_item_key(&event), &event["item"], emit)
+            }
             kind @ ("response.output_text.delta"
             | "response.refusal.delta"
             | "response.function_call_arguments.delta"
@@ -256,37 +263,37 @@ impl WireDecoder for ResponsesReader {
                 let status = kind.trim_start_matches("response.");
                 self.read_response(&event["response"], status, data, emit)?;
             }
-            "error" => return Err(failed_answer(error_in(&event).unwrap_or(&event), data)),
+            "error" => return Err(server_fault(error_field(&event).unwrap_or(&event), data)),
             _ if event.get("output").is_some_and(Value::is_array) => {
-                let has_error = error_in(&event).is_some();
+                let has_error = error_field(&event).is_some();
                 let implied = if has_error { "failed" } else { "completed" };
                 let status = event["status"].as_str().unwrap_or(implied);
                 self.read_response(&event, status, data, emit)?;
             }
             _ => {
-                if let Some(error) = error_in(&event) {
-                    return Err(failed_answer(error, data));
+                if let Some(error) = error_field(&event) {
+                    return Err(server_fault(error, data));
                 }
             }
         }
         Ok(())
     }
 
-    fn n_bytes(&self) -> usize {
-        self.assembler.n_bytes()
+    fn n_answer_bytes(&self) -> usize {
+        self.assembler.n_answer_bytes()
     }
 
-    fn is_done(&self) -> bool {
+    fn is_stream_complete(&self) -> bool {
         self.finish.is_some()
     }
 
-    fn has_ended(&self) -> bool {
+    fn has_finish_reason(&self) -> bool {
         self.finish.is_some()
     }
 
     fn finish(self) -> Result<AssembledReply, AnswerFault> {
         match self.finish {
-            None => Err(self.assembler.ended_early()),
+            None => Err(self.assembler.ended_early_fault()),
             Some(_) if self.has_refusal => {
                 Ok(self.assembler.finish_message(Finish::Refused, self.usage))
             }

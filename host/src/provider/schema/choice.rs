@@ -1,19 +1,20 @@
 //! Simplifies alternatives: lists of schemas (`anyOf`) that accept a value if one of the schemas
 //! does.
 //!
-//! Owns how each wire gets its alternatives: without duplicates, with string enums joined and
-//! object schemas merged. The result must never be narrower than the alternatives together. Must
-//! not know references; `node` cuts each alternative first. Start from [`any_of`].
+//! Owns the form of alternatives in each wire: without duplicates, with string enums joined and
+//! object schemas merged. The resulting schema must accept every value that an alternative accepts.
+//! Must not know references; `node` reduces each alternative first. Start from
+//! [`build_alternatives`].
 
 use serde_json::{Map, Value, json};
 
-use super::Level;
+use super::SchemaLevel;
 
 /// Builds a schema for values that match any of `variants`; `None` if `variants` is empty.
-pub(super) fn any_of(
+pub(super) fn build_alternatives(
     variants: Vec<Map<String, Value>>,
     description: Option<&str>,
-    level: Level,
+    level: SchemaLevel,
 ) -> Option<Map<String, Value>> {
     let mut all: Vec<Map<String, Value>> = Vec::new();
     for variant in variants {
@@ -29,7 +30,7 @@ pub(super) fn any_of(
         return Some(any.clone());
     }
     if all.len() > 1
-        && let Some(names) = one_enum(&all, description)
+        && let Some(names) = merge_enums(&all, description)
     {
         return Some(names);
     }
@@ -42,7 +43,7 @@ pub(super) fn any_of(
     Some(schema)
 }
 
-/// Returns the alternatives in `anyOf` of a cut schema, or the schema itself if it has none.
+/// Returns the alternatives in `anyOf` of a reduced schema, or the schema itself if it has none.
 fn split_alternatives(mut schema: Map<String, Value>) -> Vec<Map<String, Value>> {
     match schema.remove("anyOf") {
         Some(Value::Array(variants)) => {
@@ -58,7 +59,7 @@ fn split_alternatives(mut schema: Map<String, Value>) -> Vec<Map<String, Value>>
 
 /// Merges string enums into one enum, whose description has a line for each of them; `None` if a
 /// schema is not a string enum. Rust enums whose variants have docs generate such schemas.
-fn one_enum(
+fn merge_enums(
     variants: &[Map<String, Value>],
     description: Option<&str>,
 ) -> Option<Map<String, Value>> {
@@ -98,7 +99,7 @@ fn one_enum(
 /// an object schema.
 pub(super) fn merge_variants(
     variants: Vec<Map<String, Value>>,
-    level: Level,
+    level: SchemaLevel,
 ) -> Option<Map<String, Value>> {
     let mut merged: Option<(Map<String, Value>, Vec<Value>)> = None;
     for variant in variants {
@@ -118,7 +119,7 @@ pub(super) fn merge_variants(
             let joined = match (all.get(&name), &property) {
                 (Some(Value::Object(known)), Value::Object(property)) => {
                     let both = vec![known.clone(), property.clone()];
-                    any_of(both, None, level).map(Value::Object)
+                    build_alternatives(both, None, level).map(Value::Object)
                 }
                 _ => None,
             };
@@ -128,7 +129,7 @@ pub(super) fn merge_variants(
     let (properties, required) = merged?;
     let mut schema = Map::new();
     schema.insert("type".to_owned(), json!("object"));
-    if level != Level::Gemini || !properties.is_empty() {
+    if level != SchemaLevel::Gemini || !properties.is_empty() {
         schema.insert("properties".to_owned(), Value::Object(properties));
     }
     if !required.is_empty() {
@@ -142,13 +143,13 @@ pub(super) fn merge_variants(
 pub(super) fn describe_choice(
     schema: &mut Map<String, Value>,
     description: Option<&str>,
-    level: Level,
+    level: SchemaLevel,
 ) {
     let Some(description) = description.filter(|text| !text.is_empty()) else {
         return;
     };
     match schema.get_mut("anyOf") {
-        Some(Value::Array(variants)) if level == Level::Gemini => {
+        Some(Value::Array(variants)) if level == SchemaLevel::Gemini => {
             for variant in variants.iter_mut().filter_map(Value::as_object_mut) {
                 describe_choice(variant, Some(description), level);
             }
@@ -165,8 +166,8 @@ pub(super) fn describe_choice(
 }
 
 /// Extends a schema to accept `null`.
-pub(super) fn with_null(mut schema: Map<String, Value>, level: Level) -> Map<String, Value> {
-    if level == Level::Gemini {
+pub(super) fn allow_null(mut schema: Map<String, Value>, level: SchemaLevel) -> Map<String, Value> {
+    if level == SchemaLevel::Gemini {
         match schema
             .get_mut("anyOf")
             .and_then(|variants| variants.get_mut(0))

@@ -1,4 +1,4 @@
-//! Recognizes closed schemas: those whose objects have exactly the listed properties.
+//! Recognizes closed schemas: schemas whose objects must have all listed properties and no others.
 
 use serde_json::{Map, Value};
 

@@ -1,21 +1,22 @@
-//! Flattens a schema into a single set of keywords: its reference is resolved and its `allOf`
-//! joined.
+//! Flattens a schema into a single set of keywords: resolves its `$ref` and merges the schemas of
+//! its `allOf`.
 
 use serde_json::{Map, Value};
 
 /// Maximum depth of nested references and `allOf`.
 const MAX_CHAIN: usize = 16;
 
-/// A schema as one set of keywords.
+/// A schema without `$ref` and `allOf`, as one set of keywords.
 pub(super) struct FlatSchema {
     pub(super) keywords: Map<String, Value>,
-    /// References that were resolved on the way to these keywords.
+    /// References that were resolved to get these keywords.
     pub(super) followed: Vec<String>,
 }
 
-/// Resolves the reference of a schema and joins its `allOf`. `open` contains the references that
-/// were resolved to reach this schema. A reference that is among them is recursive: only the type
-/// and the description of its target are kept. Returns `None` for a dangling or external reference.
+/// Resolves the `$ref` of a schema and merges the schemas of its `allOf`. `open` contains the
+/// references that were resolved to reach this schema. A reference to one of these is recursive:
+/// only the type and the description of its target are kept. Returns `None` for a dangling or
+/// external reference.
 pub(super) fn flatten_schema(
     root: &Value,
     schema: &Map<String, Value>,
@@ -25,11 +26,11 @@ pub(super) fn flatten_schema(
         keywords: Map::new(),
         followed: Vec::new(),
     };
-    join_schema(root, schema, open, &mut flat, 0)?;
+    merge_into_flat_schema(root, schema, open, &mut flat, 0)?;
     Some(flat)
 }
 
-fn join_schema(
+fn merge_into_flat_schema(
     root: &Value,
     schema: &Map<String, Value>,
     open: &[String],
@@ -58,7 +59,7 @@ fn join_schema(
             return Some(());
         }
         flat.followed.push(reference.to_owned());
-        return join_schema(root, target, open, flat, depth + 1);
+        return merge_into_flat_schema(root, target, open, flat, depth + 1);
     }
     for (name, value) in schema {
         if name != "allOf" {
@@ -71,16 +72,16 @@ fn join_schema(
         .into_iter()
         .flatten()
     {
-        // Ignore an error: skipping an unresolvable part only makes the schema wider.
+        // Ignore an error: without the unresolvable part, the schema only accepts more values.
         if let Some(part) = part.as_object() {
-            let _ = join_schema(root, part, open, flat, depth + 1);
+            let _ = merge_into_flat_schema(root, part, open, flat, depth + 1);
         }
     }
     Some(())
 }
 
-/// Adds a keyword to those of a schema. `properties` and `required` are merged; of any other
-/// keyword the first value is kept.
+/// Adds a keyword to the keywords of a schema. If the keyword already exists, `properties` and
+/// `required` are merged, and any other keyword keeps its first value.
 pub(super) fn add_keyword(keywords: &mut Map<String, Value>, name: &str, value: &Value) {
     let Some(known) = keywords.get_mut(name) else {
         keywords.insert(name.to_owned(), value.clone());

@@ -9,8 +9,9 @@
 //! property means that it is absent, and an object alternative has the properties that it
 //! describes.
 //!
-//! Owns the cutting: `flat` resolves references and joins `allOf`, `node` cuts one schema, `choice`
-//! cuts alternatives. Pure; it must not know tools or requests. Start from [`cut`].
+//! Owns the reduction: `flat` resolves references and joins `allOf`, `node` reduces one schema,
+//! `choice` simplifies alternatives. Pure; it must not know tools or requests. Start from
+//! [`reduce_schema`].
 
 mod choice;
 mod closed;
@@ -23,7 +24,7 @@ pub use closed::is_closed;
 
 /// Subset of JSON Schema that a wire accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum SchemaLevel {
     /// JSON Schema 2020-12 without `oneOf`, `anyOf` or `allOf` at the root (Anthropic).
     Full,
     /// The subset that all OpenAI-compatible servers accept, including Gemini and the grammars of
@@ -33,23 +34,24 @@ pub enum Level {
     Gemini,
 }
 
-/// Keywords that Anthropic refuses at the root.
+/// Keywords that Anthropic refuses at the root of a schema.
 const CHOICES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// Returns a schema of a tool's arguments, cut down to `level`. The result is always an object
-/// schema.
+/// Returns the schema of a tool's arguments, reduced to the subset of JSON Schema that `level`
+/// accepts. The returned schema is always an object schema.
 #[must_use]
-pub fn cut(schema: &Value, level: Level) -> Value {
-    if level == Level::Full
-        && let Some(whole) = whole_schema(schema)
+pub fn reduce_schema(schema: &Value, level: SchemaLevel) -> Value {
+    if level == SchemaLevel::Full
+        && let Some(whole) = strip_metadata(schema)
     {
         return whole;
     }
-    node::cut_root(schema, level)
+    node::reduce_root(schema, level)
 }
 
-/// Returns the schema without metadata if it needs no cutting at [`Level::Full`]; `None` otherwise.
-fn whole_schema(schema: &Value) -> Option<Value> {
+/// Returns the schema without metadata, or `None` if [`SchemaLevel::Full`] does not accept all of
+/// it.
+fn strip_metadata(schema: &Value) -> Option<Value> {
     let mut schema = schema.as_object()?.clone();
     let is_plain =
         schema.get("type")? == "object" && !CHOICES.iter().any(|name| schema.contains_key(*name));

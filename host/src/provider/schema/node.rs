@@ -1,16 +1,16 @@
-//! Cuts one schema and, recursively, its subschemas.
+//! Reduces one schema and, recursively, its subschemas to the keywords that a wire accepts.
 //!
 //! Owns which keywords a wire gets for each type, the limits of size and depth, and the treatment
 //! of `null`. The result must accept every value that the original accepts, except for the
 //! constructs that the parent module lists. So if a construct cannot be expressed or a limit is
-//! reached, the result is wider than the original, in the extreme a schema for any value.
+//! reached, the reduced schema accepts more values than the original, in the extreme any value.
 //!
 //! `flat` resolves references and `allOf` first, and `choice` simplifies alternatives. Start from
-//! [`cut_root`].
+//! [`reduce_root`].
 
 use serde_json::{Map, Value, json};
 
-use super::Level;
+use super::SchemaLevel;
 use super::choice;
 use super::flat::{add_keyword, flatten_schema};
 
@@ -25,16 +25,16 @@ const MAX_DEPTH: usize = 24;
 /// Longer enums are dropped.
 const MAX_TOLD: usize = 20;
 
-/// A cut schema.
+/// Schema after the reduction.
 pub(super) struct SchemaNode {
     /// The schema without `null`; `None` if only `null` is accepted.
     pub(super) schema: Option<Map<String, Value>>,
     pub(super) takes_null: bool,
 }
 
-/// Cuts the root schema of the arguments. The result is always an object schema.
-pub(super) fn cut_root(schema: &Value, level: Level) -> Value {
-    let mut cutter = SchemaCutter {
+/// Reduces the root schema of a tool's arguments. The returned schema is always an object schema.
+pub(super) fn reduce_root(schema: &Value, level: SchemaLevel) -> Value {
+    let mut cutter = SchemaReducer {
         root: schema,
         level,
         n_left: MAX_SCHEMAS,
@@ -58,42 +58,42 @@ pub(super) fn cut_root(schema: &Value, level: Level) -> Value {
         }
         _ => json!({"type": "object"}),
     };
-    let cut = cutter.cut_node(&typed, 0).schema;
+    let cut = cutter.reduce_node(&typed, 0).schema;
     Value::Object(cut.unwrap_or_default())
 }
 
-pub(super) struct SchemaCutter<'a> {
+pub(super) struct SchemaReducer<'a> {
     root: &'a Value,
-    pub(super) level: Level,
+    pub(super) level: SchemaLevel,
     n_left: usize,
     /// References that were resolved to reach the current schema.
     open: Vec<String>,
 }
 
-impl SchemaCutter<'_> {
-    pub(super) fn cut_node(&mut self, schema: &Value, depth: usize) -> SchemaNode {
+impl SchemaReducer<'_> {
+    pub(super) fn reduce_node(&mut self, schema: &Value, depth: usize) -> SchemaNode {
         let Value::Object(schema) = schema else {
-            return self.any_node(None);
+            return self.unrestricted_node(None);
         };
         let description = schema.get("description").and_then(Value::as_str);
         if self.n_left == 0 || depth > MAX_DEPTH {
-            return self.any_node(description);
+            return self.unrestricted_node(description);
         }
         self.n_left -= 1;
         let Some(flat) = flatten_schema(self.root, schema, &self.open) else {
-            return self.any_node(description);
+            return self.unrestricted_node(description);
         };
         let n_open = self.open.len();
         self.open.extend(flat.followed);
-        let node = self.cut_keywords(&flat.keywords, depth);
+        let node = self.reduce_keywords(&flat.keywords, depth);
         self.open.truncate(n_open);
         node
     }
 
     /// Returns a schema that accepts any value.
-    pub(super) fn any_node(&self, description: Option<&str>) -> SchemaNode {
+    pub(super) fn unrestricted_node(&self, description: Option<&str>) -> SchemaNode {
         let mut schema = Map::new();
-        if self.level == Level::Gemini {
+        if self.level == SchemaLevel::Gemini {
             // Gemini requires a type of every schema and an item type of every list, so lists nest
             // only two levels deep.
             let mut types =
@@ -111,16 +111,16 @@ impl SchemaCutter<'_> {
         }
     }
 
-    fn cut_keywords(&mut self, keywords: &Map<String, Value>, depth: usize) -> SchemaNode {
+    fn reduce_keywords(&mut self, keywords: &Map<String, Value>, depth: usize) -> SchemaNode {
         let description = keywords.get("description").and_then(Value::as_str);
-        let mut types = keyword_types(keywords);
+        let mut types = accepted_types(keywords);
         if types.is_empty() && keyword_variants(keywords).is_none() {
             types.extend(implied_type(keywords));
         }
-        let takes_null = types.contains(&"null") && takes_null(keywords);
+        let takes_null = types.contains(&"null") && accepts_null(keywords);
         types.retain(|name| *name != "null");
         if let Some(variants) = keyword_variants(keywords) {
-            let node = self.cut_choice(keywords, variants, &types, depth);
+            let node = self.reduce_alternatives(keywords, variants, &types, depth);
             return SchemaNode {
                 takes_null: node.takes_null && (takes_null || types.is_empty()),
                 ..node
@@ -133,13 +133,13 @@ impl SchemaCutter<'_> {
             };
         }
         if types.is_empty() {
-            return self.any_node(description);
+            return self.unrestricted_node(description);
         }
         let typed = types
             .iter()
-            .filter_map(|name| self.cut_typed(name, keywords, depth));
+            .filter_map(|name| self.reduce_to_type(name, keywords, depth));
         let typed: Vec<Map<String, Value>> = typed.collect();
-        match choice::any_of(typed, None, self.level) {
+        match choice::build_alternatives(typed, None, self.level) {
             Some(mut schema) => {
                 choice::describe_choice(&mut schema, description, self.level);
                 SchemaNode {
@@ -147,12 +147,13 @@ impl SchemaCutter<'_> {
                     takes_null,
                 }
             }
-            None => self.any_node(description),
+            None => self.unrestricted_node(description),
         }
     }
 
-    /// Cuts alternatives, after merging the other keywords of the schema into each.
-    fn cut_choice(
+    /// Reduces the alternatives of a schema, after merging the schema's other keywords into each
+    /// alternative.
+    fn reduce_alternatives(
         &mut self,
         keywords: &Map<String, Value>,
         variants: &[Value],
@@ -174,10 +175,11 @@ impl SchemaCutter<'_> {
                 // A schema `false` matches no value.
                 _ => continue,
             };
-            nodes.push(self.cut_node(&json!({"allOf": [variant, base]}), depth + 1));
+            nodes.push(self.reduce_node(&json!({"allOf": [variant, base]}), depth + 1));
             if self.n_left == 0 {
-                // The limit is reached, so allow any value instead of the remaining alternatives.
-                nodes.push(self.any_node(None));
+                // The limit of schemas is reached, so replace the remaining alternatives by a
+                // schema that accepts any value.
+                nodes.push(self.unrestricted_node(None));
                 break;
             }
         }
@@ -191,9 +193,9 @@ impl SchemaCutter<'_> {
             };
         }
         let joined = match is_object {
-            // APIs refuse alternatives next to properties and at the root.
+            // APIs refuse `anyOf` next to `properties` and at the root of a schema.
             true => choice::merge_variants(schemas, self.level),
-            false => choice::any_of(schemas, description, self.level),
+            false => choice::build_alternatives(schemas, description, self.level),
         };
         match joined {
             Some(mut schema) => {
@@ -210,13 +212,14 @@ impl SchemaCutter<'_> {
                     "description",
                     &json!(description.unwrap_or_default()),
                 );
-                self.cut_keywords(&base, depth)
+                self.reduce_keywords(&base, depth)
             }
         }
     }
 
-    /// Cuts the schema for one of its types; `None` if it accepts no value of that type.
-    fn cut_typed(
+    /// Reduces a schema to the type `name`, one of its types; `None` if the schema accepts no value
+    /// of that type.
+    fn reduce_to_type(
         &mut self,
         name: &str,
         keywords: &Map<String, Value>,
@@ -224,15 +227,15 @@ impl SchemaCutter<'_> {
     ) -> Option<Map<String, Value>> {
         let mut schema = Map::new();
         schema.insert("type".to_owned(), json!(name));
-        if let Some(values) = keyword_values(keywords) {
+        if let Some(values) = allowed_values(keywords) {
             let values: Vec<&Value> = values
                 .into_iter()
-                .filter(|value| is_a(value, name))
+                .filter(|value| has_type(value, name))
                 .collect();
             if values.is_empty() {
                 return None;
             }
-            self.cut_values(&values, name, &mut schema);
+            self.reduce_enum_values(&values, name, &mut schema);
         }
         let formats: &[&str] = match name {
             "string" => &["date-time"],
@@ -245,14 +248,14 @@ impl SchemaCutter<'_> {
             schema.insert("format".to_owned(), json!(format));
         }
         match name {
-            "string" if self.level == Level::Gemini => {}
-            "string" => copy_sizes(keywords, &["minLength", "maxLength"], &mut schema),
-            "integer" | "number" => copy_bounds(keywords, &mut schema),
+            "string" if self.level == SchemaLevel::Gemini => {}
+            "string" => copy_size_limits(keywords, &["minLength", "maxLength"], &mut schema),
+            "integer" | "number" => copy_number_range(keywords, &mut schema),
             "array" => {
-                copy_sizes(keywords, &["minItems", "maxItems"], &mut schema);
-                self.cut_items(keywords, &mut schema, depth);
+                copy_size_limits(keywords, &["minItems", "maxItems"], &mut schema);
+                self.reduce_items(keywords, &mut schema, depth);
             }
-            "object" => self.cut_properties(keywords, &mut schema, depth),
+            "object" => self.reduce_properties(keywords, &mut schema, depth),
             _ => {}
         }
         Some(schema)
@@ -260,10 +263,10 @@ impl SchemaCutter<'_> {
 
     /// Writes the allowed values as an enum, or into the description if the wire does not support
     /// an enum of these values.
-    fn cut_values(&self, values: &[&Value], name: &str, schema: &mut Map<String, Value>) {
+    fn reduce_enum_values(&self, values: &[&Value], name: &str, schema: &mut Map<String, Value>) {
         let is_taken = match (self.level, name) {
             (_, "string") => values.iter().all(|value| value.as_str() != Some("")),
-            (Level::Gemini, _) => false,
+            (SchemaLevel::Gemini, _) => false,
             (_, name) => matches!(name, "integer" | "number"),
         };
         if is_taken {
@@ -275,7 +278,7 @@ impl SchemaCutter<'_> {
         }
     }
 
-    fn cut_items(
+    fn reduce_items(
         &mut self,
         keywords: &Map<String, Value>,
         schema: &mut Map<String, Value>,
@@ -286,16 +289,18 @@ impl SchemaCutter<'_> {
             .get("items")
             .filter(|items| items.is_object() && !keywords.contains_key("prefixItems"));
         let node = match items {
-            Some(items) => self.cut_node(items, depth + 1),
-            None => self.any_node(None),
+            Some(items) => self.reduce_node(items, depth + 1),
+            None => self.unrestricted_node(None),
         };
         let items = self.write_node(node, false);
-        if self.level == Level::Gemini || items.as_object().is_some_and(|items| !items.is_empty()) {
+        if self.level == SchemaLevel::Gemini
+            || items.as_object().is_some_and(|items| !items.is_empty())
+        {
             schema.insert("items".to_owned(), items);
         }
     }
 
-    fn cut_properties(
+    fn reduce_properties(
         &mut self,
         keywords: &Map<String, Value>,
         schema: &mut Map<String, Value>,
@@ -312,19 +317,19 @@ impl SchemaCutter<'_> {
         let declared = keywords.get("properties").and_then(Value::as_object);
         for (name, property) in declared.into_iter().flatten() {
             if *property != Value::Bool(false) {
-                let node = self.cut_node(property, depth + 1);
+                let node = self.reduce_node(property, depth + 1);
                 let is_optional = !required.contains(&name.as_str());
                 properties.insert(name.clone(), self.write_node(node, is_optional));
             }
         }
         for name in &required {
             if !properties.contains_key(*name) {
-                let any = self.write_node(self.any_node(None), false);
+                let any = self.write_node(self.unrestricted_node(None), false);
                 properties.insert((*name).to_owned(), any);
             }
         }
         // Gemini refuses an object with empty `properties`, OpenAI one without `properties`.
-        if self.level != Level::Gemini || !properties.is_empty() {
+        if self.level != SchemaLevel::Gemini || !properties.is_empty() {
             schema.insert("properties".to_owned(), Value::Object(properties));
         }
         if !required.is_empty() {
@@ -334,10 +339,10 @@ impl SchemaCutter<'_> {
             .get("additionalProperties")
             .filter(|others| others.is_object());
         if let Some(others) = others
-            && self.level != Level::Gemini
+            && self.level != SchemaLevel::Gemini
             && !keywords.contains_key("patternProperties")
         {
-            let node = self.cut_node(others, depth + 1);
+            let node = self.reduce_node(others, depth + 1);
             schema.insert(
                 "additionalProperties".to_owned(),
                 self.write_node(node, false),
@@ -345,15 +350,15 @@ impl SchemaCutter<'_> {
         }
     }
 
-    /// Writes a subschema. If the property is optional, the schema does not allow `null`, because
-    /// that means the same as absence.
+    /// Converts a reduced subschema to JSON, with `null` as an allowed value if it accepts `null`.
+    /// An optional property does not get `null`, because it may be absent instead.
     fn write_node(&self, node: SchemaNode, is_optional: bool) -> Value {
-        let is_gemini = self.level == Level::Gemini;
+        let is_gemini = self.level == SchemaLevel::Gemini;
         let schema = match node.schema {
             None if is_gemini => return json!({"type": "string", "nullable": true}),
             None => return json!({"type": "null"}),
             Some(schema) if node.takes_null && !is_optional => {
-                choice::with_null(schema, self.level)
+                choice::allow_null(schema, self.level)
             }
             Some(schema) => schema,
         };
@@ -362,7 +367,7 @@ impl SchemaCutter<'_> {
 }
 
 /// Returns the declared types of a schema, or else the types of its enum values.
-fn keyword_types(keywords: &Map<String, Value>) -> Vec<&str> {
+fn accepted_types(keywords: &Map<String, Value>) -> Vec<&str> {
     let mut types: Vec<&str> = match keywords.get("type") {
         Some(Value::String(name)) => vec![name],
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
@@ -373,20 +378,21 @@ fn keyword_types(keywords: &Map<String, Value>) -> Vec<&str> {
         types.clear();
     }
     if types.is_empty() {
-        let values = keyword_values(keywords).unwrap_or_default();
-        let of = |value: &Value| TYPES.into_iter().find(|name| is_a(value, name));
+        let values = allowed_values(keywords).unwrap_or_default();
+        let of = |value: &Value| TYPES.into_iter().find(|name| has_type(value, name));
         types = values.into_iter().filter_map(of).collect();
     }
     types.dedup();
     types
 }
 
-/// Types of JSON Schema. `integer` precedes `number`, so that a value gets the narrower type.
+/// Names of the types of JSON Schema. `integer` precedes `number`, because the first type that fits
+/// a value is used.
 const TYPES: [&str; 7] = [
     "string", "integer", "number", "boolean", "array", "object", "null",
 ];
 
-fn is_a(value: &Value, name: &str) -> bool {
+fn has_type(value: &Value, name: &str) -> bool {
     match name {
         "string" => value.is_string(),
         // 1.0 is an integer in JSON Schema.
@@ -409,7 +415,7 @@ fn implied_type(keywords: &Map<String, Value>) -> Option<&'static str> {
 }
 
 /// Returns the values of `enum` or `const`.
-fn keyword_values(keywords: &Map<String, Value>) -> Option<Vec<&Value>> {
+fn allowed_values(keywords: &Map<String, Value>) -> Option<Vec<&Value>> {
     if let Some(value) = keywords.get("const") {
         return Some(vec![value]);
     }
@@ -417,8 +423,8 @@ fn keyword_values(keywords: &Map<String, Value>) -> Option<Vec<&Value>> {
     (!values.is_empty()).then(|| values.iter().collect())
 }
 
-fn takes_null(keywords: &Map<String, Value>) -> bool {
-    keyword_values(keywords).is_none_or(|values| values.iter().any(|value| value.is_null()))
+fn accepts_null(keywords: &Map<String, Value>) -> bool {
+    allowed_values(keywords).is_none_or(|values| values.iter().any(|value| value.is_null()))
 }
 
 /// Returns the alternatives of a schema.
@@ -428,7 +434,11 @@ fn keyword_variants(keywords: &Map<String, Value>) -> Option<&[Value]> {
     Some(list)
 }
 
-fn copy_sizes(keywords: &Map<String, Value>, names: &[&str], schema: &mut Map<String, Value>) {
+fn copy_size_limits(
+    keywords: &Map<String, Value>,
+    names: &[&str],
+    schema: &mut Map<String, Value>,
+) {
     for name in names {
         if let Some(size) = keywords.get(*name).and_then(Value::as_u64) {
             schema.insert((*name).to_owned(), json!(size));
@@ -436,9 +446,9 @@ fn copy_sizes(keywords: &Map<String, Value>, names: &[&str], schema: &mut Map<St
     }
 }
 
-/// Writes the range of a number. An exclusive bound of an integer becomes the adjacent integer;
-/// that of another number is written as an inclusive bound.
-fn copy_bounds(keywords: &Map<String, Value>, schema: &mut Map<String, Value>) {
+/// Copies the range of a number to the reduced schema. An exclusive bound of an integer becomes the
+/// adjacent integer; an exclusive bound of another number is written as an inclusive bound.
+fn copy_number_range(keywords: &Map<String, Value>, schema: &mut Map<String, Value>) {
     let is_integer = schema["type"] == "integer";
     for (name, excluded, step) in [
         ("minimum", "exclusiveMinimum", 1),

@@ -1,20 +1,21 @@
-//! Tests of the cut schemas at each level.
+//! Tests of the reduction of schemas at each level.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// Cuts a schema with a single property `x`, and returns the cut property.
-fn property(schema: &Value, level: Level) -> Value {
+/// Reduces an object schema whose only property `x` has this `schema`, and returns the reduced
+/// schema of `x`.
+fn reduced_property(schema: &Value, level: SchemaLevel) -> Value {
     let mut whole = json!({"type": "object", "properties": {"x": schema}});
     if let Some(definitions) = schema.get("$defs") {
         whole["$defs"] = definitions.clone();
     }
-    cut(&whole, level)["properties"]["x"].clone()
+    reduce_schema(&whole, level)["properties"]["x"].clone()
 }
 
 #[test]
-fn a_property_becomes_what_each_wire_takes() {
+fn each_wire_gets_a_property_in_the_form_that_it_accepts() {
     let tree = json!({"type": "object", "description": "A node.", "properties": {
         "name": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}}}});
     let node = json!({"type": "object", "description": "A node.", "properties": {
@@ -30,8 +31,8 @@ fn a_property_becomes_what_each_wire_takes() {
         anything
     };
     let anything = with_list(&with_list(&scalars));
-    // Each row: the original schema, the schema cut for Gemini, and the schema for other wires if
-    // it differs.
+    // Each row: the original schema, the schema reduced for Gemini, and the schema for the other
+    // wires if it differs.
     let table: Vec<(Value, Value, Option<Value>)> = vec![
         (
             json!({"type": ["integer", "null"], "format": "uint32", "minimum": 0, "default": null}),
@@ -148,10 +149,14 @@ fn a_property_becomes_what_each_wire_takes() {
     ];
     for (schema, gemini, common) in table {
         if !gemini.is_null() {
-            assert_eq!(property(&schema, Level::Gemini), gemini, "{schema}");
+            assert_eq!(
+                reduced_property(&schema, SchemaLevel::Gemini),
+                gemini,
+                "{schema}"
+            );
         }
         assert_eq!(
-            property(&schema, Level::Common),
+            reduced_property(&schema, SchemaLevel::Common),
             common.unwrap_or(gemini),
             "{schema}"
         );
@@ -169,13 +174,13 @@ fn alternatives_of_all_arguments_are_merged() {
         "path": {"type": "string"},
         "url": {"type": "string"},
     }});
-    for level in [Level::Full, Level::Common, Level::Gemini] {
-        assert_eq!(cut(&schema, level), merged, "{level:?}");
+    for level in [SchemaLevel::Full, SchemaLevel::Common, SchemaLevel::Gemini] {
+        assert_eq!(reduce_schema(&schema, level), merged, "{level:?}");
     }
 }
 
 #[test]
-fn what_takes_all_of_json_schema_gets_it() {
+fn a_wire_that_accepts_all_of_json_schema_gets_the_schema_unchanged() {
     let schema = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Arguments",
         "type": "object", "properties": {"x": {"type": ["integer", "null"], "format": "uint32"}}});
     let mut whole = schema.clone();
@@ -183,15 +188,15 @@ fn what_takes_all_of_json_schema_gets_it() {
         .as_object_mut()
         .unwrap()
         .retain(|name, _| name == "type" || name == "properties");
-    assert_eq!(cut(&schema, Level::Full), whole);
+    assert_eq!(reduce_schema(&schema, SchemaLevel::Full), whole);
     // Older drafts allow a list of schemas in `items`.
     let old = json!({"type": "object", "properties": {"x": {"type": "array", "items": [{"type": "string"}]}}});
     let cut_old = json!({"type": "object", "properties": {"x": {"type": "array"}}});
-    assert_eq!(cut(&old, Level::Full), cut_old);
+    assert_eq!(reduce_schema(&old, SchemaLevel::Full), cut_old);
 }
 
 #[test]
-fn arguments_are_an_object_whatever_was_declared() {
+fn the_schema_of_arguments_is_always_an_object_schema() {
     for odd in [
         json!(null),
         json!(true),
@@ -200,14 +205,18 @@ fn arguments_are_an_object_whatever_was_declared() {
         json!({"type": "string"}),
         json!({"$ref": "#"}),
     ] {
-        assert_eq!(cut(&odd, Level::Gemini), json!({"type": "object"}), "{odd}");
+        assert_eq!(
+            reduce_schema(&odd, SchemaLevel::Gemini),
+            json!({"type": "object"}),
+            "{odd}"
+        );
         let common = json!({"type": "object", "properties": {}});
-        assert_eq!(cut(&odd, Level::Common), common, "{odd}");
+        assert_eq!(reduce_schema(&odd, SchemaLevel::Common), common, "{odd}");
     }
 }
 
 #[test]
-fn references_that_fan_out_stay_within_a_bound() {
+fn references_that_fan_out_are_limited() {
     let mut definitions = serde_json::Map::new();
     for at in 0..20 {
         let next = json!({"$ref": format!("#/$defs/{}", at + 1)});
@@ -216,8 +225,8 @@ fn references_that_fan_out_stay_within_a_bound() {
     }
     let schema =
         json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/0"}}, "$defs": definitions});
-    for level in [Level::Common, Level::Gemini] {
-        let cut = cut(&schema, level).to_string();
+    for level in [SchemaLevel::Common, SchemaLevel::Gemini] {
+        let cut = reduce_schema(&schema, level).to_string();
         assert!(cut.len() < 2_000_000, "{} bytes", cut.len());
     }
 }

@@ -92,15 +92,14 @@ pub(super) fn write_body(request: &Request) -> Value {
 
 impl ScriptedConversation {
     /// Returns the text of the last user message; empty if there is none.
-    pub(super) fn input(&self) -> &str {
+    pub(super) fn last_user_text(&self) -> &str {
         let mut newest = self.messages.iter().rev();
         let asked = newest.find(|message| message.role == Role::User);
         asked.map_or("", |message| &message.text)
     }
 
-    /// Returns the number of this request within the turn: 1 for the first request after the last
-    /// user message.
-    pub(super) fn step(&self) -> u32 {
+    /// Returns the number of this request since the last user message, from 1.
+    pub(super) fn request_number(&self) -> u32 {
         let newest = self.messages.iter().rev();
         let answers = newest
             .take_while(|message| message.role != Role::User)
@@ -109,7 +108,7 @@ impl ScriptedConversation {
     }
 
     /// Returns the tool results at the end of the conversation, the last one first.
-    pub(super) fn last_results(&self) -> impl Iterator<Item = &ToolResult> {
+    pub(super) fn last_tool_results(&self) -> impl Iterator<Item = &ToolResult> {
         self.messages
             .iter()
             .rev()
@@ -168,9 +167,12 @@ mod tests {
             })
         );
         let conversation: ScriptedConversation = serde_json::from_value(body).unwrap();
-        assert_eq!(conversation.input(), "look!");
-        assert_eq!((conversation.step(), conversation.n_calls()), (2, 1));
-        let names: Vec<&str> = conversation.last_results().map(|r| &*r.name).collect();
+        assert_eq!(conversation.last_user_text(), "look!");
+        assert_eq!(
+            (conversation.request_number(), conversation.n_calls()),
+            (2, 1)
+        );
+        let names: Vec<&str> = conversation.last_tool_results().map(|r| &*r.name).collect();
         assert_eq!(names, ["walk", "look"]);
     }
 }

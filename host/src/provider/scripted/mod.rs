@@ -64,7 +64,7 @@ const DEFAULT_SCRIPT: &str = include_str!("default.toml");
 /// Assumed number of characters per token, to estimate the usage of a reply without `usage`.
 const CHARS_PER_TOKEN: usize = 4;
 
-/// Provider that plays a script.
+/// Provider that answers requests with the replies of a script.
 pub struct Scripted {
     script: Script,
     pick: Mutex<ReplyPick>,
@@ -263,7 +263,8 @@ async fn pause_reply(delay_ms: u64, cancel: &CancellationToken) -> Result<(), Er
     }
 }
 
-/// Returns the raw answer that hooks see, as if the requested model had sent the reply over a wire.
+/// Returns the raw answer that hooks receive, as if a server had sent the reply for the requested
+/// model.
 fn raw_message(model: &Value, reply: &Reply, conversation: &ScriptedConversation) -> String {
     let text = reply
         .text

@@ -1,4 +1,4 @@
-//! Selects the reply that answers a request, and fills in the templates in the reply.
+//! Selects the reply of the script that answers a request, and replaces the placeholders in it.
 //!
 //! Owns the use counters and the templates. It must not know bodies or streams. Start from
 //! [`ReplyPick::next`].
@@ -15,7 +15,7 @@ const MAX_QUOTE_CHARS: usize = 800;
 /// Maximum number of characters that an error quotes from the input.
 const MAX_INPUT_CHARS: usize = 80;
 
-/// Number of uses of each reply.
+/// Selects replies of a script, and counts the uses of each reply.
 #[derive(Debug, Default)]
 pub(super) struct ReplyPick {
     used: Vec<u32>,
@@ -56,9 +56,9 @@ impl ReplyPick {
             .find(|(_, reply)| reply.when.as_ref().is_some_and(is_for_it));
         let picked = special.or_else(|| left.find(|(_, reply)| reply.when.is_none()));
         let Some((n, reply)) = picked else {
-            let input = ServerText::new(conversation.input());
+            let input = ServerText::new(conversation.last_user_text());
             let input = cut_text(input.as_str(), MAX_INPUT_CHARS);
-            let (step, used) = (conversation.step(), self.used.iter().sum::<u32>());
+            let (step, used) = (conversation.request_number(), self.used.iter().sum::<u32>());
             return Err(Error::Script {
                 script: script.name.clone(),
                 what: format!(
@@ -76,13 +76,15 @@ impl ReplyPick {
 
 fn matches(when: &When, conversation: &ScriptedConversation) -> bool {
     let contains = when.contains.as_ref().is_none_or(|text| {
-        let input = conversation.input().to_lowercase();
+        let input = conversation.last_user_text().to_lowercase();
         input.contains(&text.to_lowercase())
     });
-    let mut results = conversation.last_results();
+    let mut results = conversation.last_tool_results();
     let mut has_result = |tool: &String| results.any(|result| result.name == *tool);
     let after_tool = when.after_tool.as_ref().is_none_or(&mut has_result);
-    let step = when.step.is_none_or(|step| step == conversation.step());
+    let step = when
+        .step
+        .is_none_or(|step| step == conversation.request_number());
     contains && after_tool && step
 }
 
@@ -90,10 +92,10 @@ fn matches(when: &When, conversation: &ScriptedConversation) -> bool {
 /// are not replaced.
 pub(super) fn fill_template(template: &str, conversation: &ScriptedConversation) -> String {
     let quote = |result: &ToolResult| cut_text(&result.content.text(), MAX_QUOTE_CHARS);
-    let result = conversation.last_results().next();
+    let result = conversation.last_tool_results().next();
     let result = result.map(quote).unwrap_or_default();
     let values = [
-        ("{input}", conversation.input()),
+        ("{input}", conversation.last_user_text()),
         ("{tool_result}", &*result),
     ];
     let mut filled = String::new();

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::message::Usage;
 use crate::provider::error::Error;
-use crate::text::line_at;
+use crate::text::line_number_at;
 
 /// List of replies, from a TOML or JSON file or built in code.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,7 +149,7 @@ impl Reply {
         self
     }
 
-    fn complaint(&self) -> Option<&'static str> {
+    fn find_reply_fault(&self) -> Option<&'static str> {
         let answers = self.text.is_some() || self.thinking.is_some() || !self.tool_calls.is_empty();
         match (&self.error, answers) {
             (None, false) => Some("a reply needs `text`, `thinking`, `tool_calls` or `error`"),
@@ -162,7 +162,8 @@ impl Reply {
     }
 }
 
-/// Contents of a script file. For TOML, `R` contains the position of the reply in the file.
+/// Contents of a script file. `R` is the type of a reply: for TOML it also has the position of the
+/// reply in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScriptFile<R> {
@@ -198,10 +199,10 @@ impl Script {
     pub fn from_toml(name: impl Into<String>, text: &str) -> Result<Self, Error> {
         let name = name.into();
         let file: ScriptFile<toml::Spanned<Reply>> = toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| line_at(text, span.start));
+            let line = error.span().map(|span| line_number_at(text, span.start));
             script_fault(name.clone(), line, error.message())
         })?;
-        let line = |reply: &toml::Spanned<Reply>| line_at(text, reply.span().start);
+        let line = |reply: &toml::Spanned<Reply>| line_number_at(text, reply.span().start);
         let lines: Vec<usize> = file.reply.iter().map(line).collect();
         let replies = file.reply.into_iter().map(toml::Spanned::into_inner);
         Self::check_script(name, replies.collect(), |n| lines.get(n).copied())
@@ -221,7 +222,7 @@ impl Script {
         line: impl Fn(usize) -> Option<usize>,
     ) -> Result<Self, Error> {
         for (n, reply) in replies.iter().enumerate() {
-            if let Some(complaint) = reply.complaint() {
+            if let Some(complaint) = reply.find_reply_fault() {
                 let what = format!("reply {}: {complaint}", n + 1);
                 return Err(script_fault(name, line(n), &what));
             }
@@ -230,7 +231,7 @@ impl Script {
     }
 }
 
-/// Returns the error for a fault of a script, with its line if it is known.
+/// Returns the error for a fault of a script. The error names the line of the fault if it is known.
 fn script_fault(script: String, line: Option<usize>, what: &str) -> Error {
     let line = line.map(|line| format!(", line {line}"));
     let what = format!("{}: {what}", line.unwrap_or_default());

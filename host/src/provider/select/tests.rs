@@ -1,5 +1,5 @@
-//! Tests of how settings, environment and names select the provider and the model. One of the
-//! providers is the scripted one.
+//! Tests of the selection of the provider and the model from settings, environment and names. They
+//! need the feature `scripted`, because one of the providers is the scripted one.
 #![cfg(feature = "scripted")]
 
 use std::collections::HashMap;
@@ -8,14 +8,14 @@ use super::*;
 use crate::provider::endpoint::ApiKey;
 
 /// Returns the selection as `provider model: why`, or the error.
-fn check(config: &ProviderConfig, env: &[(&str, &str)]) -> String {
+fn describe_selection(config: &ProviderConfig, env: &[(&str, &str)]) -> String {
     let look_up = |name: &str| {
         env.iter()
             .find(|(variable, _)| *variable == name)
             .map(|(_, value)| (*value).to_owned())
     };
     match select(config, &look_up) {
-        Ok(Selected {
+        Ok(SelectedModel {
             provider,
             model,
             why,
@@ -27,7 +27,7 @@ fn check(config: &ProviderConfig, env: &[(&str, &str)]) -> String {
 
 /// Checks a table with one case per line: settings, environment and expected selection, separated
 /// by `|`.
-fn check_all(table: &str) {
+fn assert_selections(table: &str) {
     for case in table.trim().lines() {
         let [toml, env, expected] = case.split('|').map(str::trim).collect::<Vec<_>>()[..] else {
             panic!("{case}");
@@ -37,11 +37,15 @@ fn check_all(table: &str) {
             .filter_map(|v| v.split_once('='))
             .collect();
         let toml = toml.replace("; ", "\n");
-        assert_eq!(check(&config(&toml), &env), expected, "{case}");
+        assert_eq!(
+            describe_selection(&parse_config(&toml), &env),
+            expected,
+            "{case}"
+        );
     }
 }
 
-fn config(toml: &str) -> ProviderConfig {
+fn parse_config(toml: &str) -> ProviderConfig {
     toml::from_str(toml).unwrap()
 }
 
@@ -49,8 +53,8 @@ fn config(toml: &str) -> ProviderConfig {
 fn the_environment_decides_when_nothing_is_named() {
     let blank = [("ANTHROPIC_API_KEY", " ")];
     let expected = "scripted scripted: no key and no model server is configured";
-    assert_eq!(check(&config(""), &blank), expected);
-    check_all(
+    assert_eq!(describe_selection(&parse_config(""), &blank), expected);
+    assert_selections(
         "
         | | scripted scripted: no key and no model server is configured
         | OPENAI_API_KEY=k ANTHROPIC_API_KEY=k | anthropic claude-sonnet-5-5: ANTHROPIC_API_KEY is set
@@ -64,7 +68,7 @@ fn the_environment_decides_when_nothing_is_named() {
 
 #[test]
 fn a_name_wins_over_the_environment() {
-    check_all(
+    assert_selections(
         "
         name = 'scripted' | ANTHROPIC_API_KEY=k | scripted scripted: scripted was asked for
         name = 'openai' | ANTHROPIC_API_KEY=k | no API key for openai: set OPENAI_API_KEY, or choose \
@@ -78,7 +82,7 @@ fn a_name_wins_over_the_environment() {
         name = 'openrouter'; model = 'm' | OPENROUTER_API_KEY=k | openrouter m: openrouter was asked for
         name = 'gemeni' | | unknown provider `gemeni`; known: anthropic, openai, ollama, openrouter, gemini, deepseek, mistral, \
             groq, xai, azure, bedrock, vertex, lm-studio, llama-cpp, vllm, scripted
-        name = 'openai'; base_url = 'localhost' | | provider.base_url of openai cannot be used: not a URL \
+        name = 'openai'; base_url = 'localhost' | | provider.base_url of openai cannot be used: it is not a URL \
             (relative URL without a base); write it as http://127.0.0.1:11434/v1
         ",
     );
@@ -96,12 +100,12 @@ const PROVIDERS: &str = "
     headers = {x-title = 'rind'}";
 
 /// Returns the selection with [`PROVIDERS`] in the settings as `provider model`, or the error.
-fn chosen(provider: &str, is_pinned: bool, env: &[(&str, &str)]) -> String {
-    let choice = Choice {
-        provider: config(provider),
+fn selection_with_providers(provider: &str, is_pinned: bool, env: &[(&str, &str)]) -> String {
+    let choice = ProviderChoice {
+        provider: parse_config(provider),
         providers: toml::from_str(PROVIDERS).unwrap(),
         is_pinned,
-        ..Choice::default()
+        ..ProviderChoice::default()
     };
     let env: HashMap<&str, &str> = env.iter().copied().collect();
     let look_up = |name: &str| env.get(name).map(|value| (*value).to_owned());
@@ -178,10 +182,17 @@ fn a_name_before_the_slash_of_a_model_is_a_provider_unless_it_is_a_vendor() {
         ("name = 'mine'", "mine m1"),
     ] {
         let provider = provider.replace("; ", "\n");
-        assert_eq!(chosen(&provider, false, &keys), expected, "{provider}");
+        assert_eq!(
+            selection_with_providers(&provider, false, &keys),
+            expected,
+            "{provider}"
+        );
     }
     let both = "name = 'anthropic'\nmodel = 'openai/gpt-5.4'";
-    assert_eq!(chosen(both, true, &keys), "anthropic openai/gpt-5.4");
+    assert_eq!(
+        selection_with_providers(both, true, &keys),
+        "anthropic openai/gpt-5.4"
+    );
 }
 
 #[test]
@@ -194,7 +205,8 @@ fn a_key_goes_to_the_server_that_it_is_for_and_to_no_other() {
         let found = env.iter().find(|(variable, _)| *variable == name);
         found.map(|(_, value)| (*value).to_owned())
     };
-    // Each row: the settings of the providers, the name of one, and the expected key.
+    // Each row: the section `[providers]`, the name of the selected provider, and the key that is
+    // sent.
     for (own, name, expected) in [
         (
             "[openai]\nbase_url = 'http://h/v1'",
@@ -214,11 +226,11 @@ fn a_key_goes_to_the_server_that_it_is_for_and_to_no_other() {
             Some("sk-ant-1234"),
         ),
     ] {
-        let choice = Choice {
+        let choice = ProviderChoice {
             providers: toml::from_str(own).unwrap(),
-            ..Choice::default()
+            ..ProviderChoice::default()
         };
-        let found = choice.named(name).unwrap();
+        let found = choice.require_provider(name).unwrap();
         let config = ProviderConfig::default();
         let made =
             crate::provider::connect::find_endpoint(found, &config, &EnvironmentKeys(&look_up));
@@ -226,11 +238,14 @@ fn a_key_goes_to_the_server_that_it_is_for_and_to_no_other() {
     }
     // The URL in [provider] does not apply to a provider that a prefix selects.
     let elsewhere = "base_url = 'http://h/v1'\nname = 'openai'\nmodel = 'claude/x'";
-    assert_eq!(chosen(elsewhere, false, &[("MINE", "k")]), "claude x");
+    assert_eq!(
+        selection_with_providers(elsewhere, false, &[("MINE", "k")]),
+        "claude x"
+    );
 }
 
 #[test]
-fn settings_of_a_named_provider_that_cannot_be_used_are_told_with_their_name() {
+fn unusable_provider_settings_are_reported_with_the_name_of_the_provider() {
     for (own, expected) in [
         (
             "[mine]",
@@ -266,10 +281,10 @@ fn settings_of_a_named_provider_that_cannot_be_used_are_told_with_their_name() {
         ),
     ] {
         let (name, _) = own.trim_start_matches('[').split_once(']').unwrap();
-        let choice = Choice {
-            provider: config(&format!("name = '{name}'")),
+        let choice = ProviderChoice {
+            provider: parse_config(&format!("name = '{name}'")),
             providers: toml::from_str(own).unwrap(),
-            ..Choice::default()
+            ..ProviderChoice::default()
         };
         let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "sk-1".to_owned());
         let error = choice
@@ -291,8 +306,8 @@ fn settings_of_a_named_provider_that_cannot_be_used_are_told_with_their_name() {
 }
 
 #[test]
-fn a_script_that_is_not_there_is_named() {
-    let error = check(&config("script = \"/nowhere/s.toml\""), &[]);
+fn an_error_names_a_missing_script() {
+    let error = describe_selection(&parse_config("script = \"/nowhere/s.toml\""), &[]);
     assert_eq!(
         error,
         "cannot read the script /nowhere/s.toml: check the path"
@@ -302,8 +317,8 @@ fn a_script_that_is_not_there_is_named() {
 #[test]
 fn the_openai_key_does_not_go_to_ollama() {
     let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "k".to_owned());
-    let choice = Choice::default();
-    let ollama = choice.named("ollama").unwrap();
+    let choice = ProviderChoice::default();
+    let ollama = choice.require_provider("ollama").unwrap();
     let endpoint = crate::provider::connect::find_endpoint(
         ollama,
         &ProviderConfig::default(),
@@ -311,13 +326,13 @@ fn the_openai_key_does_not_go_to_ollama() {
     )
     .unwrap();
     assert_eq!(endpoint.key, None);
-    assert_eq!(endpoint.shown_url(), "http://127.0.0.1:11434/v1");
+    assert_eq!(endpoint.display_url(), "http://127.0.0.1:11434/v1");
 }
 
 #[test]
 fn unknown_settings_are_refused() {
     assert!(toml::from_str::<ProviderConfig>("nmae = \"x\"").is_err());
     assert!(toml::from_str::<ProviderConfig>("[http]\nidle = 1").is_err());
-    let config = config("[http]\nidle_timeout_ms = 1");
+    let config = parse_config("[http]\nidle_timeout_ms = 1");
     assert_eq!(config.http.max_attempts, 4);
 }

@@ -16,7 +16,7 @@ pub(in crate::script) enum ClaudeEvent {
     Notification,
 }
 
-/// All events, each with its name and its extension point.
+/// All supported events of Claude Code, each with its name and the extension point that it maps to.
 pub(super) const EVENTS: &[(ClaudeEvent, &str, &str)] = &[
     (ClaudeEvent::PreToolUse, "PreToolUse", "pre-tool"),
     (ClaudeEvent::PostToolUse, "PostToolUse", "post-tool"),
@@ -55,7 +55,7 @@ impl ClaudeEvent {
     }
 
     /// Whether the event is about tool calls.
-    pub(super) fn is_of_tools(self) -> bool {
+    pub(super) fn is_tool_event(self) -> bool {
         matches!(self.point(), "pre-tool" | "post-tool")
     }
 
@@ -65,7 +65,7 @@ impl ClaudeEvent {
     }
 
     /// Whether a hook of this event can prevent the action that the event announces.
-    pub(super) fn is_gate(self) -> bool {
+    pub(super) fn can_refuse_action(self) -> bool {
         matches!(self, Self::PreToolUse | Self::PreCompact)
     }
 }

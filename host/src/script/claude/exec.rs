@@ -1,19 +1,20 @@
-//! Converts hooks with a program and arguments (`args`) to a command line for the shell.
+//! Converts Claude Code hooks with a program and arguments (`args`) to command lines for the shell.
 //!
-//! Each word is quoted. After that, such a hook is treated like any other command line: a person
-//! sees it in the question for approval, and the files that it names are found. Start from
-//! [`line_of`].
+//! Each word is quoted. The command line is then treated like that of any other hook: the question
+//! for approval shows it, and the files that it names are found. Start from
+//! [`build_command_line`].
 
 use std::ffi::OsString;
 
 use serde_json::Value;
 
-/// Returns the command line of a hook: without `args` its command, otherwise the quoted words of
-/// command and arguments. In these words, `variables` in braces, as in `${NAME}`, are replaced.
+/// Returns the command line of a hook: without `args`, the command unchanged; otherwise the words
+/// of the command and the arguments, each in quotes. In these words, variables in braces, as in
+/// `${NAME}`, are replaced by their values in `variables`.
 ///
 /// # Errors
 /// Text that continues "this hook": `args` is not a list of strings, or a word cannot be quoted.
-pub(super) fn line_of(
+pub(super) fn build_command_line(
     command: &str,
     args: Option<&Value>,
     variables: &[(OsString, OsString)],
@@ -22,17 +23,17 @@ pub(super) fn line_of(
         return Ok(command.to_owned());
     };
     let args = args.as_array().ok_or("has `args` that are no list")?;
-    let mut words = vec![quoted(command, variables)?];
+    let mut words = vec![quote_word(command, variables)?];
     for word in args {
         let word = word
             .as_str()
             .ok_or("has something else than texts in `args`")?;
-        words.push(quoted(word, variables)?);
+        words.push(quote_word(word, variables)?);
     }
     Ok(words.join(" "))
 }
 
-fn quoted(word: &str, variables: &[(OsString, OsString)]) -> Result<String, String> {
+fn quote_word(word: &str, variables: &[(OsString, OsString)]) -> Result<String, String> {
     let mut word = word.to_owned();
     for (name, value) in variables {
         let place = format!("${{{}}}", name.to_string_lossy());
@@ -43,8 +44,8 @@ fn quoted(word: &str, variables: &[(OsString, OsString)]) -> Result<String, Stri
             word = word.replace(&place, value);
         }
     }
-    // A file name in such a word would not be found in the command line, so the file could be
-    // neither shown nor pinned.
+    // The search for file names in the command line would miss a name with such characters, so
+    // the file could be neither shown nor pinned.
     if word.contains(|c: char| c == '\'' || c.is_control()) {
         return Err("has a word with a quote or a line break in `command` or `args`".to_owned());
     }
@@ -60,7 +61,9 @@ mod tests {
     #[test]
     fn words_are_quoted_and_a_line_stays() {
         let variables = [("CLAUDE_PROJECT_DIR".into(), "/p/a b".into())];
-        let line = |command: &str, args: Option<Value>| line_of(command, args.as_ref(), &variables);
+        let line = |command: &str, args: Option<Value>| {
+            build_command_line(command, args.as_ref(), &variables)
+        };
         assert_eq!(
             line("echo \"$HOME\" | cat", None).unwrap(),
             "echo \"$HOME\" | cat"

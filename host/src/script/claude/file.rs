@@ -23,25 +23,25 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::super::Script;
-use super::super::names::{self, NamePlaces};
+use super::super::names::{self, FileNameBases};
 use super::super::pin::PinnedFile;
-use super::super::settings::Base;
+use super::super::settings::PathBases;
 use super::event::EVENTS;
-use super::exec::line_of;
+use super::exec::build_command_line;
 use super::{ClaudeEvent, ClaudeHook, ClaudeMatcher};
-use crate::json::UniqueKeys;
-use crate::near::nearest;
+use crate::json::UniqueKeysValue;
+use crate::near::nearest_name;
 
-/// Default timeout of a hook.
+/// Default timeout of a hook, in seconds.
 const DEADLINE_SECONDS: u64 = 60;
 
-/// Maximum timeout of a hook.
+/// Maximum timeout of a hook, in seconds.
 const MAX_DEADLINE_SECONDS: u64 = 600;
 
 /// Maximum size of a file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Keys of a group of hooks.
+/// Supported keys of a group of hooks, which share one matcher.
 const GROUP_KEYS: [&str; 2] = ["hooks", "matcher"];
 
 /// Supported keys of a hook.
@@ -58,11 +58,11 @@ pub struct ClaudeHooks {
     pub are_disabled: bool,
 }
 
-/// Owner of a file with hooks.
+/// Owner of a file with hooks. Decides which files the hooks may read.
 #[derive(Clone, Copy)]
 enum HookOwner<'a> {
     /// The operator. The hooks may read the files that they name.
-    Operator { base: Base<'a> },
+    Operator { base: PathBases<'a> },
     /// The project. The hooks may read only the files that commands of the agent may read.
     Project,
 }
@@ -72,7 +72,7 @@ enum HookOwner<'a> {
 /// # Errors
 /// A sentence with the position: the file cannot be read, is malformed, or has an unsupported hook
 /// that could refuse an action.
-pub fn read(path: &Path, workspace: &Path, base: Base<'_>) -> Result<ClaudeHooks, String> {
+pub fn read(path: &Path, workspace: &Path, base: PathBases<'_>) -> Result<ClaudeHooks, String> {
     let shown = path.display();
     let size = path
         .metadata()
@@ -81,7 +81,7 @@ pub fn read(path: &Path, workspace: &Path, base: Base<'_>) -> Result<ClaudeHooks
         return Err(format!("{shown}: it has more than {MAX_BYTES} bytes"));
     }
     let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
-    read_text(path, &text, HookOwner::Operator { base }, workspace)
+    read_hooks_text(path, &text, HookOwner::Operator { base }, workspace)
 }
 
 /// Reads the text of a project's hooks file. The hooks may read only the files that commands of the
@@ -98,17 +98,17 @@ pub fn read_project(path: &Path, text: &str, workspace: &Path) -> Result<ClaudeH
             path.display()
         ));
     }
-    read_text(path, text, HookOwner::Project, workspace)
+    read_hooks_text(path, text, HookOwner::Project, workspace)
 }
 
-fn read_text(
+fn read_hooks_text(
     path: &Path,
     text: &str,
     owner: HookOwner<'_>,
     workspace: &Path,
 ) -> Result<ClaudeHooks, String> {
     let shown = path.display();
-    let UniqueKeys(file) =
+    let UniqueKeysValue(file) =
         serde_json::from_str(text).map_err(|error| format!("{shown}:{}: {error}", error.line()))?;
     let mut reader = ClaudeReader {
         path,
@@ -119,14 +119,14 @@ fn read_text(
     };
     if file["disableAllHooks"] == true {
         reader.found.are_disabled = true;
-        reader.note_unsupported(
+        reader.warn_about_unsupported(
             "",
             "`disableAllHooks` is set, so none of its hooks is called",
         );
         return Ok(reader.found);
     }
     match &file["hooks"] {
-        Value::Null => reader.note_unsupported("", "it has no hooks"),
+        Value::Null => reader.warn_about_unsupported("", "it has no hooks"),
         Value::Object(events) => {
             for (event, groups) in events {
                 reader.read_event(event, groups)?;
@@ -147,7 +147,7 @@ struct ClaudeReader<'a> {
 }
 
 impl ClaudeReader<'_> {
-    fn note_unsupported(&mut self, place: &str, what: &str) {
+    fn warn_about_unsupported(&mut self, place: &str, what: &str) {
         let place = if place.is_empty() {
             String::new()
         } else {
@@ -157,7 +157,7 @@ impl ClaudeReader<'_> {
         self.found.unsupported.push(line);
     }
 
-    fn wrong_file(&self, place: &str, what: &str) -> String {
+    fn file_error(&self, place: &str, what: &str) -> String {
         format!("{}: {place}: {what}", self.path.display())
     }
 
@@ -165,32 +165,32 @@ impl ClaudeReader<'_> {
         let Some(event) = ClaudeEvent::find_event(name) else {
             let known: Vec<&str> = EVENTS.iter().map(|(_, name, _)| *name).collect();
             let what = format!(
-                "this event is not supported; supported are {}",
+                "this event is not supported; the supported events are {}",
                 known.join(", ")
             );
-            self.note_unsupported(name, &what);
+            self.warn_about_unsupported(name, &what);
             return Ok(());
         };
         let groups = groups
             .as_array()
-            .ok_or_else(|| self.wrong_file(name, "it is not a list"))?;
+            .ok_or_else(|| self.file_error(name, "it is not a list"))?;
         for (at, group) in groups.iter().enumerate() {
             let place = format!("{name}[{at}]");
-            self.group_keys(group, &place);
+            self.check_group_keys(group, &place);
             let text = match &group["matcher"] {
                 Value::Null => "",
                 Value::String(text) => text,
-                _ => return Err(self.wrong_file(&place, "`matcher` is not a text")),
+                _ => return Err(self.file_error(&place, "`matcher` is not a text")),
             };
             let matcher =
-                ClaudeMatcher::parse_matcher(text).map_err(|why| self.wrong_file(&place, &why))?;
+                ClaudeMatcher::parse_matcher(text).map_err(|why| self.file_error(&place, &why))?;
             let hooks = group["hooks"].as_array();
-            let hooks = hooks.ok_or_else(|| self.wrong_file(&place, "`hooks` is not a list"))?;
+            let hooks = hooks.ok_or_else(|| self.file_error(&place, "`hooks` is not a list"))?;
             for (at, hook) in hooks.iter().enumerate() {
                 let place = format!("{place}.hooks[{at}]");
                 let hook = hook
                     .as_object()
-                    .ok_or_else(|| self.wrong_file(&place, "it is not an object"))?;
+                    .ok_or_else(|| self.file_error(&place, "it is not an object"))?;
                 self.read_hook(event, (&matcher, text), hook, &place)?;
             }
         }
@@ -199,16 +199,16 @@ impl ClaudeReader<'_> {
 
     /// Reports unknown keys of a group, such as a misspelled `matcher`: without a matcher, the
     /// hooks of the group are called for all tools.
-    fn group_keys(&mut self, group: &Value, place: &str) {
+    fn check_group_keys(&mut self, group: &Value, place: &str) {
         let keys = group.as_object().into_iter().flat_map(Map::keys);
         for key in keys.filter(|key| !GROUP_KEYS.contains(&key.as_str())) {
-            let meant = nearest(key, GROUP_KEYS);
+            let meant = nearest_name(key, GROUP_KEYS);
             let hint = meant.map_or_else(
                 || format!("a group has {}", GROUP_KEYS.join(" and ")),
                 |meant| format!("did you mean `{meant}`?"),
             );
             let key = key.escape_debug();
-            self.note_unsupported(
+            self.warn_about_unsupported(
                 place,
                 &format!("`{key}` is unknown, so it has no effect; {hint}"),
             );
@@ -228,28 +228,28 @@ impl ClaudeReader<'_> {
             .unwrap_or("command");
         if kind != "command" {
             let what = format!("hooks of the type `{kind}` are not supported");
-            if event.is_gate() {
-                return Err(self.wrong_file(
+            if event.can_refuse_action() {
+                return Err(self.file_error(
                     place,
                     &format!("{what}, but this hook is a guard; remove it to continue without it"),
                 ));
             }
-            self.note_unsupported(place, &format!("{what}; it is not called"));
+            self.warn_about_unsupported(place, &format!("{what}; it is not called"));
             return Ok(());
         }
         for key in hook.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-            self.note_unsupported(
+            self.warn_about_unsupported(
                 place,
                 &format!("`{key}` is not supported; the hook is called without it"),
             );
         }
         let command = hook.get("command").and_then(Value::as_str);
         let command = command.filter(|command| !command.trim().is_empty());
-        let command = command.ok_or_else(|| self.wrong_file(place, "`command` is missing"))?;
-        // Fail instead of ignoring `args`: without its arguments, the command would run another
-        // program.
-        let line = line_of(command, hook.get("args"), &self.env());
-        let line = line.map_err(|why| self.wrong_file(place, &format!("this hook {why}")))?;
+        let command = command.ok_or_else(|| self.file_error(place, "`command` is missing"))?;
+        // Invalid `args` are an error: without its arguments, the command could do something else
+        // than the author meant.
+        let line = build_command_line(command, hook.get("args"), &self.env());
+        let line = line.map_err(|why| self.file_error(place, &format!("this hook {why}")))?;
         let command = line.as_str();
         let seen = (event.name().to_owned(), text.to_owned(), command.to_owned());
         if self.commands.contains(&seen) {
@@ -261,8 +261,8 @@ impl ClaudeReader<'_> {
             Some(seconds) => {
                 let seconds = seconds.as_f64().filter(|seconds| *seconds > 0.0);
                 let seconds = seconds
-                    .ok_or_else(|| self.wrong_file(place, "`timeout` is no number of seconds"))?;
-                // Rounding up is harmless because the number is limited.
+                    .ok_or_else(|| self.file_error(place, "`timeout` is no number of seconds"))?;
+                // The conversion to an integer is safe, because `clamp` limits the number.
                 (seconds.ceil() as u64).clamp(1, MAX_DEADLINE_SECONDS)
             }
         };
@@ -276,18 +276,18 @@ impl ClaudeReader<'_> {
         script.env = self.env();
         match self.owner {
             HookOwner::Operator { base } => {
-                script.files = self.command_files(command, base.home);
-                script.folders = names::file_folders(&script.files, base.home);
+                script.files = self.command_script_files(command, base.home);
+                script.folders = names::program_folders(&script.files, base.home);
                 // A hook of a Claude Code plugin may read all files of the plugin.
                 let root = self.plugin_root();
                 script
                     .folders
-                    .extend(names::narrow_folders(root, base.home));
+                    .extend(names::existing_narrow_folders(root, base.home));
             }
             HookOwner::Project => {
                 script.pins = self
-                    .project_pins(command, &script.env)
-                    .map_err(|why| self.wrong_file(place, &why))?;
+                    .pin_project_files(command, &script.env)
+                    .map_err(|why| self.file_error(place, &why))?;
             }
         }
         script.deadline = Duration::from_secs(timeout);
@@ -316,11 +316,11 @@ impl ClaudeReader<'_> {
     fn env(&self) -> Vec<(OsString, OsString)> {
         let project = ("CLAUDE_PROJECT_DIR".into(), self.workspace.into());
         std::iter::once(project)
-            .chain(self.root_variable())
+            .chain(self.plugin_root_variable())
             .collect()
     }
 
-    fn root_variable(&self) -> Option<(OsString, OsString)> {
+    fn plugin_root_variable(&self) -> Option<(OsString, OsString)> {
         let root = self.plugin_root()?;
         Some(("CLAUDE_PLUGIN_ROOT".into(), root.into()))
     }
@@ -328,9 +328,9 @@ impl ClaudeReader<'_> {
     /// Returns the files that a command names with an absolute path, `~/` or a variable. The hook
     /// may read them although commands of the agent may not. Relative names are ignored: files of
     /// the project are readable anyway.
-    fn command_files(&self, command: &str, home: &Path) -> Vec<PathBuf> {
-        let root = self.root_variable();
-        let places = NamePlaces {
+    fn command_script_files(&self, command: &str, home: &Path) -> Vec<PathBuf> {
+        let root = self.plugin_root_variable();
+        let places = FileNameBases {
             home,
             variables: root.as_slice(),
             current: None,
@@ -339,14 +339,14 @@ impl ClaudeReader<'_> {
     }
 
     /// Pins the files of the project that a command names.
-    fn project_pins(
+    fn pin_project_files(
         &self,
         command: &str,
         variables: &[(OsString, OsString)],
     ) -> Result<Vec<PinnedFile>, String> {
-        let places = NamePlaces {
-            // Names under the home directory are not resolved, as files outside the project are not
-            // pinned: the project cannot change them.
+        let places = FileNameBases {
+            // Names under the home directory are not resolved: only files of the project are
+            // pinned, because the project cannot change other files.
             home: Path::new("/nonexistent"),
             variables,
             current: Some(self.workspace),

@@ -24,9 +24,10 @@ use crate::point::caller::Caller;
 
 pub(super) use event::ClaudeEvent;
 pub use file::{ClaudeHooks, read, read_project};
-pub(super) use tools::{claude_name as tool_name, own_name as own_tool};
+pub(super) use tools::{claude_tool_name as tool_name, rind_tool_name as own_tool};
 
-/// Pattern for the tools, session sources or compaction triggers for which a hook is called.
+/// Matcher of a Claude Code hook: selects the tools, session sources or compaction triggers for
+/// which the hook is called.
 ///
 /// For example:
 ///
@@ -85,11 +86,12 @@ pub(super) struct ClaudeHook {
     matcher_text: String,
 }
 
-/// State of a session that the input of its hooks depends on.
+/// State that the Claude Code hooks of one session share.
 #[derive(Debug, Default)]
 pub(super) struct ClaudeState {
     is_started: OnceLock<()>,
-    /// Agent and turn in which a `Stop` or `SubagentStop` hook last asked for another step.
+    /// Id of the agent and number of the turn in which a `Stop` or `SubagentStop` hook last asked
+    /// for another step.
     went_on: Mutex<Option<(String, u32)>>,
 }
 
@@ -105,11 +107,11 @@ impl ClaudeHook {
     /// Returns the text of the matcher if the hook is about tools and matches none of the `known`
     /// ones, which are pairs of plugin and tool name.
     pub(super) fn unmatched_matcher(&self, known: &[(Option<&str>, &str)]) -> Option<&str> {
-        if !self.event.is_of_tools() {
+        if !self.event.is_tool_event() {
             return None;
         }
         let names = known.iter();
-        let names = names.map(|(plugin, name)| tools::claude_name(name, *plugin));
+        let names = names.map(|(plugin, name)| tools::claude_tool_name(name, *plugin));
         let names: Vec<String> = names.collect();
         self.matcher
             .matches_no_tool(&names)
@@ -142,8 +144,9 @@ impl ClaudeHook {
                     return None;
                 }
                 let (tool, plugin) = (text("/call/name")?, text("/plugin"));
-                let name = tools::claude_name(tool, plugin);
-                let input = tools::claude_input(tool, &payload["call"]["arguments"], workspace);
+                let name = tools::claude_tool_name(tool, plugin);
+                let input =
+                    tools::to_claude_arguments(tool, &payload["call"]["arguments"], workspace);
                 let response = tool_response(&payload["content"], &input, failed);
                 let mut specific = json!({
                     "tool_name": name, "tool_input": input, "tool_use_id": payload["call"]["id"],
@@ -174,10 +177,10 @@ impl ClaudeHook {
             }
             ClaudeEvent::SessionEnd => ("other".to_owned(), json!({"reason": "other"})),
             ClaudeEvent::Stop if is_main => {
-                (String::new(), self.stop_input(caller, payload, state))
+                (String::new(), self.stop_hook_input(caller, payload, state))
             }
             ClaudeEvent::SubagentStop if !is_main => {
-                let mut specific = self.stop_input(caller, payload, state);
+                let mut specific = self.stop_hook_input(caller, payload, state);
                 specific["agent_id"] = json!(&*context.agent);
                 specific["agent_type"] = json!(AGENT_TYPE);
                 (AGENT_TYPE.to_owned(), specific)
@@ -201,7 +204,7 @@ impl ClaudeHook {
             ),
             _ => return None,
         };
-        // Prompts and the end of an answer have nothing to match, so the matcher is ignored.
+        // Events without a name to match, such as the end of an answer, ignore the matcher.
         let is_selected = selected.is_empty() || self.matcher.is_match(&selected);
         if !is_selected {
             return None;
@@ -219,7 +222,7 @@ impl ClaudeHook {
         Some(input)
     }
 
-    fn stop_input(&self, caller: &Caller, payload: &Value, state: &ClaudeState) -> Value {
+    fn stop_hook_input(&self, caller: &Caller, payload: &Value, state: &ClaudeState) -> Value {
         let context = &caller.context;
         let went_on = lock(&state.went_on);
         let matches_next_run = went_on
@@ -229,10 +232,10 @@ impl ClaudeHook {
     }
 }
 
-/// Claude Code's name for the type of a subagent. All subagents are reported as this type.
+/// Type of a subagent in the input of hooks, as Claude Code names it. All subagents get this type.
 const AGENT_TYPE: &str = "general-purpose";
 
-/// Claude Code's name for the only type of notification that is sent.
+/// Type of a notification in the input of hooks, as Claude Code names it. Rind sends no other type.
 const IDLE: &str = "idle_prompt";
 
 /// Builds the tool response in the format of Claude Code, complete enough for hooks that read a

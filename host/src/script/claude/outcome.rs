@@ -20,7 +20,7 @@ impl ClaudeHook {
         finished: &Finished,
         state: &ClaudeState,
     ) -> Result<Value, Failure> {
-        let errors = once::error_output(finished);
+        let errors = once::stderr_excerpt(finished);
         let outcome = match finished.ending {
             Ending::Exited(0) => {
                 let text = finished.stdout.text();
@@ -28,8 +28,8 @@ impl ClaudeHook {
                 if text.starts_with('{') {
                     self.parse_json_outcome(caller, payload, &once::parse_outcome(text)?)?
                 } else {
-                    reply::check_text(text, self.event.is_gate())?;
-                    self.written_outcome(text)
+                    reply::check_plain_text_reply(text, self.event.can_refuse_action())?;
+                    self.plain_text_outcome(text)
                 }
             }
             Ending::Exited(2) => {
@@ -38,11 +38,11 @@ impl ClaudeHook {
                 } else {
                     // Add advice: Python exits with 2 if it cannot open a script, which would look
                     // like a refusal.
-                    once::with_advice(&errors).into_owned()
+                    once::add_confinement_advice(&errors).into_owned()
                 };
-                self.blocked_outcome(&why)
+                self.refusal_outcome(&why)
             }
-            ending => return Err(once::ended_failure(ending, &errors)),
+            ending => return Err(once::missing_outcome_failure(ending, &errors)),
         };
         if outcome.pointer("/verdict/again").is_some() {
             let context = &caller.context;
@@ -51,9 +51,9 @@ impl ClaudeHook {
         Ok(outcome)
     }
 
-    /// Returns the outcome for plain-text output: context for the model at the events that accept
-    /// it, otherwise nothing.
-    fn written_outcome(&self, text: &str) -> Value {
+    /// Returns the outcome for plain-text output. At the events that accept context, the text is
+    /// added to the context of the model; at other events it is ignored.
+    fn plain_text_outcome(&self, text: &str) -> Value {
         let is_context = matches!(
             self.event,
             ClaudeEvent::UserPromptSubmit | ClaudeEvent::SessionStart
@@ -65,8 +65,9 @@ impl ClaudeHook {
         }
     }
 
-    /// Returns the outcome for a refusal, or the closest that the extension point supports.
-    fn blocked_outcome(&self, why: &str) -> Value {
+    /// Returns the outcome that refuses the action, or the closest outcome that the extension point
+    /// supports.
+    fn refusal_outcome(&self, why: &str) -> Value {
         match self.event {
             ClaudeEvent::PreToolUse => json!({"verdict": {"block": why}}),
             ClaudeEvent::PostToolUse | ClaudeEvent::PostToolUseFailure => {
@@ -97,15 +98,15 @@ impl ClaudeHook {
         let mut outcome = if said["continue"] == false {
             let why =
                 text(&said["stopReason"]).unwrap_or_else(|| "a hook stopped the turn".to_owned());
-            self.stopped_outcome(&why)
+            self.end_turn_outcome(&why)
         } else if said["decision"] == "block" {
             let why = text(&said["reason"]).unwrap_or_else(|| "a hook refused it".to_owned());
-            self.blocked_outcome(&why)
+            self.refusal_outcome(&why)
         } else {
             let is_judged = self.event == ClaudeEvent::PreToolUse;
-            reply::check_reply(said, is_judged)?;
+            reply::check_hook_reply(said, is_judged)?;
             if is_judged {
-                judged_outcome(caller, payload, specific)?
+                verdict_outcome(caller, payload, specific)?
             } else {
                 json!({})
             }
@@ -114,7 +115,7 @@ impl ClaudeHook {
             text(&specific["additionalContext"]),
             outcome.as_object_mut(),
         ) {
-            self.add_context(outcome, &context);
+            self.add_context_to_outcome(outcome, &context);
         }
         if let Some(message) = text(&said["systemMessage"]) {
             push(&mut outcome, "effects", notify_effect("info", &message));
@@ -124,20 +125,20 @@ impl ClaudeHook {
 
     /// Returns the outcome for `continue: false`, which ends the turn if the extension point
     /// supports that.
-    fn stopped_outcome(&self, why: &str) -> Value {
+    fn end_turn_outcome(&self, why: &str) -> Value {
         match self.event {
             ClaudeEvent::Stop | ClaudeEvent::SubagentStop => json!({"verdict": "done"}),
             ClaudeEvent::PostToolUse | ClaudeEvent::PostToolUseFailure => {
-                let mut outcome = self.blocked_outcome(why);
+                let mut outcome = self.refusal_outcome(why);
                 let told = "`continue: false` after a tool cannot end the turn here; the model was told the reason";
                 push(&mut outcome, "effects", notify_effect("warn", told));
                 outcome
             }
-            _ => self.blocked_outcome(why),
+            _ => self.refusal_outcome(why),
         }
     }
 
-    fn add_context(&self, outcome: &mut Map<String, Value>, context: &str) {
+    fn add_context_to_outcome(&self, outcome: &mut Map<String, Value>, context: &str) {
         match self.event {
             ClaudeEvent::PreToolUse => {
                 outcome.insert("note".to_owned(), json!(context));
@@ -158,7 +159,7 @@ impl ClaudeHook {
 
 /// Returns the verdict on a tool call. A hook cannot allow a call that the policy denies or asks
 /// about, so `allow` only means that the hook has no objection.
-fn judged_outcome(caller: &Caller, payload: &Value, specific: &Value) -> Result<Value, Failure> {
+fn verdict_outcome(caller: &Caller, payload: &Value, specific: &Value) -> Result<Value, Failure> {
     let reason = specific["permissionDecisionReason"].as_str();
     let reason = reason.filter(|reason| !reason.is_empty());
     let decision = &specific["permissionDecision"];
@@ -178,7 +179,7 @@ fn judged_outcome(caller: &Caller, payload: &Value, specific: &Value) -> Result<
         (false, Some(changed)) => {
             let tool = payload.pointer("/call/name").and_then(Value::as_str);
             let workspace = Path::new(&*caller.context.workspace);
-            let arguments = tools::own_arguments(tool.unwrap_or_default(), changed, workspace);
+            let arguments = tools::to_rind_arguments(tool.unwrap_or_default(), changed, workspace);
             Ok(json!({"verdict": {"change": arguments}}))
         }
     }

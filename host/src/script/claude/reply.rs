@@ -1,7 +1,7 @@
 //! Validates the JSON reply of a Claude Code hook. An unknown value may be meant as a refusal, so
 //! it is an error.
 //!
-//! Start from [`check_reply`].
+//! Start from [`check_hook_reply`].
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::super::once::error_line;
 use crate::json;
 use crate::point::failure::Failure;
 
-/// Value that a field may have, apart from null.
+/// Values that a field of a reply may have, apart from null.
 enum ExpectedValue {
     /// Exactly one of these texts.
     OneOf(&'static [&'static str]),
@@ -18,7 +18,7 @@ enum ExpectedValue {
     Object,
 }
 
-/// Permitted fields of a reply that does not refuse.
+/// Fields that a reply may have if it does not refuse, and their permitted values.
 const FIELDS: &[(&str, ExpectedValue)] = &[
     ("continue", ExpectedValue::True),
     ("decision", ExpectedValue::OneOf(&["approve"])),
@@ -42,23 +42,23 @@ const DECISION: &str = "permissionDecision";
 const OWN_DECISIONS: [&str; 2] = ["continue", "decision"];
 const SPECIFIC_DECISIONS: [&str; 1] = [DECISION];
 
-/// Checks a reply whose `continue` and `decision` do not refuse. `is_judged`: the reply is about a
-/// tool call, which `hookSpecificOutput` can deny.
+/// Checks a reply whose `continue` and `decision` do not refuse. `is_judged` says whether the reply
+/// is about a tool call, which `hookSpecificOutput` can deny.
 ///
 /// # Errors
 /// A field has the wrong type or an unknown value, or a field that can refuse is misplaced.
-pub(super) fn check_reply(said: &Value, is_judged: bool) -> Result<(), Failure> {
+pub(super) fn check_hook_reply(said: &Value, is_judged: bool) -> Result<(), Failure> {
     let specific = &said["hookSpecificOutput"];
     let misplaced = |why: String| Err(Failure::Malformed(why));
-    if let Some(name) = first_of(&SPECIFIC_DECISIONS, said) {
+    if let Some(name) = find_first_present_field(&SPECIFIC_DECISIONS, said) {
         return misplaced(format!("`{name}` must be inside `hookSpecificOutput`"));
     }
-    if let Some(name) = first_of(&OWN_DECISIONS, specific) {
+    if let Some(name) = find_first_present_field(&OWN_DECISIONS, specific) {
         return misplaced(format!(
             "`{name}` must not be inside `hookSpecificOutput`, but next to it"
         ));
     }
-    if !is_judged && let Some(name) = first_of(&SPECIFIC_DECISIONS, specific) {
+    if !is_judged && let Some(name) = find_first_present_field(&SPECIFIC_DECISIONS, specific) {
         return misplaced(format!(
             "`{name}` is for `PreToolUse`; here `decision` or `continue` refuses"
         ));
@@ -67,7 +67,7 @@ pub(super) fn check_reply(said: &Value, is_judged: bool) -> Result<(), Failure> 
     check_fields(specific, SPECIFIC)
 }
 
-fn first_of(names: &[&'static str], object: &Value) -> Option<&'static str> {
+fn find_first_present_field(names: &[&'static str], object: &Value) -> Option<&'static str> {
     let mut names = names.iter();
     names.find(|name| !object[**name].is_null()).copied()
 }
@@ -79,13 +79,13 @@ fn first_of(names: &[&'static str], object: &Value) -> Option<&'static str> {
 ///
 /// # Errors
 /// The text may be a reply.
-pub(super) fn check_text(text: &str, is_gate: bool) -> Result<(), Failure> {
+pub(super) fn check_plain_text_reply(text: &str, is_gate: bool) -> Result<(), Failure> {
     let is_json = serde_json::from_str::<Value>(text).is_ok();
     let is_reply = if is_gate {
         let begins = |line: &str| line.trim_start_matches(is_blank).starts_with('{');
-        is_json || text.lines().any(begins) || has_decision(text)
+        is_json || text.lines().any(begins) || mentions_decision_field(text)
     } else {
-        has_decision(text) && (is_json || text.contains('{'))
+        mentions_decision_field(text) && (is_json || text.contains('{'))
     };
     match is_reply {
         true => Err(Failure::Malformed(
@@ -98,7 +98,7 @@ pub(super) fn check_text(text: &str, is_gate: bool) -> Result<(), Failure> {
 }
 
 /// Whether a text contains the name of a decision field in quotes.
-fn has_decision(text: &str) -> bool {
+fn mentions_decision_field(text: &str) -> bool {
     let mut names = OWN_DECISIONS.iter().chain(&SPECIFIC_DECISIONS);
     names.any(|name| {
         ['"', '\'']
@@ -115,7 +115,7 @@ fn is_blank(letter: char) -> bool {
 /// Checks the `hookSpecificOutput` for a tool call that the hook does not deny.
 ///
 /// # Errors
-/// Same as [`check_reply`].
+/// Same as [`check_hook_reply`].
 pub(super) fn check_verdict(specific: &Value) -> Result<(), Failure> {
     check_fields(specific, VERDICT)
 }
@@ -126,7 +126,7 @@ fn check_fields(object: &Value, fields: &[(&str, ExpectedValue)]) -> Result<(), 
         let (fits, known) = match expected {
             ExpectedValue::OneOf(texts) => (
                 value.as_str().is_some_and(|text| texts.contains(&text)),
-                known_value(name, texts),
+                permitted_values_text(name, texts),
             ),
             ExpectedValue::Text => (value.is_string(), "a text".to_owned()),
             ExpectedValue::True => (value == true, "true or false".to_owned()),
@@ -144,7 +144,7 @@ fn check_fields(object: &Value, fields: &[(&str, ExpectedValue)]) -> Result<(), 
 }
 
 /// Lists the permitted values of a field for an error, including the value that refuses.
-fn known_value(name: &str, texts: &[&str]) -> String {
+fn permitted_values_text(name: &str, texts: &[&str]) -> String {
     let refusal = if name == DECISION { "deny" } else { "block" };
     format!("{} or {refusal}", texts.join(", "))
 }
@@ -168,10 +168,10 @@ mod tests {
             json!({"decision": null, "hookSpecificOutput": null, "systemMessage": "a"}),
             json!({"hookSpecificOutput": {"hookEventName": "Stop", "additionalContext": "a"}}),
         ] {
-            assert_eq!(check_reply(&said, false), Ok(()), "{said}");
+            assert_eq!(check_hook_reply(&said, false), Ok(()), "{said}");
         }
         let judged = json!({"hookSpecificOutput": {"permissionDecision": 5}});
-        assert_eq!(check_reply(&judged, true), Ok(()), "judged by itself");
+        assert_eq!(check_hook_reply(&judged, true), Ok(()), "judged by itself");
         let refused = r#"
             {"continue": "false"} => `continue` is `false`
             {"continue": 0} => `continue` is `0`
@@ -187,7 +187,9 @@ mod tests {
             {"hookSpecificOutput": {"additionalContext": [1]}} => `additionalContext` is `[1]`
         "#;
         for [said, why] in rows(refused) {
-            let failure = check_reply(&value(&said), false).unwrap_err().to_string();
+            let failure = check_hook_reply(&value(&said), false)
+                .unwrap_err()
+                .to_string();
             assert!(failure.contains(&why), "{said}: {failure}");
         }
         let verdicts = r#"
@@ -206,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_reply_within_other_text_is_not_overlooked() {
-        let malformed = |text: &str, is_gate| check_text(text, is_gate).is_err();
+        let malformed = |text: &str, is_gate| check_plain_text_reply(text, is_gate).is_err();
         for text in [
             r#"[{"decision":"block"}]"#,
             "checking…\n{\"decision\":\"block\"}",

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-/// A built-in tool, its name in Claude Code, and its arguments as pairs of our name and Claude
-/// Code's.
+/// Name of a built-in tool in Rind and in Claude Code, and the names of its arguments, as pairs of
+/// Rind's name and Claude Code's.
 struct ClaudeToolRow {
     own: &'static str,
     theirs: &'static str,
@@ -64,16 +64,17 @@ const ROWS: &[ClaudeToolRow] = &[
     },
 ];
 
-/// Argument that is relative to the workspace in our tools, and absolute in Claude Code.
+/// Name of the path argument, which is relative to the workspace in Rind's tools, and absolute in
+/// Claude Code.
 const PATH: &str = "path";
 
-/// Argument in seconds in our tools, and in milliseconds in Claude Code: our name and Claude
-/// Code's.
+/// Rind's and Claude Code's name of the timeout argument, which is in seconds in Rind's tools, and
+/// in milliseconds in Claude Code.
 const TIMEOUT: (&str, &str) = ("timeout_seconds", "timeout");
 
 /// Returns the name of a tool in Claude Code. A tool of a plugin gets the form that Claude Code
 /// uses for tools of MCP servers.
-pub(in crate::script) fn claude_name(own: &str, plugin: Option<&str>) -> String {
+pub(in crate::script) fn claude_tool_name(own: &str, plugin: Option<&str>) -> String {
     match (ROWS.iter().find(|row| row.own == own), plugin) {
         (Some(row), None) => row.theirs.to_owned(),
         (_, Some(plugin)) => format!("mcp__{plugin}__{own}"),
@@ -81,18 +82,18 @@ pub(in crate::script) fn claude_name(own: &str, plugin: Option<&str>) -> String 
     }
 }
 
-/// Returns our name of a Claude Code tool. A pattern in parentheses may follow, as in `Bash(git
-/// *)`.
-pub(in crate::script) fn own_name(theirs: &str) -> Option<&'static str> {
+/// Returns Rind's name of a Claude Code tool; `None` if there is no equivalent. In `theirs`, a
+/// pattern in parentheses may follow the name, as in `Bash(git *)`.
+pub(in crate::script) fn rind_tool_name(theirs: &str) -> Option<&'static str> {
     let theirs = theirs.split(['(', '|']).next().unwrap_or_default();
     let row = ROWS.iter().find(|row| row.theirs == theirs)?;
     Some(row.own)
 }
 
-/// Converts arguments to the names and units of Claude Code. Arguments of tools without an
-/// equivalent stay unchanged.
-pub(super) fn claude_input(own: &str, arguments: &Value, workspace: &Path) -> Value {
-    let (Some(row), Some(arguments)) = (tool_row(own), arguments.as_object()) else {
+/// Converts the arguments of Rind's tool `own` to the names and units of Claude Code. Arguments of
+/// a tool without an equivalent are returned unchanged.
+pub(super) fn to_claude_arguments(own: &str, arguments: &Value, workspace: &Path) -> Value {
+    let (Some(row), Some(arguments)) = (find_tool_row(own), arguments.as_object()) else {
         return arguments.clone();
     };
     let renamed = arguments.iter().map(|(name, value)| {
@@ -112,9 +113,10 @@ pub(super) fn claude_input(own: &str, arguments: &Value, workspace: &Path) -> Va
     Value::Object(renamed.collect())
 }
 
-/// Converts arguments that a hook changed back to the names and units of our tool.
-pub(super) fn own_arguments(own: &str, input: &Map<String, Value>, workspace: &Path) -> Value {
-    let Some(row) = tool_row(own) else {
+/// Converts arguments from the output of a Claude Code hook back to the names and units of Rind's
+/// tool `own`.
+pub(super) fn to_rind_arguments(own: &str, input: &Map<String, Value>, workspace: &Path) -> Value {
+    let Some(row) = find_tool_row(own) else {
         return Value::Object(input.clone());
     };
     let renamed = input.iter().map(|(name, value)| {
@@ -135,7 +137,7 @@ pub(super) fn own_arguments(own: &str, input: &Map<String, Value>, workspace: &P
     Value::Object(renamed.collect())
 }
 
-fn tool_row(own: &str) -> Option<&'static ClaudeToolRow> {
+fn find_tool_row(own: &str) -> Option<&'static ClaudeToolRow> {
     ROWS.iter().find(|row| row.own == own)
 }
 
@@ -159,14 +161,17 @@ mod tests {
             ),
             ("other", json!({"path": "a"}), json!({"path": "a"})),
         ] {
-            let input = claude_input(tool, &own, workspace);
+            let input = to_claude_arguments(tool, &own, workspace);
             assert_eq!(input, theirs);
             assert_eq!(
-                own_arguments(tool, input.as_object().unwrap(), workspace),
+                to_rind_arguments(tool, input.as_object().unwrap(), workspace),
                 own
             );
         }
-        assert_eq!(claude_name("write_file", None), "Write");
-        assert_eq!(claude_name("greet", Some("hello")), "mcp__hello__greet");
+        assert_eq!(claude_tool_name("write_file", None), "Write");
+        assert_eq!(
+            claude_tool_name("greet", Some("hello")),
+            "mcp__hello__greet"
+        );
     }
 }

@@ -20,20 +20,20 @@ use payload::ShowJson;
 
 /// Extension point whose payload and outcome can be converted to JSON.
 pub(super) trait ScriptPoint: Point {
-    /// Converts the payload to the JSON that scripts receive.
+    /// Converts the payload of a call to the JSON that scripts receive.
     fn show(payload: &Self::Payload) -> Result<Value, serde_json::Error>;
 
     /// Parses the outcome that a script returned.
     fn read(outcome: Value) -> Result<Self::Outcome, serde_json::Error>;
 }
 
-/// Callback that [`at`] calls with the marker type of an extension point.
+/// Generic callback that [`call_with_point`] calls with the marker type of an extension point.
 pub(super) trait WithPoint {
-    /// Runs with the marker type `P`.
+    /// Runs the callback with the marker type `P`.
     fn with<P: ScriptPoint>(self);
 }
 
-type Shown<P> = <<P as Point>::Payload as ShowJson>::Shown;
+type PayloadJson<P> = <<P as Point>::Payload as ShowJson>::Shown;
 
 macro_rules! points {
     ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
@@ -49,7 +49,7 @@ macro_rules! points {
         })*
 
         /// Calls `what` with the marker type of the extension point that has this name.
-        pub(super) fn at(point: &str, what: impl WithPoint) {
+        pub(super) fn call_with_point(point: &str, what: impl WithPoint) {
             match point {
                 $($name => what.with::<catalog::$marker>(),)*
                 _ => {}
@@ -60,7 +60,7 @@ macro_rules! points {
         fn schemas(of_calls: &mut SchemaGenerator, of_outcomes: &mut SchemaGenerator) -> Map<String, Value> {
             let mut points = Map::new();
             $({
-                let input = of_calls.subschema_for::<Call<Shown<catalog::$marker>>>();
+                let input = of_calls.subschema_for::<Call<PayloadJson<catalog::$marker>>>();
                 let output = of_outcomes.subschema_for::<$outcome>();
                 let properties = json!({"input": input, "output": output});
                 points.insert($name.to_owned(), json!({"type": "object", "properties": properties}));
@@ -133,7 +133,7 @@ impl<P> Call<P> {
         }
     }
 
-    /// Sets the number of the call.
+    /// Sets the number of the call, which a script that keeps running repeats in its answer.
     pub(super) fn with_id(self, id: u64) -> Self {
         Self {
             id: Some(id),
@@ -160,14 +160,14 @@ pub fn schema() -> Value {
             ("output", "/properties/output"),
         ] {
             if let Some(schema) = point.pointer_mut(at) {
-                point_into(schema, side);
+                redirect_references(schema, side);
             }
         }
     }
     let definitions = [("input", inputs), ("output", outputs)].map(|(side, mut definitions)| {
         definitions
             .values_mut()
-            .for_each(|schema| point_into(schema, side));
+            .for_each(|schema| redirect_references(schema, side));
         (side.to_owned(), Value::Object(definitions))
     });
     json!({
@@ -181,7 +181,7 @@ pub fn schema() -> Value {
 }
 
 /// Changes references to point to the definitions of one side, `input` or `output`.
-fn point_into(schema: &mut Value, side: &str) {
+fn redirect_references(schema: &mut Value, side: &str) {
     match schema {
         Value::Object(fields) => {
             for (key, value) in fields {
@@ -191,11 +191,13 @@ fn point_into(schema: &mut Value, side: &str) {
                             *to = format!("#/$defs/{side}/{name}");
                         }
                     }
-                    value => point_into(value, side),
+                    value => redirect_references(value, side),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| point_into(item, side)),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| redirect_references(item, side)),
         _ => {}
     }
 }

@@ -1,5 +1,5 @@
-//! Converts payloads to the JSON that scripts receive. Their fields are those of
-//! `wit/payloads.wit`.
+//! Converts payloads to the JSON that scripts receive. The JSON has the fields that
+//! `wit/payloads.wit` declares.
 //!
 //! Messages, calls and results have the same format as in events. A value that is a string with
 //! JSON text in the WIT contract is nested JSON here, so that a single `jq` filter can read it.
@@ -20,12 +20,12 @@ mod p {
     pub(super) use crate::point::payload::*;
 }
 
-/// A payload that scripts can receive as JSON.
+/// Payload type of the host that can be converted to the JSON that scripts receive.
 pub(in super::super) trait ShowJson {
     /// Type that is serialized.
     type Shown: Serialize + JsonSchema;
 
-    /// Copies the fields that scripts receive.
+    /// Converts the payload to the type that is serialized.
     fn show(&self) -> Self::Shown;
 }
 
@@ -121,7 +121,7 @@ macro_rules! records {
 }
 for_each_payload!(records);
 
-// Plugins receive these payloads as handles; scripts receive all their data.
+// Plugins receive these payloads as resource handles; scripts receive the complete data as JSON.
 records! {
     /// A tool call that ended or was refused.
     FinishedCall {

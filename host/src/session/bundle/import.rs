@@ -13,16 +13,18 @@ use std::path::{Path, PathBuf};
 
 use tar::{Archive, EntryType};
 
-use crate::disk::{TemporaryFolder, open_if_present, private_folder, rename_new};
+use crate::disk::{
+    TemporaryFolder, create_private_folder, open_if_present, rename_without_replace,
+};
 use crate::paths::file_stem;
 use crate::session::blobs::hash_name;
 use crate::session::entry::{Body, Entry, VERSION};
 use crate::session::guarded::{
-    self, Line, Lines, MAX_LINE_BYTES, is_new_session_id, is_session_id,
+    self, FileLine, LineReader, MAX_LINE_BYTES, is_new_session_id, is_session_id,
 };
 use crate::session::log::{FILE, private_options, sync_folder};
-use crate::session::moved::{CopyOrder, copy_session};
-use crate::session::parts::{PartKind, kind_of, parts};
+use crate::session::moved::{SessionCopyOrder, copy_session};
+use crate::session::parts::{SessionFileKind, list_session_files, session_file_kind};
 use crate::session::{Error, SessionStore};
 
 use super::temporary_files;
@@ -36,22 +38,22 @@ const BLOCK: u64 = 512;
 /// Maximum number of files in an archive.
 const MAX_FILES: usize = 100_000;
 
-/// An imported session.
+/// Id of an imported session, and the notices about its import.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportedSession {
     /// Id of the session.
     pub id: String,
     /// Notices about unreadable lines, which are kept unchanged.
     pub notices: Vec<String>,
 }
 
-/// Imports an exported session into the store. Its new id is `id`; if that is `None`, the id in the
-/// archive, or the base name of a file that is not an archive.
+/// Imports an exported session into the store. The session gets the id `id`; if `id` is `None`, the
+/// id in the archive, or the base name of a file that is not an archive.
 pub fn import_session(
     store: &SessionStore,
     path: &Path,
     id: Option<&str>,
-) -> Result<Imported, Error> {
+) -> Result<ImportedSession, Error> {
     let refused = |why: String| Error::Bundle {
         what: format!("{}", path.display()),
         why,
@@ -62,59 +64,63 @@ pub fn import_session(
     let opened = open_if_present(path).map_err(|source| Error::read_error(path, source))?;
     let mut file = opened.ok_or_else(|| refused("there is no such file".to_owned()))?;
     let root = store.files()?.root();
-    private_folder(root).map_err(|source| Error::write_error(root, source))?;
+    create_private_folder(root).map_err(|source| Error::write_error(root, source))?;
     let aside = TemporaryFolder::new_in(PREFIX, root);
     let aside = aside.map_err(|source| Error::write_error(root, source))?;
     let form = is_archive(&mut file).map_err(|source| Error::read_error(path, source))?;
     let own = match form {
-        true => unpack(file, aside.path()).map_err(refused)?,
+        true => unpack_archive(file, aside.path()).map_err(refused)?,
         false => {
             let stem = file_stem(path);
             let own = id.map_or(stem, str::to_owned);
-            check_id(&own).map_err(refused)?;
-            copy_lines(file, &aside.path().join(&own)).map_err(refused)?;
+            check_session_id(&own).map_err(refused)?;
+            copy_session_lines(file, &aside.path().join(&own)).map_err(refused)?;
             own
         }
     };
     let new = id.unwrap_or(&own);
-    check_id(new).map_err(refused)?;
+    check_session_id(new).map_err(refused)?;
     let (from, to) = (aside.path().join(&own), root.join(new));
-    let notices = check(&from, !form).map_err(|why| match why {
-        Refusal::Newer(found) => Error::Newer {
+    let notices = check_unpacked_session(&from, !form).map_err(|why| match why {
+        ImportRefusal::Newer(found) => Error::Newer {
             path: path.to_owned(),
             found,
         },
-        Refusal::Text(why) => refused(why),
+        ImportRefusal::Text(why) => refused(why),
     })?;
     sync_all(&from);
-    rename_new(&from, &to).map_err(|error| match error.kind() {
+    rename_without_replace(&from, &to).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => refused(format!(
             "a session {new}, or a file of that name, already exists; pass another id with --id"
         )),
         _ => Error::write_error(&to, error),
     })?;
     sync_folder(root);
-    Ok(Imported {
+    Ok(ImportedSession {
         id: new.to_owned(),
         notices,
     })
 }
 
-/// Imports an exported session into temporary files, with all checks, and copies it from there to a
-/// store that keeps no files.
-fn import_copy(store: &SessionStore, path: &Path, id: Option<&str>) -> Result<Imported, Error> {
+/// Imports an exported session into a store that does not keep sessions in files: imports it into
+/// temporary files with all checks, and copies the session from there to the store.
+fn import_copy(
+    store: &SessionStore,
+    path: &Path,
+    id: Option<&str>,
+) -> Result<ImportedSession, Error> {
     let (_aside, files) = temporary_files()?;
     let imported = import_session(&SessionStore::of_files(files.clone()), path, id)?;
     let at = store.address(&imported.id)?;
     if store.sessions().contains(&at) {
-        return Err(at.exists_error());
+        return Err(at.already_exists_error());
     }
     let to = (&**store.sessions(), &at);
-    copy_session((&files, &at), to, CopyOrder::LinesLast)?;
+    copy_session((&files, &at), to, SessionCopyOrder::LinesLast)?;
     Ok(imported)
 }
 
-fn check_id(id: &str) -> Result<(), String> {
+fn check_session_id(id: &str) -> Result<(), String> {
     match is_new_session_id(id) {
         true => Ok(()),
         false => Err(format!(
@@ -132,20 +138,20 @@ fn is_archive(file: &mut File) -> io::Result<bool> {
     Ok(start.get(257..262) == Some(b"ustar"))
 }
 
-fn create(path: &Path) -> io::Result<File> {
+fn create_private_file(path: &Path) -> io::Result<File> {
     private_options(OpenOptions::new().write(true).create_new(true)).open(path)
 }
 
-fn copy_lines(mut file: File, folder: &Path) -> Result<(), String> {
-    let copied = private_folder(folder)
-        .and_then(|()| create(&folder.join(FILE)))
+fn copy_session_lines(mut file: File, folder: &Path) -> Result<(), String> {
+    let copied = create_private_folder(folder)
+        .and_then(|()| create_private_file(&folder.join(FILE)))
         .and_then(|mut copy| io::copy(&mut file, &mut copy));
     copied.map(drop).map_err(|error| error.to_string())
 }
 
 /// Unpacks an archive into a folder, and returns the id of the session in it.
-fn unpack(mut file: File, into: &Path) -> Result<String, String> {
-    check_end(&mut file)?;
+fn unpack_archive(mut file: File, into: &Path) -> Result<String, String> {
+    check_archive_end(&mut file)?;
     let mut archive = Archive::new(BufReader::new(file));
     let torn = |error: io::Error| format!("it is cut off or damaged: {error}");
     let mut id: Option<String> = None;
@@ -164,23 +170,23 @@ fn unpack(mut file: File, into: &Path) -> Result<String, String> {
         }
         if id.get_or_insert_with(|| own.to_owned()) != own {
             return Err(format!(
-                "it has more than one session: `{shown}` is of another one"
+                "the archive has more than one session: `{shown}` belongs to another one"
             ));
         }
         if !matches!(
-            kind_of(below),
-            PartKind::Entries | PartKind::Content | PartKind::State
+            session_file_kind(below),
+            SessionFileKind::Entries | SessionFileKind::Content | SessionFileKind::State
         ) {
             return Err(format!("`{shown}` is not a file of a session"));
         }
         if !seen.insert(path.clone()) || seen.len() > MAX_FILES {
             return Err(format!("it has `{shown}` twice, or too many files"));
         }
-        // `kind_of` accepted the name, so the path stays within the folder.
+        // `session_file_kind` accepted the name, so the path stays within the folder.
         let to = into.join(&path);
         let folder = to.parent().unwrap_or(into);
-        let written = private_folder(folder)
-            .and_then(|()| create(&to))
+        let written = create_private_folder(folder)
+            .and_then(|()| create_private_file(&to))
             .and_then(|mut file| io::copy(&mut entry, &mut file));
         let n_written =
             written.map_err(|error| format!("`{shown}` cannot be unpacked: {error}"))?;
@@ -201,7 +207,7 @@ fn unpack(mut file: File, into: &Path) -> Result<String, String> {
 }
 
 /// Checks that an archive ends with two blocks of zeros, and seeks to its beginning.
-fn check_end(file: &mut File) -> Result<(), String> {
+fn check_archive_end(file: &mut File) -> Result<(), String> {
     let torn = || "it is cut off: the blocks that end an archive are missing".to_owned();
     let mut last = Vec::new();
     let len = file.seek(SeekFrom::End(0)).map_err(|_| torn())?;
@@ -218,21 +224,21 @@ fn check_end(file: &mut File) -> Result<(), String> {
     }
 }
 
-enum Refusal {
+enum ImportRefusal {
     Newer(u32),
     Text(String),
 }
 
 /// Checks an unpacked session: the version, the first entry, and the content of blobs. Returns
 /// messages about unreadable lines; with `is_strict`, such a line is an error.
-fn check(folder: &Path, is_strict: bool) -> Result<Vec<String>, Refusal> {
-    let text = |error: io::Error| Refusal::Text(error.to_string());
+fn check_unpacked_session(folder: &Path, is_strict: bool) -> Result<Vec<String>, ImportRefusal> {
+    let text = |error: io::Error| ImportRefusal::Text(error.to_string());
     let mut notices = Vec::new();
     let mut has_entries = false;
-    for part in parts(folder).map_err(text)? {
+    for part in list_session_files(folder).map_err(text)? {
         let path = folder.join(&part.path);
         match part.kind {
-            PartKind::Entries => {
+            SessionFileKind::Entries => {
                 has_entries |= part.path == FILE;
                 check_lines(&path, &part.path, is_strict, &mut notices)?;
             }
@@ -242,7 +248,7 @@ fn check(folder: &Path, is_strict: bool) -> Result<Vec<String>, Refusal> {
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes).map_err(text)?;
                 if hash_name(&bytes) != name {
-                    return Err(Refusal::Text(format!(
+                    return Err(ImportRefusal::Text(format!(
                         "`{}` is corrupt: its hash does not match its name",
                         part.path
                     )));
@@ -252,7 +258,7 @@ fn check(folder: &Path, is_strict: bool) -> Result<Vec<String>, Refusal> {
     }
     match has_entries {
         true => Ok(notices),
-        false => Err(Refusal::Text(format!("it has no {FILE}"))),
+        false => Err(ImportRefusal::Text(format!("it has no {FILE}"))),
     }
 }
 
@@ -261,21 +267,21 @@ fn check_lines(
     name: &str,
     is_strict: bool,
     notices: &mut Vec<String>,
-) -> Result<(), Refusal> {
-    let text = |error: io::Error| Refusal::Text(error.to_string());
+) -> Result<(), ImportRefusal> {
+    let text = |error: io::Error| ImportRefusal::Text(error.to_string());
     let (file, _) = guarded::open(path).map_err(text)?;
-    let mut lines = Lines::new(file, MAX_LINE_BYTES);
+    let mut lines = LineReader::new(file, MAX_LINE_BYTES);
     let mut has_header = false;
     loop {
         let mut is_torn = false;
         let parsed = match lines.next().map_err(text)? {
             None => break,
-            Some(Line::Whole(line)) => Entry::parse_line(line),
-            Some(Line::Torn(line)) => {
+            Some(FileLine::Whole(line)) => Entry::parse_line(line),
+            Some(FileLine::Torn(line)) => {
                 is_torn = true;
                 Entry::parse_line(line)
             }
-            Some(Line::TooLong(n)) => Err(format!("it has {n} bytes")),
+            Some(FileLine::TooLong(n)) => Err(format!("it has {n} bytes")),
         };
         let number = lines.number;
         match parsed {
@@ -284,21 +290,21 @@ fn check_lines(
                 ..
             }) => {
                 if version > VERSION {
-                    return Err(Refusal::Newer(version));
+                    return Err(ImportRefusal::Newer(version));
                 }
                 has_header = true;
             }
             Ok(_) if has_header && !(is_torn && is_strict) => {}
             Ok(_) if is_torn => {
-                return Err(Refusal::Text("its last line is cut off".to_owned()));
+                return Err(ImportRefusal::Text("its last line is cut off".to_owned()));
             }
             Ok(_) => {
-                return Err(Refusal::Text(format!(
+                return Err(ImportRefusal::Text(format!(
                     "it is not a session: line {number} of {name} comes before the entry that begins one"
                 )));
             }
             Err(why) if is_strict => {
-                return Err(Refusal::Text(format!(
+                return Err(ImportRefusal::Text(format!(
                     "it is cut off, damaged or no session: line {number} cannot be read: {why}"
                 )));
             }
@@ -307,15 +313,15 @@ fn check_lines(
     }
     match has_header {
         true => Ok(()),
-        false => Err(Refusal::Text(format!(
+        false => Err(ImportRefusal::Text(format!(
             "{name} has no entry that begins a session"
         ))),
     }
 }
 
-/// Waits until the files of a folder are on the disk. Errors are ignored.
+/// Syncs the files of a folder to the disk. Errors are ignored.
 fn sync_all(folder: &Path) {
-    let all = parts(folder).unwrap_or_default();
+    let all = list_session_files(folder).unwrap_or_default();
     let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
     for part in all {
         let path = folder.join(part.path);

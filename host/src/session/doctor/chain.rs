@@ -1,31 +1,31 @@
-//! Reads the lines of a file of entries, and checks that each can be parsed and refers to the entry
-//! before it.
+//! Reads the lines of a file of entries, and checks that each line can be parsed and that the
+//! `parent` of its entry is the entry on the line before.
 
 use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 
 use crate::session::entry::{Body, Entry};
-use crate::session::guarded::{self, Line, Lines, MAX_LINE_BYTES};
-use crate::session::head::kind;
+use crate::session::guarded::{self, FileLine, LineReader, MAX_LINE_BYTES};
+use crate::session::head::find_entry_type;
 
 /// Description of the repair of a line that cannot be read.
 const ASIDE: Option<&str> = Some("the repair removes it; a copy of the whole file is kept");
 
-/// Description of the repair of a line that does not refer to the entry before it.
+/// Description of the repair of a line whose `parent` is not the entry on the line before.
 const RELINK: Option<&str> =
     Some("the repair corrects its `parent`; a copy of the whole file is kept");
 
-/// Fault of a line.
+/// Fault of one line in a file of entries.
 pub(super) struct LineFault {
     /// Description of the fault, beginning with the number of the line.
     pub(super) text: String,
     pub(super) repair: Option<&'static str>,
 }
 
-/// Entries and faults of a file.
+/// Entries and faults that were found in a file of entries.
 #[derive(Default)]
-pub(super) struct Read {
+pub(super) struct ExaminedLines {
     /// Highest version of the format in a header; 0 without a header.
     pub(super) version: u32,
     /// Body, size of the line in bytes, and type of each entry.
@@ -34,35 +34,35 @@ pub(super) struct Read {
 }
 
 /// Reads and examines a file of entries.
-pub(super) fn read(path: &Path) -> io::Result<Read> {
+pub(super) fn examine_lines(path: &Path) -> io::Result<ExaminedLines> {
     let (file, _) = guarded::open(path)?;
-    let mut lines = Lines::new(file, MAX_LINE_BYTES);
-    let mut read = Read::default();
+    let mut lines = LineReader::new(file, MAX_LINE_BYTES);
+    let mut read = ExaminedLines::default();
     let mut ids = HashSet::new();
     let mut last: Option<String> = None;
     while let Some(line) = lines.next()? {
         let (text, is_torn) = match line {
-            Line::Whole(text) => (text, false),
-            Line::Torn(text) => (text, true),
-            Line::TooLong(n) => {
+            FileLine::Whole(text) => (text, false),
+            FileLine::Torn(text) => (text, true),
+            FileLine::TooLong(n) => {
                 let text = format!("has {n} bytes, at most {MAX_LINE_BYTES} are supported");
                 let number = lines.number;
-                read.fault(number, &text, None);
+                read.add_fault(number, &text, None);
                 continue;
             }
         };
-        let (bytes, kind) = (text.len() as u64 + 1, kind(text));
+        let (bytes, kind) = (text.len() as u64 + 1, find_entry_type(text));
         let kind = String::from_utf8_lossy(kind).into_owned();
         let parsed = Entry::parse_line(text);
         let number = lines.number;
         let entry = match parsed {
             Ok(entry) => entry,
             Err(why) if is_torn => {
-                read.fault(number, &format!("is cut off: {why}"), ASIDE);
+                read.add_fault(number, &format!("is cut off: {why}"), ASIDE);
                 continue;
             }
             Err(why) => {
-                read.fault(number, &format!("cannot be read: {why}"), ASIDE);
+                read.add_fault(number, &format!("cannot be read: {why}"), ASIDE);
                 continue;
             }
         };
@@ -70,13 +70,13 @@ pub(super) fn read(path: &Path) -> io::Result<Read> {
             read.version = read.version.max(version);
         }
         if read.bodies.is_empty() && !matches!(entry.body, Body::Session { .. }) {
-            read.fault(number, "is not the entry that begins a session", None);
+            read.add_fault(number, "is not the entry that begins a session", None);
         }
         if entry.parent != last {
-            read.fault(number, "does not follow the entry before it", RELINK);
+            read.add_fault(number, "does not follow the entry before it", RELINK);
         }
         if !ids.insert(entry.id.clone()) {
-            read.fault(number, "has the id of an earlier entry", None);
+            read.add_fault(number, "has the id of an earlier entry", None);
         }
         last = Some(entry.id);
         let kind = match entry.body {
@@ -88,8 +88,8 @@ pub(super) fn read(path: &Path) -> io::Result<Read> {
     Ok(read)
 }
 
-impl Read {
-    fn fault(&mut self, number: u64, what: &str, repair: Option<&'static str>) {
+impl ExaminedLines {
+    fn add_fault(&mut self, number: u64, what: &str, repair: Option<&'static str>) {
         let text = format!("line {number} {what}");
         self.faults.push(LineFault { text, repair });
     }

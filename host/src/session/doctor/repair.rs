@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::{Examination, examine_session};
-use crate::disk::{private_folder, rename_new};
+use super::{SessionExamination, examine_session};
+use crate::disk::{create_private_folder, rename_without_replace};
 use crate::session::entry::Entry;
-use crate::session::guarded::{self, Line, Lines, MAX_LINE_BYTES};
+use crate::session::guarded::{self, FileLine, LineReader, MAX_LINE_BYTES};
 use crate::session::log::{FILE, lock_session, sync_folder};
-use crate::session::parts::{KEPT, PartKind, parts};
+use crate::session::parts::{KEPT, SessionFileKind, list_session_files};
 use crate::session::{Error, SessionStore};
 
 /// Repairs all faults of a session that can be repaired, and returns messages about the repairs.
@@ -42,9 +42,9 @@ pub fn repair_session(store: &SessionStore, id: &str) -> Result<Vec<String>, Err
             ));
         }
         let kept = kept.join(crate::clock::new_id());
-        private_folder(&kept).map_err(|source| Error::write_error(&kept, source))?;
-        files(&folder, &kept, &found, &mut done)?;
-        aside(&folder, &kept, &found, &mut done)?;
+        create_private_folder(&kept).map_err(|source| Error::write_error(&kept, source))?;
+        repair_entry_files(&folder, &kept, &found, &mut done)?;
+        move_to_kept_folder(&folder, &kept, &found, &mut done)?;
         sync_folder(&folder);
     }
     let _ = lock.unlock();
@@ -52,22 +52,22 @@ pub fn repair_session(store: &SessionStore, id: &str) -> Result<Vec<String>, Err
 }
 
 /// Repairs each file of entries that has a repairable fault.
-fn files(
+fn repair_entry_files(
     folder: &Path,
     kept: &Path,
-    found: &Examination,
+    found: &SessionExamination,
     done: &mut Vec<String>,
 ) -> Result<(), Error> {
-    let all = parts(folder).map_err(|source| Error::read_error(folder, source))?;
-    // Skip files that are moved to `kept` anyway.
+    let all = list_session_files(folder).map_err(|source| Error::read_error(folder, source))?;
+    // Do not repair files that are moved to the folder `kept` anyway.
     let is_aside = |path: &str| {
         let mut asides = found.aside.iter();
         asides.any(|aside| Path::new(path).starts_with(aside))
     };
-    let is_needed = |kind, path: &str| kind == PartKind::Entries && !is_aside(path);
+    let is_needed = |kind, path: &str| kind == SessionFileKind::Entries && !is_aside(path);
     for part in all.iter().filter(|part| is_needed(part.kind, &part.path)) {
         let path = folder.join(&part.path);
-        let examined = super::chain::read(&path);
+        let examined = super::chain::examine_lines(&path);
         let needs = examined.is_ok_and(|read| {
             let mut faults = read.faults.iter();
             faults.any(|fault| fault.repair.is_some())
@@ -77,9 +77,9 @@ fn files(
         }
         let copy = kept.join(&part.path);
         let above = copy.parent().unwrap_or(kept);
-        private_folder(above).map_err(|source| Error::write_error(above, source))?;
+        create_private_folder(above).map_err(|source| Error::write_error(above, source))?;
         guarded::copy(&path, &copy)?;
-        let n_out = rewrite(&path)?;
+        let n_out = rewrite_entry_file(&path)?;
         done.push(format!(
             "{}: {n_out} unreadable lines were removed and the others linked again; the file as it was is kept in {}",
             part.path,
@@ -90,10 +90,10 @@ fn files(
 }
 
 /// Rewrites a file of entries without the unreadable lines, and returns the number of these lines.
-fn rewrite(path: &Path) -> Result<u64, Error> {
+fn rewrite_entry_file(path: &Path) -> Result<u64, Error> {
     let failed = |source| Error::write_error(path, source);
     let (file, _) = guarded::open(path).map_err(|source| Error::read_error(path, source))?;
-    let mut lines = Lines::new(file, MAX_LINE_BYTES);
+    let mut lines = LineReader::new(file, MAX_LINE_BYTES);
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut new = tempfile::Builder::new()
         .prefix(".session.jsonl.")
@@ -102,7 +102,7 @@ fn rewrite(path: &Path) -> Result<u64, Error> {
         .map_err(failed)?;
     let (mut n_out, mut last) = (0, None);
     while let Some(line) = lines.next().map_err(failed)? {
-        let (Line::Whole(text) | Line::Torn(text)) = line else {
+        let (FileLine::Whole(text) | FileLine::Torn(text)) = line else {
             return Err(failed(std::io::Error::other(
                 "a line is too long to be read; nothing was changed",
             )));
@@ -113,7 +113,7 @@ fn rewrite(path: &Path) -> Result<u64, Error> {
         };
         let line = match entry.parent == last {
             true => text.to_vec(),
-            false => linked(text, &entry, last.as_deref()),
+            false => set_line_parent(text, &entry, last.as_deref()),
         };
         new.write_all(&line)
             .and_then(|()| new.write_all(b"\n"))
@@ -125,20 +125,21 @@ fn rewrite(path: &Path) -> Result<u64, Error> {
     Ok(n_out)
 }
 
-/// Returns the line of an entry with its `parent` changed to `last`. All other bytes stay the same,
-/// or, in a line that has another format than this program writes, all other values.
-fn linked(text: &[u8], entry: &Entry, last: Option<&str>) -> Vec<u8> {
+/// Returns the line of an entry with its `parent` changed to `last`. All other bytes stay the same;
+/// if the line is not formatted as this program writes it, only all other values stay the same.
+fn set_line_parent(text: &[u8], entry: &Entry, last: Option<&str>) -> Vec<u8> {
     let is_right = |line: &Vec<u8>| {
         let parsed = Entry::parse_line(line);
         parsed.is_ok_and(|own| own.parent.as_deref() == last && own.body == entry.body)
     };
-    let changed = replace_parent(text, entry, last).filter(is_right);
-    let changed = changed.or_else(|| rewrite_parent(text, last).filter(is_right));
+    let changed = replace_parent_text(text, entry, last).filter(is_right);
+    let changed = changed.or_else(|| replace_parent_field(text, last).filter(is_right));
     changed.unwrap_or_else(|| text.to_vec())
 }
 
-/// Replaces the first text that this program would have written for the `parent` of the entry.
-fn replace_parent(text: &[u8], entry: &Entry, last: Option<&str>) -> Option<Vec<u8>> {
+/// Replaces the field `parent` in the text of a line, if the field is formatted as this program
+/// writes it; `None` otherwise.
+fn replace_parent_text(text: &[u8], entry: &Entry, last: Option<&str>) -> Option<Vec<u8>> {
     let json = |value: Option<&str>| serde_json::to_string(&value).unwrap_or_default();
     let old = format!("\"parent\":{}", json(entry.parent.as_deref()));
     let at = memchr::memmem::find(text, old.as_bytes())?;
@@ -148,28 +149,28 @@ fn replace_parent(text: &[u8], entry: &Entry, last: Option<&str>) -> Option<Vec<
     Some(line)
 }
 
-/// Writes the line again, with another `parent`.
-fn rewrite_parent(text: &[u8], last: Option<&str>) -> Option<Vec<u8>> {
+/// Parses a line, sets its field `parent` to `last`, and writes the line again.
+fn replace_parent_field(text: &[u8], last: Option<&str>) -> Option<Vec<u8>> {
     let mut fields: Map<String, Value> = serde_json::from_slice(text).ok()?;
     fields.insert("parent".to_owned(), last.into());
     serde_json::to_vec(&fields).ok()
 }
 
 /// Moves files and sessions of subagents that do not belong to the session to the folder `kept`.
-fn aside(
+fn move_to_kept_folder(
     folder: &Path,
     kept: &Path,
-    found: &Examination,
+    found: &SessionExamination,
     done: &mut Vec<String>,
 ) -> Result<(), Error> {
     for path in &found.aside {
         let to = kept.join(path);
         let above: PathBuf = to.parent().unwrap_or(kept).to_owned();
-        private_folder(&above).map_err(|source| Error::write_error(&above, source))?;
+        create_private_folder(&above).map_err(|source| Error::write_error(&above, source))?;
         let from = folder.join(path);
-        match rename_new(&from, &to) {
+        match rename_without_replace(&from, &to) {
             Ok(()) => done.push(format!("{path} was moved to {}", to.display())),
-            // The file was in a folder that has already been moved.
+            // The file is missing because its folder has already been moved.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(source) => return Err(Error::write_error(&to, source)),
         }

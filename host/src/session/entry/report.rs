@@ -4,10 +4,10 @@ use serde::Serialize;
 
 use crate::point::trace::{AccessRecord, TraceRecord};
 
-/// Report on an action of a plugin. Its entry parses back as [`Body::Trace`](super::Body::Trace) or
-/// [`Body::Access`](super::Body::Access). A report is serialized field by field, without a JSON
-/// value or a flattened type in between: a step writes many reports, and either would take longer
-/// than the write.
+/// Report on an action of a plugin. The entry of a report parses as
+/// [`Body::Trace`](super::Body::Trace) or [`Body::Access`](super::Body::Access). Reports are
+/// serialized directly, without a JSON value or a flattened type in between: a step writes many
+/// reports, and either would take longer than the write.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Report<'a> {

@@ -1,8 +1,8 @@
-//! Round-trip tests of entries.
+//! Tests that write entries as JSON lines and read the lines again.
 
 use super::*;
 
-fn entry(body: Body) -> Entry {
+fn entry_with_body(body: Body) -> Entry {
     Entry {
         id: "b".into(),
         parent: Some("a".into()),
@@ -32,7 +32,7 @@ fn an_entry_reads_back_as_it_was_written() {
         },
     ];
     for body in bodies {
-        let entry = entry(body);
+        let entry = entry_with_body(body);
         let line = entry.line().unwrap();
         assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1);
         assert_eq!(Entry::parse_line(&line).unwrap(), entry);

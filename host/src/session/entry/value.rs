@@ -1,4 +1,4 @@
-//! Defines the values that entries contain or that several entries add up to: a part of a system
+//! Defines values that entries contain, or that follow from several entries: a part of a system
 //! prompt, the subagent that keeps an archived turn, a turn that is due for archival, an active
 //! skill.
 //!
@@ -108,8 +108,8 @@ impl LastingSkill {
     }
 }
 
-/// A skill that the session remembers as used or confirmed, as [`Body::SkillRemembered`] records
-/// it.
+/// A skill that was used in the session, or whose use a person approved, as
+/// [`Body::SkillRemembered`] records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RememberedSkill {
     /// Id of the skill.

@@ -1,5 +1,5 @@
-//! Reads and records facts that outlast a run of the program: status lines of plugins, approval
-//! answers, skills, the title, and the cost of the session.
+//! Reads and records facts that remain valid when the session is resumed in another run of the
+//! program: status lines of plugins, approval answers, skills, the title, and the cost.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ impl Session {
     pub(crate) fn record_statuses(&self) {
         let mut inner = self.lock();
         let written = inner.write_statuses();
-        inner.defer_error(written);
+        inner.defer_write_error(written);
     }
 
     /// Returns the status lines of plugins, by plugin.
@@ -28,14 +28,15 @@ impl Session {
         self.lock().transcript.statuses.clone()
     }
 
-    /// Returns the calls that a person had allowed for the previous run only, as text.
-    pub(crate) fn ended_answers(&self) -> Vec<String> {
+    /// Returns texts that describe the calls that a person had allowed for the previous run of the
+    /// program only.
+    pub(crate) fn approvals_of_previous_run(&self) -> Vec<String> {
         self.lock().transcript.ended_answers.clone()
     }
 
     /// Returns the calls that a person allowed for the rest of the session, in any run, each with
     /// the name of its tool.
-    pub(crate) fn kept_answers(&self) -> Vec<(String, AllowedPart)> {
+    pub(crate) fn session_approvals(&self) -> Vec<(String, AllowedPart)> {
         self.lock().transcript.kept_answers.clone()
     }
 
@@ -66,7 +67,7 @@ impl Session {
 }
 
 impl SessionState {
-    /// Records the status lines that differ from the recorded ones.
+    /// Appends entries for the status lines that differ from the last recorded ones.
     pub(super) fn write_statuses(&mut self) -> Result<(), Error> {
         for (plugin, text) in std::mem::take(&mut self.statuses) {
             let known = self.transcript.statuses.get(&plugin);

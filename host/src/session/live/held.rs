@@ -2,22 +2,23 @@
 //! the model.
 //!
 //! Held entries are already part of the conversation. They are written, in order, before the next
-//! entry. Start from [`Session::append_or_hold`].
+//! entry. Start from [`Session::append_or_hold_entry`].
 
 use super::{Session, SessionState};
 use crate::session::Error;
 use crate::session::entry::Body;
 
-/// Maximum number of held lines. A turn ends soon after its first held line. Beyond the maximum,
-/// further entries fail: if a line were dropped instead, the next entry would lack its parent.
+/// Maximum number of held lines. A turn ends soon after its first held line. If the maximum is
+/// reached, further entries fail: if a line were dropped instead, the next entry would lack its
+/// parent.
 const MAX_HELD: usize = 1000;
 
-/// Lines to write before any new line, oldest first.
+/// Lines that could not be written yet, oldest first. They must be written before any new line.
 #[derive(Default)]
 pub(super) struct HeldLines(Vec<Vec<u8>>);
 
 impl HeldLines {
-    fn has_room(&self) -> bool {
+    fn has_room_for_line(&self) -> bool {
         self.0.len() < MAX_HELD
     }
 }
@@ -29,28 +30,28 @@ impl Session {
     /// # Errors
     /// The entry is not in the file yet. It is neither applied nor kept if the maximum number of
     /// lines is already held.
-    pub(crate) fn append_or_hold(&self, body: Body) -> Result<(), Error> {
+    pub(crate) fn append_or_hold_entry(&self, body: Body) -> Result<(), Error> {
         let mut inner = self.lock();
         let entry = inner.next_entry(body);
         let line = entry.line()?;
-        let written = match inner.write_held() {
+        let written = match inner.write_held_lines() {
             Ok(()) => inner.journal.append(&line),
             Err(error) => Err(error),
         };
         if written.is_err() {
-            if !inner.held.has_room() {
+            if !inner.held.has_room_for_line() {
                 return written;
             }
             inner.held.0.push(line);
         }
-        inner.take_entry(entry)?;
+        inner.write_and_apply_entry(entry)?;
         written
     }
 }
 
 impl SessionState {
     /// Writes the held lines, oldest first.
-    pub(super) fn write_held(&mut self) -> Result<(), Error> {
+    pub(super) fn write_held_lines(&mut self) -> Result<(), Error> {
         while let Some(line) = self.held.0.first() {
             self.journal.append(line)?;
             self.held.0.remove(0);
@@ -58,10 +59,11 @@ impl SessionState {
         Ok(())
     }
 
-    /// Writes a line together with the next entry, after the held lines.
-    pub(super) fn put_with_next(&mut self, line: Vec<u8>) -> Result<(), Error> {
-        if !self.held.has_room() {
-            self.write_held()?;
+    /// Passes a line to the journal, which writes it together with the next entry. Writes the held
+    /// lines first.
+    pub(super) fn append_line_with_next(&mut self, line: Vec<u8>) -> Result<(), Error> {
+        if !self.held.has_room_for_line() {
+            self.write_held_lines()?;
         }
         if self.held.0.is_empty() {
             return self.journal.append_with_next(&line);
@@ -79,8 +81,8 @@ mod tests {
     fn room_for_held_lines_ends() {
         let mut held = HeldLines::default();
         held.0.resize(MAX_HELD - 1, Vec::new());
-        assert!(held.has_room());
+        assert!(held.has_room_for_line());
         held.0.push(Vec::new());
-        assert!(!held.has_room());
+        assert!(!held.has_room_for_line());
     }
 }

@@ -8,26 +8,26 @@ const NO_FOLDER: &str = "/dev/null/session";
 
 impl Session {
     /// Creates a session on a disk with `room` bytes. The returned function changes this size.
-    pub(crate) fn on_small_disk(room: usize) -> (Self, impl Fn(usize)) {
+    pub(crate) fn session_on_small_disk(room: usize) -> (Self, impl Fn(usize)) {
         let (disk, log) = crate::session::log::tests::SmallDisk::log(room);
         let make_room = move |room| disk.0.lock().unwrap().1 = room;
-        (Self::over_test_log(log), make_room)
+        (Self::session_on_test_log(log), make_room)
     }
 
     /// Creates a session on a disk that accepts writes but fails to sync.
-    pub(crate) fn on_broken_disk() -> Self {
+    pub(crate) fn session_on_broken_disk() -> Self {
         let log = crate::session::log::tests::BrokenDisk::log();
-        Self::over_test_log(log)
+        Self::session_on_test_log(log)
     }
 
-    fn over_test_log(log: crate::session::log::SessionLog) -> Self {
+    fn session_on_test_log(log: crate::session::log::SessionLog) -> Self {
         let address = SessionAddress::parse("test").unwrap();
         let store = Arc::new(crate::session::SessionFiles::new(NO_FOLDER));
-        Self::over_journal(Box::new(log), address, store)
+        Self::with_journal(Box::new(log), address, store)
     }
 }
 
-fn user(text: &str) -> Body {
+fn user_entry(text: &str) -> Body {
     Body::Message {
         message: Message::text(Role::User, text),
     }
@@ -35,23 +35,23 @@ fn user(text: &str) -> Body {
 
 #[test]
 fn an_entry_that_could_not_be_written_is_not_in_memory_either() {
-    let (session, make_room) = Session::on_small_disk(500);
-    session.append(user("first")).unwrap();
+    let (session, make_room) = Session::session_on_small_disk(500);
+    session.append(user_entry("first")).unwrap();
     let long = "x".repeat(1000);
-    session.append(user(&long)).unwrap_err();
+    session.append(user_entry(&long)).unwrap_err();
     session.state_set("p", "k", Some(&long)).unwrap_err();
     assert_eq!(session.n_messages(), 1);
     assert_eq!(session.state_get("p", "k").unwrap(), None);
     make_room(100_000);
-    session.append(user(&long)).unwrap();
+    session.append(user_entry(&long)).unwrap();
     session.sync().unwrap();
     assert_eq!(session.n_messages(), 2);
 }
 
 #[tokio::test]
-async fn who_waits_for_the_disk_holds_nobody_else_up() {
-    let session = Session::on_broken_disk();
-    session.append(user("first")).unwrap();
+async fn a_task_that_waits_for_the_disk_blocks_no_other_task() {
+    let session = Session::session_on_broken_disk();
+    session.append(user_entry("first")).unwrap();
     // The runtime has a single thread, which runs the other task only while this task is suspended.
     let other = tokio::spawn(async {});
     let error = session.synced().await.unwrap_err();
@@ -60,22 +60,22 @@ async fn who_waits_for_the_disk_holds_nobody_else_up() {
 }
 
 #[test]
-fn a_failure_that_nobody_could_be_told_of_comes_with_the_next_sync() {
-    let (session, make_room) = Session::on_small_disk(0);
-    session.append_or_defer(user("lost"));
+fn a_deferred_write_error_is_returned_by_the_next_sync() {
+    let (session, make_room) = Session::session_on_small_disk(0);
+    session.append_or_defer(user_entry("lost"));
     make_room(100_000);
     session.sync().unwrap_err();
     session.sync().unwrap();
 }
 
 #[test]
-fn state_that_waits_is_known_at_once_and_written_with_the_next_entry() {
-    let (session, make_room) = Session::on_small_disk(0);
+fn buffered_state_is_readable_at_once_and_written_with_the_next_entry() {
+    let (session, make_room) = Session::session_on_small_disk(0);
     session.state_set_with_next("p", "k", Some("v")).unwrap();
     assert_eq!(session.state_get("p", "k").unwrap().as_deref(), Some("v"));
     session.write_waiting().unwrap_err();
     make_room(100_000);
-    session.append(user("first")).unwrap();
+    session.append(user_entry("first")).unwrap();
     session.write_waiting().unwrap();
     assert_eq!(session.state_get("p", "k").unwrap().as_deref(), Some("v"));
 }

@@ -10,7 +10,7 @@ pub(in crate::session) struct BrokenDisk;
 
 impl BrokenDisk {
     pub(in crate::session) fn log() -> SessionLog {
-        SessionLog::over_disk(Arc::new(Self), "s.jsonl".into(), 0, None)
+        SessionLog::with_disk(Arc::new(Self), "s.jsonl".into(), 0, None)
     }
 }
 
@@ -19,7 +19,7 @@ impl LogDisk for BrokenDisk {
         Ok(())
     }
 
-    fn cut(&self, _len: u64) -> io::Result<()> {
+    fn truncate_file(&self, _len: u64) -> io::Result<()> {
         Ok(())
     }
 
@@ -36,7 +36,7 @@ pub(in crate::session) struct SmallDisk(pub(in crate::session) Arc<Mutex<(Vec<u8
 impl SmallDisk {
     pub(in crate::session) fn log(room: usize) -> (Self, SessionLog) {
         let disk = Self(Arc::new(Mutex::new((Vec::new(), room))));
-        let log = SessionLog::over_disk(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
+        let log = SessionLog::with_disk(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
         (disk, log)
     }
 
@@ -56,7 +56,7 @@ impl LogDisk for SmallDisk {
         Ok(())
     }
 
-    fn cut(&self, len: u64) -> io::Result<()> {
+    fn truncate_file(&self, len: u64) -> io::Result<()> {
         self.0.lock().unwrap().0.truncate(len as usize);
         Ok(())
     }
@@ -81,7 +81,7 @@ impl LogDisk for SlowDisk {
         Ok(())
     }
 
-    fn cut(&self, _len: u64) -> io::Result<()> {
+    fn truncate_file(&self, _len: u64) -> io::Result<()> {
         Ok(())
     }
 
@@ -101,7 +101,7 @@ impl LogDisk for CountingDisk {
         Ok(())
     }
 
-    fn cut(&self, _len: u64) -> io::Result<()> {
+    fn truncate_file(&self, _len: u64) -> io::Result<()> {
         Ok(())
     }
 
@@ -121,7 +121,7 @@ fn a_full_disk_is_an_error_and_leaves_only_whole_lines() {
 }
 
 #[test]
-fn lines_that_wait_go_before_the_next_one_and_are_not_lost_to_a_full_disk() {
+fn buffered_lines_are_written_before_the_next_one_and_survive_a_full_disk() {
     let (disk, mut log) = SmallDisk::log(12);
     log.append_with_next(b"one\n").unwrap();
     assert_eq!((disk.text().as_str(), log.end().number()), ("", 4));
@@ -142,7 +142,7 @@ fn lines_that_wait_go_before_the_next_one_and_are_not_lost_to_a_full_disk() {
 }
 
 #[test]
-fn that_the_disk_failed_is_told_once_with_its_reason_and_nothing_is_added_any_more() {
+fn a_disk_failure_is_reported_once_and_stops_all_later_appends() {
     let why = |error: Error| std::error::Error::source(&error).unwrap().to_string();
     let mut log = BrokenDisk::log();
     log.append(b"one\n").unwrap();
@@ -156,9 +156,9 @@ fn that_the_disk_failed_is_told_once_with_its_reason_and_nothing_is_added_any_mo
 }
 
 #[test]
-fn what_is_added_while_the_disk_works_is_waited_for_next_time() {
+fn lines_appended_during_a_sync_are_synced_next_time() {
     let disk = SlowDisk::default();
-    let mut log = SessionLog::over_disk(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
+    let mut log = SessionLog::with_disk(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
     log.append(b"one\n").unwrap();
     let one = log.take_unsynced().unwrap().unwrap();
     std::thread::scope(|scope| {
@@ -177,9 +177,9 @@ fn what_is_added_while_the_disk_works_is_waited_for_next_time() {
 }
 
 #[test]
-fn one_wait_for_the_disk_serves_all_that_was_added_before_it() {
+fn one_sync_covers_all_lines_appended_before_it() {
     let disk = CountingDisk::default();
-    let mut log = SessionLog::over_disk(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
+    let mut log = SessionLog::with_disk(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
     let waits: Vec<_> = (0..20)
         .map(|_| {
             log.append(b"line\n").unwrap();
@@ -205,7 +205,7 @@ fn after_room_was_made_the_line_can_be_written_again() {
 }
 
 #[test]
-fn a_closed_session_can_be_opened_again_though_somebody_still_has_its_lock_open() {
+fn a_closed_session_can_be_opened_while_a_child_process_has_its_lock_file_open() {
     let folder = tempfile::tempdir().unwrap();
     let log = SessionLog::create_log(folder.path(), DiskWait::Waits).unwrap();
     // Simulates a child process between fork and exec, which inherits the descriptor.
@@ -220,7 +220,7 @@ fn a_closed_session_can_be_opened_again_though_somebody_still_has_its_lock_open(
 }
 
 #[test]
-fn a_session_is_not_opened_through_a_link_and_what_it_leads_to_stays() {
+fn a_session_is_not_opened_through_a_symlink_and_the_target_stays_unchanged() {
     for name in [FILE, LOCK] {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
@@ -240,7 +240,7 @@ fn a_session_is_not_opened_through_a_link_and_what_it_leads_to_stays() {
 }
 
 #[test]
-fn a_session_that_is_thrown_away_waits_for_no_disk_and_is_read_again() {
+fn a_temporary_session_is_not_synced_and_can_be_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let mut log = SessionLog::create_log(folder.path(), DiskWait::Skips).unwrap();
     log.append(b"{}\n").unwrap();

@@ -3,14 +3,14 @@
 //!
 //! Most sessions do not contain the text, and one pass over the bytes of a complete file costs much
 //! less than reading its lines. A session whose file cannot be read counts as likely, so that the
-//! search reports the error. Start from [`likely_sessions`].
+//! search reports the error. Start from [`find_likely_sessions`].
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use super::values::values_hold;
-use super::{MAX_DEPTH, Wanted};
+use super::values::values_contain_text;
+use super::{MAX_DEPTH, SearchText};
 use crate::session::children::{self, AGENTS};
 use crate::session::guarded;
 use crate::session::log::FILE;
@@ -23,14 +23,18 @@ const MAX_WHOLE_BYTES: u64 = 16 << 20;
 const MAX_THREADS: usize = 8;
 
 /// Returns for each session whether it may contain the text, in the order of `folders`.
-pub(super) fn likely_sessions(folders: &[(String, PathBuf)], wanted: &Wanted) -> Vec<bool> {
+pub(super) fn find_likely_sessions(
+    folders: &[(String, PathBuf)],
+    wanted: &SearchText,
+) -> Vec<bool> {
     let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
     let n_each = folders.len().div_ceil(n_threads.min(MAX_THREADS)).max(1);
     std::thread::scope(|scope| {
         let parts = folders.chunks(n_each).map(|part| {
             let look = move || {
                 let mut bytes = Vec::new();
-                let of = |(_, folder): &(String, PathBuf)| may_hold(folder, wanted, &mut bytes, 0);
+                let of =
+                    |(_, folder): &(String, PathBuf)| may_contain(folder, wanted, &mut bytes, 0);
                 part.iter().map(of).collect::<Vec<bool>>()
             };
             (part.len(), scope.spawn(look))
@@ -46,10 +50,10 @@ pub(super) fn likely_sessions(folders: &[(String, PathBuf)], wanted: &Wanted) ->
 
 /// Whether the session in a folder, or the session of one of its subagents, may contain the text.
 /// `bytes` is a buffer that is reused for all files.
-fn may_hold(folder: &Path, wanted: &Wanted, bytes: &mut Vec<u8>, depth: usize) -> bool {
+fn may_contain(folder: &Path, wanted: &SearchText, bytes: &mut Vec<u8>, depth: usize) -> bool {
     match guarded::open(&folder.join(FILE)) {
         Ok((file, meta)) => {
-            let is_likely = meta.len() > MAX_WHOLE_BYTES || file_may_hold(file, wanted, bytes);
+            let is_likely = meta.len() > MAX_WHOLE_BYTES || file_may_contain(file, wanted, bytes);
             if is_likely {
                 return true;
             }
@@ -57,22 +61,22 @@ fn may_hold(folder: &Path, wanted: &Wanted, bytes: &mut Vec<u8>, depth: usize) -
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(_) => return true,
     }
-    if values_hold(folder, wanted, bytes) {
+    if values_contain_text(folder, wanted, bytes) {
         return true;
     }
     let mut agents = match depth {
         MAX_DEPTH => Vec::new(),
-        _ => children::stored_agents(folder),
+        _ => children::stored_agent_ids(folder),
     }
     .into_iter();
-    agents.any(|agent| may_hold(&folder.join(AGENTS).join(agent), wanted, bytes, depth + 1))
+    agents.any(|agent| may_contain(&folder.join(AGENTS).join(agent), wanted, bytes, depth + 1))
 }
 
-fn file_may_hold(file: File, wanted: &Wanted, bytes: &mut Vec<u8>) -> bool {
+fn file_may_contain(file: File, wanted: &SearchText, bytes: &mut Vec<u8>) -> bool {
     bytes.clear();
     // The file may have grown since its size was checked.
     match file.take(MAX_WHOLE_BYTES).read_to_end(bytes) {
-        Ok(_) => wanted.may_be_in(bytes),
+        Ok(_) => wanted.may_match_line(bytes),
         Err(_) => true,
     }
 }

@@ -10,16 +10,16 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use super::{Found, Hit, Tell, Wanted, snippet};
+use super::{Found, SearchMatch, SearchText, Tell, match_snippet};
 use crate::session::blobs::is_hash_name;
 use crate::session::entry::{Body, Entry};
-use crate::session::guarded::{self, Line, Lines, MAX_LINE_BYTES};
+use crate::session::guarded::{self, FileLine, LineReader, MAX_LINE_BYTES};
 use crate::session::log::FILE;
 use crate::session::state::MAX_VALUE_BYTES;
 use crate::session::storage::files::STATE_FOLDER;
 
 /// Returns the files with large values of the session in a folder, in the order of their names.
-fn value_files(folder: &Path) -> Vec<(String, PathBuf)> {
+fn plugin_value_files(folder: &Path) -> Vec<(String, PathBuf)> {
     let folder = folder.join(STATE_FOLDER);
     if !guarded::is_folder(&folder).unwrap_or_default() {
         return Vec::new();
@@ -35,7 +35,7 @@ fn value_files(folder: &Path) -> Vec<(String, PathBuf)> {
 }
 
 /// Reads a value into `bytes`; `None` if it cannot be read, which `rind session doctor` reports.
-fn read_value(path: &Path, bytes: &mut Vec<u8>) -> Option<()> {
+fn read_value_file(path: &Path, bytes: &mut Vec<u8>) -> Option<()> {
     bytes.clear();
     let (file, _) = guarded::open(path).ok()?;
     file.take(MAX_VALUE_BYTES as u64).read_to_end(bytes).ok()?;
@@ -44,21 +44,21 @@ fn read_value(path: &Path, bytes: &mut Vec<u8>) -> Option<()> {
 
 /// Whether a large value of the session in a folder contains the text. `bytes` is a buffer that is
 /// reused for all files.
-pub(super) fn values_hold(folder: &Path, wanted: &Wanted, bytes: &mut Vec<u8>) -> bool {
-    let mut files = value_files(folder).into_iter();
-    files.any(|(_, path)| read_value(&path, bytes).is_some() && wanted.text.is_match(bytes))
+pub(super) fn values_contain_text(folder: &Path, wanted: &SearchText, bytes: &mut Vec<u8>) -> bool {
+    let mut files = plugin_value_files(folder).into_iter();
+    files.any(|(_, path)| read_value_file(&path, bytes).is_some() && wanted.text.is_match(bytes))
 }
 
 /// Searches the large values of the session in a folder.
 pub(super) fn search_values(
     id: &str,
     folder: &Path,
-    wanted: &Wanted,
+    wanted: &SearchText,
     tell: Tell<'_>,
 ) -> ControlFlow<()> {
     let mut bytes = Vec::new();
-    for (name, path) in value_files(folder) {
-        if read_value(&path, &mut bytes).is_none() {
+    for (name, path) in plugin_value_files(folder) {
+        if read_value_file(&path, &mut bytes).is_none() {
             continue;
         }
         let text = String::from_utf8_lossy(&bytes);
@@ -66,11 +66,11 @@ pub(super) fn search_values(
             continue;
         };
         // Skip a value that no entry refers to, such as one whose entry was never written.
-        let Some(owner) = owner_of(&folder.join(FILE), &name) else {
+        let Some(owner) = find_value_owner(&folder.join(FILE), &name) else {
             continue;
         };
-        let [before, found, after] = snippet(&text, at.range());
-        tell(Found::Hit(Hit {
+        let [before, found, after] = match_snippet(&text, at.range());
+        tell(Found::Hit(SearchMatch {
             session: id.to_owned(),
             turn: owner.turn,
             line: owner.line,
@@ -84,7 +84,8 @@ pub(super) fn search_values(
     ControlFlow::Continue(())
 }
 
-/// Entry that stored a value: its plugin and key, and its position in the session.
+/// Plugin and key that a large value belongs to, and the position of the entry that stored the
+/// value.
 struct ValueOwner {
     plugin: String,
     key: String,
@@ -93,16 +94,16 @@ struct ValueOwner {
     time: i64,
 }
 
-/// Finds the last entry that refers to a value.
-fn owner_of(path: &Path, name: &str) -> Option<ValueOwner> {
+/// Finds the last entry in the session file `path` that refers to the value `name`.
+fn find_value_owner(path: &Path, name: &str) -> Option<ValueOwner> {
     let (file, _): (File, _) = guarded::open(path).ok()?;
-    let mut lines = Lines::new(file, MAX_LINE_BYTES);
+    let mut lines = LineReader::new(file, MAX_LINE_BYTES);
     let (mut turn, mut owner) = (0, None);
     while let Ok(Some(line)) = lines.next() {
-        let (Line::Whole(text) | Line::Torn(text)) = line else {
+        let (FileLine::Whole(text) | FileLine::Torn(text)) = line else {
             continue;
         };
-        let is_start = super::kind(text) == b"turn-start";
+        let is_start = super::find_entry_type(text) == b"turn-start";
         if !is_start && memchr::memmem::find(text, name.as_bytes()).is_none() {
             continue;
         }

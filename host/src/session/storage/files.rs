@@ -16,7 +16,7 @@ use super::{
     BlobKind, Blobs, Journal, ListedSession, OpenedJournal, Position, SessionAddress, SessionPage,
     Sessions,
 };
-use crate::disk::{TemporaryFolder, private_folder, rename_new};
+use crate::disk::{TemporaryFolder, create_private_folder, rename_without_replace};
 use crate::session::Error;
 use crate::session::blobs::HashedFiles;
 use crate::session::children::{self, AGENTS};
@@ -63,8 +63,8 @@ impl SessionFiles {
         &self.root
     }
 
-    /// Returns the folder that a session has or would have.
-    fn path_of(&self, at: &SessionAddress) -> PathBuf {
+    /// Returns the path of a session's folder, whether or not the folder exists.
+    fn session_path(&self, at: &SessionAddress) -> PathBuf {
         self.root.join(at.as_str())
     }
 
@@ -76,13 +76,13 @@ impl SessionFiles {
             folder.push(name);
             let is_folder = guarded::is_folder(&folder);
             if !is_folder.map_err(|source| Error::read_error(&folder, source))? {
-                return Err(self.unknown(at));
+                return Err(self.unknown_session_error(at));
             }
         }
         Ok(folder)
     }
 
-    fn unknown(&self, at: &SessionAddress) -> Error {
+    fn unknown_session_error(&self, at: &SessionAddress) -> Error {
         Error::Unknown {
             wanted: at.as_str().to_owned(),
             root: self.root.clone(),
@@ -92,18 +92,20 @@ impl SessionFiles {
     /// Creates the folder of a session. Reuses a folder that a killed process created and left
     /// without a session.
     fn create_folder(&self, at: &SessionAddress) -> Result<PathBuf, Error> {
-        let folder = self.path_of(at);
+        let folder = self.session_path(at);
         let failed = |source| Error::write_error(&folder, source);
         let above = folder.parent().unwrap_or(&self.root);
-        private_folder(above).map_err(failed)?;
-        // This fails if anything has this name, even a dangling symlink.
+        create_private_folder(above).map_err(failed)?;
+        // The creation fails if a file of any type has this name, even a dangling symlink.
         match DirBuilder::new().mode(0o700).create(&folder) {
             Ok(()) => Ok(folder),
             Err(source) if source.kind() != ErrorKind::AlreadyExists => Err(failed(source)),
-            Err(_) if guarded::is_folder(&folder).unwrap_or_default() && is_unused(&folder) => {
+            Err(_)
+                if guarded::is_folder(&folder).unwrap_or_default() && has_no_session(&folder) =>
+            {
                 Ok(folder)
             }
-            Err(_) => Err(at.exists_error()),
+            Err(_) => Err(at.already_exists_error()),
         }
     }
 
@@ -149,8 +151,8 @@ fn copy_values(from: &Path, to: &Path) -> Result<(), Error> {
         })
 }
 
-/// Whether a folder contains at most a lock file.
-fn is_unused(folder: &Path) -> bool {
+/// Whether a folder contains nothing, or only a lock file.
+fn has_no_session(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|entries| {
         let mut names = entries.map(|entry| entry.map(|entry| entry.file_name()));
         names.all(|name| name.is_ok_and(|name| name == LOCK))
@@ -168,7 +170,7 @@ impl Sessions for SessionFiles {
             Ok(log) => Ok(Box::new(log)),
             // Another process created the session first.
             Err(Error::Write { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {
-                Err(at.exists_error())
+                Err(at.already_exists_error())
             }
             Err(error) => Err(error),
         }
@@ -201,15 +203,15 @@ impl Sessions for SessionFiles {
     }
 
     fn blobs(&self, at: &SessionAddress, kind: BlobKind) -> Arc<dyn Blobs> {
-        Arc::new(Self::hashed_files(&self.path_of(at), kind).with_wait(self.wait))
+        Arc::new(Self::hashed_files(&self.session_path(at), kind).with_wait(self.wait))
     }
 
     fn folder(&self, at: &SessionAddress) -> Option<PathBuf> {
-        Some(self.path_of(at))
+        Some(self.session_path(at))
     }
 
     fn children(&self, at: &SessionAddress) -> Result<Vec<String>, Error> {
-        Ok(children::stored_agents(&self.folder_of(at)?))
+        Ok(children::stored_agent_ids(&self.folder_of(at)?))
     }
 
     fn remove(&self, at: &SessionAddress) -> Result<(), Error> {
@@ -218,7 +220,7 @@ impl Sessions for SessionFiles {
         let lock = log::lock_session(&folder)?;
         let aside = TemporaryFolder::new_in(REMOVED, &self.root).map_err(failed)?;
         // Rename the folder first, so that a reader finds the complete session or none.
-        rename_new(&folder, &aside.path().join("session")).map_err(failed)?;
+        rename_without_replace(&folder, &aside.path().join("session")).map_err(failed)?;
         let _ = lock.unlock();
         drop(aside);
         log::sync_folder(folder.parent().unwrap_or(&self.root));
@@ -256,21 +258,23 @@ impl Sessions for SessionFiles {
         lines: &[u8],
         agents: &BTreeSet<String>,
     ) -> Result<(), Error> {
-        let (from, folder) = (self.folder_of(from)?, self.path_of(to));
+        let (from, folder) = (self.folder_of(from)?, self.session_path(to));
         let failed = |source| Error::write_error(&folder, source);
         // The copy gets its name once it is complete, so that an interrupted fork leaves no partial
         // session.
         let aside = TemporaryFolder::new_in(FORKED, &self.root).map_err(failed)?;
         let half = aside.path().join("session");
-        private_folder(&half).map_err(failed)?;
+        create_private_folder(&half).map_err(failed)?;
         let path = half.join(FILE);
         write_private(&path, lines).map_err(|source| Error::write_error(&path, source))?;
         copy_values(&from, &half)?;
         for agent in agents {
-            copy_tree(&from, &half, agent)?;
+            copy_subagent(&from, &half, agent)?;
         }
-        match rename_new(&half, &folder) {
-            Err(source) if source.kind() == ErrorKind::AlreadyExists => Err(to.exists_error()),
+        match rename_without_replace(&half, &folder) {
+            Err(source) if source.kind() == ErrorKind::AlreadyExists => {
+                Err(to.already_exists_error())
+            }
             moved => moved.map_err(failed),
         }
     }
@@ -278,18 +282,18 @@ impl Sessions for SessionFiles {
 
 /// Copies the session of a subagent with its values, and those of its own subagents, from one
 /// session's folder to another.
-fn copy_tree(from: &Path, to: &Path, agent: &str) -> Result<(), Error> {
+fn copy_subagent(from: &Path, to: &Path, agent: &str) -> Result<(), Error> {
     let (from, to) = (from.join(AGENTS).join(agent), to.join(AGENTS).join(agent));
     let file = from.join(FILE);
     // The folder of the subagent may have been removed, although entries still mention it.
     if file.symlink_metadata().is_err() {
         return Ok(());
     }
-    private_folder(&to).map_err(|source| Error::write_error(&to, source))?;
+    create_private_folder(&to).map_err(|source| Error::write_error(&to, source))?;
     guarded::copy(&file, &to.join(FILE))?;
     copy_values(&from, &to)?;
-    let below = children::stored_agents(&from);
+    let below = children::stored_agent_ids(&from);
     below
         .iter()
-        .try_for_each(|agent| copy_tree(&from, &to, agent))
+        .try_for_each(|agent| copy_subagent(&from, &to, agent))
 }

@@ -21,7 +21,7 @@ const NAME: &str = "memory";
 /// Store for programs that keep no sessions on disk. The sessions are lost when the last clone of
 /// this value is dropped.
 #[derive(Clone, Default)]
-pub struct MemorySessions(Arc<Mutex<BTreeMap<SessionAddress, KeptSession>>>);
+pub struct MemorySessions(Arc<Mutex<BTreeMap<SessionAddress, StoredSession>>>);
 
 impl std::fmt::Debug for MemorySessions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -32,7 +32,7 @@ impl std::fmt::Debug for MemorySessions {
 }
 
 #[derive(Clone, Default)]
-struct KeptSession {
+struct StoredSession {
     lines: Vec<u8>,
     updated: i64,
     /// Whether a writer has the session open.
@@ -41,20 +41,21 @@ struct KeptSession {
     state: MemoryBlobs,
 }
 
-impl KeptSession {
-    /// Returns a copy that shares nothing with this session.
-    fn copied(&self, lines: Vec<u8>) -> Self {
+impl StoredSession {
+    /// Returns a copy of the session with these lines. Later changes of one do not affect the
+    /// other.
+    fn deep_copy(&self, lines: Vec<u8>) -> Self {
         Self {
             lines,
             updated: clock::now_ms(),
             is_open: false,
-            content: self.content.copied(),
-            state: self.state.copied(),
+            content: self.content.deep_copy(),
+            state: self.state.deep_copy(),
         }
     }
 }
 
-fn unknown(at: &SessionAddress) -> Error {
+fn unknown_session_error(at: &SessionAddress) -> Error {
     Error::Unknown {
         wanted: at.as_str().to_owned(),
         root: PathBuf::from(NAME),
@@ -79,12 +80,12 @@ impl Sessions for MemorySessions {
     fn create(&self, at: &SessionAddress) -> Result<Box<dyn Journal>, Error> {
         let mut all = lock(&self.0);
         if all.contains_key(at) {
-            return Err(at.exists_error());
+            return Err(at.already_exists_error());
         }
-        let new = KeptSession {
+        let new = StoredSession {
             updated: clock::now_ms(),
             is_open: true,
-            ..KeptSession::default()
+            ..StoredSession::default()
         };
         all.insert(at.clone(), new);
         Ok(self.journal(at))
@@ -92,7 +93,7 @@ impl Sessions for MemorySessions {
 
     fn open(&self, at: &SessionAddress) -> Result<OpenedJournal, Error> {
         let mut all = lock(&self.0);
-        let kept = all.get_mut(at).ok_or_else(|| unknown(at))?;
+        let kept = all.get_mut(at).ok_or_else(|| unknown_session_error(at))?;
         if std::mem::replace(&mut kept.is_open, true) {
             return Err(Error::Locked {
                 path: PathBuf::from(NAME).join(at.as_str()),
@@ -108,7 +109,7 @@ impl Sessions for MemorySessions {
 
     fn read(&self, at: &SessionAddress, from: Position) -> Result<Vec<u8>, Error> {
         let all = lock(&self.0);
-        let lines = &all.get(at).ok_or_else(|| unknown(at))?.lines;
+        let lines = &all.get(at).ok_or_else(|| unknown_session_error(at))?.lines;
         let from = usize::try_from(from.number()).unwrap_or(usize::MAX);
         Ok(lines.get(from..).unwrap_or_default().to_vec())
     }
@@ -129,7 +130,7 @@ impl Sessions for MemorySessions {
         let depth = at.ids().count();
         let all = lock(&self.0);
         if !all.contains_key(at) {
-            return Err(unknown(at));
+            return Err(unknown_session_error(at));
         }
         let below = all
             .keys()
@@ -142,7 +143,7 @@ impl Sessions for MemorySessions {
 
     fn remove(&self, at: &SessionAddress) -> Result<(), Error> {
         let mut all = lock(&self.0);
-        let kept = all.get(at).ok_or_else(|| unknown(at))?;
+        let kept = all.get(at).ok_or_else(|| unknown_session_error(at))?;
         if kept.is_open {
             return Err(Error::Locked {
                 path: PathBuf::from(NAME).join(at.as_str()),
@@ -157,7 +158,7 @@ impl Sessions for MemorySessions {
         let all = lock(&self.0);
         let roots = all.iter().filter(|(at, _)| at.as_str() == at.root());
         let mut rest = roots.filter(|(at, _)| after.is_none_or(|after| at.as_str() > after));
-        let listed = |(at, kept): (&SessionAddress, &KeptSession)| ListedSession {
+        let listed = |(at, kept): (&SessionAddress, &StoredSession)| ListedSession {
             id: at.as_str().to_owned(),
             updated: kept.updated,
             bytes: kept.lines.len() as u64,
@@ -177,10 +178,10 @@ impl Sessions for MemorySessions {
     ) -> Result<(), Error> {
         let mut all = lock(&self.0);
         if all.contains_key(to) {
-            return Err(to.exists_error());
+            return Err(to.already_exists_error());
         }
-        let kept = all.get(from).ok_or_else(|| unknown(from))?;
-        let mut copies = vec![(to.clone(), kept.copied(lines.to_vec()))];
+        let kept = all.get(from).ok_or_else(|| unknown_session_error(from))?;
+        let mut copies = vec![(to.clone(), kept.deep_copy(lines.to_vec()))];
         for (at, kept) in &*all {
             let is_below = at != from && at.is_in(from);
             let agent = at.ids().nth(from.ids().count());
@@ -189,7 +190,7 @@ impl Sessions for MemorySessions {
             }
             let below = at.as_str().get(from.as_str().len()..).unwrap_or_default();
             let address = SessionAddress::parse(&format!("{to}{below}"));
-            let copy = kept.copied(kept.lines.clone());
+            let copy = kept.deep_copy(kept.lines.clone());
             copies.extend(address.map(|address| (address, copy)));
         }
         all.extend(copies);
@@ -209,7 +210,9 @@ impl Journal for MemoryJournal {
             return Ok(());
         }
         let mut all = lock(&self.sessions.0);
-        let kept = all.get_mut(&self.at).ok_or_else(|| unknown(&self.at))?;
+        let kept = all
+            .get_mut(&self.at)
+            .ok_or_else(|| unknown_session_error(&self.at))?;
         kept.lines.append(&mut self.waiting);
         kept.lines.extend_from_slice(frame);
         kept.updated = clock::now_ms();
@@ -255,7 +258,7 @@ impl Drop for MemoryJournal {
 struct MemoryBlobs(Arc<Mutex<HashMap<String, Vec<u8>>>>);
 
 impl MemoryBlobs {
-    fn copied(&self) -> Self {
+    fn deep_copy(&self) -> Self {
         Self(Arc::new(Mutex::new(lock(&self.0).clone())))
     }
 }

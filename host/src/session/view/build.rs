@@ -1,13 +1,13 @@
 //! Creates the view of a session, entry by entry.
 //!
-//! Results, decisions and ends are attached to their call, subagent or turn. An entry that fits
-//! none becomes a separate event.
+//! An entry about a result, a decision or an end is added to the event of its call, subagent or
+//! turn. An entry that belongs to none of them becomes a separate event.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::described::{described, name_of, said};
+use super::described::{describe_other_entry, message_item, plain_json};
 use super::{CallView, Decision, Item, ItemView, SessionView, TurnView};
 use crate::event::SubagentState;
 use crate::message::{Message, Role, Usage};
@@ -22,7 +22,7 @@ const PASS: &str = "pass";
 /// Reason of a replacement that undid a turn.
 const UNDONE: &str = crate::session::undo::REASON;
 
-pub(super) struct Build {
+pub(super) struct ViewBuilder {
     pub(super) view: SessionView,
     /// Index of each tool call among the events of the last turn, by call id.
     calls: HashMap<String, usize>,
@@ -35,7 +35,7 @@ pub(super) struct Build {
     is_named: bool,
 }
 
-impl Build {
+impl ViewBuilder {
     pub(super) fn new(id: &str) -> Self {
         let view = SessionView {
             id: id.to_owned(),
@@ -50,8 +50,8 @@ impl Build {
         }
     }
 
-    /// Applies the entry of a line to the view.
-    pub(super) fn take(&mut self, line: u64, entry: &str, time: i64, body: &Body) {
+    /// Adds the entry on line number `line` to the view.
+    pub(super) fn apply_line(&mut self, line: u64, entry: &str, time: i64, body: &Body) {
         let add = |item| ItemView {
             line,
             entry: entry.to_owned(),
@@ -60,7 +60,7 @@ impl Build {
         };
         match body {
             Body::Session { .. } | Body::Resumed { .. } | Body::Forked { .. } => {
-                self.header(time, body);
+                self.apply_header(time, body);
             }
             Body::Title { title } => {
                 self.view.title = Some(title.clone());
@@ -78,7 +78,7 @@ impl Build {
                 self.view.turns.push(TurnView {
                     turn: *turn,
                     input: input.clone(),
-                    source: name_of(source),
+                    source: plain_json(source),
                     command: command.clone(),
                     plugins: plugins.clone(),
                     started: time,
@@ -89,19 +89,21 @@ impl Build {
                 summary, output, ..
             } => {
                 if summary.stop == StopReason::Failed && !output.is_empty() {
-                    self.push(add(note(format!("the turn failed: {output}"))));
+                    self.push(add(text_note_item(format!("the turn failed: {output}"))));
                 }
-                let turn = self.turn();
-                turn.stop = Some(name_of(&summary.stop));
+                let turn = self.last_turn_mut();
+                turn.stop = Some(plain_json(&summary.stop));
                 turn.cost_usd = summary.cost_usd;
                 turn.unpriced_tokens = summary.unpriced_tokens;
                 turn.usage = summary.usage;
             }
             Body::Cut { reason, .. } => {
-                self.turn().stop = Some("cut".to_owned());
-                self.push(add(note(format!("the turn was cut short: {reason}"))));
+                self.last_turn_mut().stop = Some("cut".to_owned());
+                self.push(add(text_note_item(format!(
+                    "the turn was cut short: {reason}"
+                ))));
             }
-            Body::Message { message } => self.message(message, &add),
+            Body::Message { message } => self.add_message(message, &add),
             Body::Step {
                 step,
                 model,
@@ -110,7 +112,7 @@ impl Build {
                 aside,
                 ..
             } => {
-                let turn = self.turn();
+                let turn = self.last_turn_mut();
                 turn.steps += 1;
                 if turn.stop.is_none() {
                     turn.usage += *usage;
@@ -124,8 +126,8 @@ impl Build {
                     aside: aside.clone(),
                 }));
             }
-            Body::ToolStart { .. } | Body::ToolEnd { .. } => self.of_call(body, &add),
-            Body::Trace { record } => self.decision(record, &add),
+            Body::ToolStart { .. } | Body::ToolEnd { .. } => self.apply_call_entry(body, &add),
+            Body::Trace { record } => self.add_decision(record, &add),
             Body::SubagentStart {
                 agent,
                 plugin,
@@ -149,14 +151,16 @@ impl Build {
                 }));
                 self.agents.insert(agent.clone(), at);
             }
-            Body::SubagentEnd { agent, .. } => self.agent_ended(agent, body),
+            Body::SubagentEnd { agent, .. } => self.end_subagent(agent, body),
             Body::Replaced {
                 reason, messages, ..
             } if reason == REPEATED => {
-                self.push(add(note(format!("the result of a call that was {reason}"))));
+                self.push(add(text_note_item(format!(
+                    "the result of a call that was {reason}"
+                ))));
                 messages
                     .iter()
-                    .for_each(|message| self.message(message, &add));
+                    .for_each(|message| self.add_message(message, &add));
             }
             Body::Replaced {
                 reason,
@@ -165,7 +169,7 @@ impl Build {
                 holder,
             } => {
                 let holder = holder.as_ref().map(|holder| holder.agent.clone());
-                self.replaced(reason, removed, holder.as_ref());
+                self.mark_replaced_messages(reason, removed, holder.as_ref());
                 let texts: Vec<String> = messages.iter().map(Message::joined_text).collect();
                 self.push(add(Item::Replaced {
                     reason: reason.clone(),
@@ -182,14 +186,14 @@ impl Build {
                 if let Some(title) = plugin_title(other).filter(|_| !self.is_named) {
                     self.view.title = Some(title.to_owned());
                 }
-                if let Some(text) = described(other) {
-                    self.push(add(note(text)));
+                if let Some(text) = describe_other_entry(other) {
+                    self.push(add(text_note_item(text)));
                 }
             }
         }
     }
 
-    fn header(&mut self, time: i64, body: &Body) {
+    fn apply_header(&mut self, time: i64, body: &Body) {
         let view = &mut self.view;
         match body {
             Body::Session {
@@ -212,8 +216,8 @@ impl Build {
         }
     }
 
-    /// Returns the last turn. If there is none yet, adds one with the number 0.
-    fn turn(&mut self) -> &mut TurnView {
+    /// Returns the last turn of the view. If there is none yet, adds a turn with the number 0.
+    fn last_turn_mut(&mut self) -> &mut TurnView {
         if self.view.turns.is_empty() {
             self.view.turns.push(TurnView::default());
         }
@@ -223,18 +227,18 @@ impl Build {
 
     /// Adds an event to the last turn. Returns the index of the turn, and of the event in the turn.
     fn push(&mut self, item: ItemView) -> (usize, usize) {
-        let turn = self.turn();
+        let turn = self.last_turn_mut();
         turn.items.push(item);
         let at = turn.items.len() - 1;
         (self.view.turns.len() - 1, at)
     }
 
-    fn message(&mut self, message: &Message, add: &dyn Fn(Item) -> ItemView) {
-        self.turn();
+    fn add_message(&mut self, message: &Message, add: &dyn Fn(Item) -> ItemView) {
+        self.last_turn_mut();
         let at = self.view.turns.len() - 1;
         self.messages.insert(message.id.clone(), at);
         if message.role != Role::Tool {
-            let item = said(message);
+            let item = message_item(message);
             if let Item::Said {
                 text,
                 reasoning,
@@ -247,7 +251,7 @@ impl Build {
             }
         }
         for call in message.tool_calls() {
-            self.call(
+            self.add_call(
                 CallView {
                     id: call.id.clone(),
                     tool: call.name.clone(),
@@ -258,28 +262,28 @@ impl Build {
             );
         }
         for result in message.tool_results() {
-            let call = self.known_call(&result.call_id, &result.name, add);
+            let call = self.find_or_add_call(&result.call_id, &result.name, add);
             call.result = Some(result.content.text().into_owned());
             call.attachments = result.content.blobs().cloned().collect();
             call.is_error = result.is_error;
         }
     }
 
-    fn call(&mut self, call: CallView, add: &dyn Fn(Item) -> ItemView) {
+    fn add_call(&mut self, call: CallView, add: &dyn Fn(Item) -> ItemView) {
         let id = call.id.clone();
         let (_, at) = self.push(add(Item::Call(Box::new(call))));
         self.calls.insert(id, at);
     }
 
     /// Returns a tool call of the last turn. If no earlier entry mentioned the call, adds it.
-    fn known_call(
+    fn find_or_add_call(
         &mut self,
         id: &str,
         tool: &str,
         add: &dyn Fn(Item) -> ItemView,
     ) -> &mut CallView {
         if !self.calls.contains_key(id) {
-            self.call(
+            self.add_call(
                 CallView {
                     id: id.to_owned(),
                     tool: tool.to_owned(),
@@ -289,13 +293,13 @@ impl Build {
             );
         }
         let at = self.calls.get(id).copied().unwrap_or_default();
-        match &mut self.turn().items[at].item {
+        match &mut self.last_turn_mut().items[at].item {
             Item::Call(call) => call,
             _ => unreachable!("`calls` has only places of calls"),
         }
     }
 
-    fn of_call(&mut self, body: &Body, add: &dyn Fn(Item) -> ItemView) {
+    fn apply_call_entry(&mut self, body: &Body, add: &dyn Fn(Item) -> ItemView) {
         match body {
             Body::ToolStart {
                 call: id,
@@ -304,7 +308,7 @@ impl Build {
                 by,
                 ..
             } => {
-                let call = self.known_call(id, name, add);
+                let call = self.find_or_add_call(id, name, add);
                 call.has_begun = true;
                 call.by.clone_from(by);
                 match (arguments, by) {
@@ -320,7 +324,7 @@ impl Build {
                 result,
             } => {
                 let tool = result.as_ref().map_or("", |result| &result.name);
-                let call = self.known_call(id, tool, add);
+                let call = self.find_or_add_call(id, tool, add);
                 call.duration_ms = Some(*duration_ms);
                 call.refused_by.clone_from(refused_by);
                 call.is_error |= refused_by.is_some();
@@ -335,7 +339,7 @@ impl Build {
     }
 
     /// Adds the decision of a hook to the tool call that it concerns, or else as a separate event.
-    fn decision(&mut self, record: &Value, add: &dyn Fn(Item) -> ItemView) {
+    fn add_decision(&mut self, record: &Value, add: &dyn Fn(Item) -> ItemView) {
         let text = |key: &str| record[key].as_str().map(str::to_owned);
         let outcome = text("outcome").unwrap_or_default();
         if outcome == PASS || outcome.is_empty() {
@@ -353,14 +357,14 @@ impl Build {
         };
         let call = text("call_id").filter(|id| self.calls.contains_key(id));
         match call {
-            Some(id) => self.known_call(&id, "", add).decisions.push(decision),
+            Some(id) => self.find_or_add_call(&id, "", add).decisions.push(decision),
             None => {
                 self.push(add(Item::Decision(decision)));
             }
         }
     }
 
-    fn agent_ended(&mut self, agent: &str, end: &Body) {
+    fn end_subagent(&mut self, agent: &str, end: &Body) {
         let at = self.agents.get(agent);
         let item = at.and_then(|(turn, item)| self.view.turns.get_mut(*turn)?.items.get_mut(*item));
         if let Some(ItemView {
@@ -398,7 +402,12 @@ impl Build {
     }
 
     /// Marks the turns whose messages were archived or undone.
-    fn replaced(&mut self, reason: &str, removed: &[String], holder: Option<&String>) {
+    fn mark_replaced_messages(
+        &mut self,
+        reason: &str,
+        removed: &[String],
+        holder: Option<&String>,
+    ) {
         if holder.is_none() && reason != UNDONE {
             return;
         }
@@ -414,6 +423,6 @@ impl Build {
     }
 }
 
-fn note(text: String) -> Item {
+fn text_note_item(text: String) -> Item {
     Item::Note { text }
 }

@@ -1,4 +1,4 @@
-//! Describes a session's entries and messages.
+//! Formats entries and messages of a session as text for its view.
 
 use serde_json::Value;
 
@@ -7,12 +7,12 @@ use crate::message::{Content, Message};
 use crate::session::entry::Body;
 
 /// Returns the JSON form of a value, without quotes.
-pub(super) fn name_of(value: &impl serde::Serialize) -> String {
+pub(super) fn plain_json(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value)
         .map_or_else(|_| String::new(), |value| crate::json::plain_text(&value))
 }
 
-pub(super) fn said(message: &Message) -> Item {
+pub(super) fn message_item(message: &Message) -> Item {
     let reasoning = message.content.iter().filter_map(|part| match part {
         Content::Thinking { text, .. } if !text.is_empty() => Some(text.clone()),
         _ => None,
@@ -20,7 +20,7 @@ pub(super) fn said(message: &Message) -> Item {
     let plugin = message.plugin.as_ref().map(|name| format!("plugin {name}"));
     Item::Said {
         role: message.role,
-        by: plugin.or_else(|| message.origin.as_ref().map(name_of)),
+        by: plugin.or_else(|| message.origin.as_ref().map(plain_json)),
         text: message.joined_text(),
         reasoning: reasoning.collect(),
         blobs: message.blobs().map(ToString::to_string).collect(),
@@ -28,8 +28,9 @@ pub(super) fn said(message: &Message) -> Item {
     }
 }
 
-/// Describes an entry that has no kind of its own in the view; `None` if users need not see it.
-pub(super) fn described(body: &Body) -> Option<String> {
+/// Describes an entry that the view shows as a note ([`Item::Note`]); `None` if users need not see
+/// it.
+pub(super) fn describe_other_entry(body: &Body) -> Option<String> {
     Some(match body {
         Body::Command {
             plugin,
@@ -38,7 +39,7 @@ pub(super) fn described(body: &Body) -> Option<String> {
             reason,
             ..
         } => {
-            let outcome = name_of(outcome);
+            let outcome = plain_json(outcome);
             let why = reason.as_ref().map(|why| format!(": {why}"));
             format!(
                 "command /{command} of {plugin}: {outcome}{}",
@@ -51,7 +52,7 @@ pub(super) fn described(body: &Body) -> Option<String> {
             reason,
             ..
         } => {
-            let outcome = name_of(outcome);
+            let outcome = plain_json(outcome);
             let why = reason.as_ref().map(|why| format!(": {why}"));
             format!("loop of {plugin}: {outcome}{}", why.unwrap_or_default())
         }

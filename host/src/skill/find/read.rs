@@ -11,33 +11,33 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use super::super::model::{Skill, Unusable};
-use super::super::origin::Installed;
+use super::super::model::{Skill, UnusableSkill};
+use super::super::origin::InstalledSkill;
 use super::super::parse::{MAX_FILE_BYTES, SkillFile};
-use super::{FoundFile, SIDE_FILE};
-use crate::grant::held::HeldFolder;
+use super::{FoundSkillFile, SIDE_FILE};
+use crate::grant::held::InMemoryFolder;
 
 /// Minimum number of files for which several threads are used.
 const MANY: usize = 64;
 
-/// Reads all files. The results are in the order of the files.
-pub(super) fn read_all(found: &[FoundFile<'_>]) -> Vec<Result<Skill, Unusable>> {
+/// Reads and parses the found files. The returned list is in the order of `found`.
+pub(super) fn read_skill_files(found: &[FoundSkillFile<'_>]) -> Vec<Result<Skill, UnusableSkill>> {
     let n_threads = match found.len() {
         ..MANY => 1,
         _ => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
     };
     if n_threads == 1 {
-        return found.iter().map(FoundFile::read).collect();
+        return found.iter().map(FoundSkillFile::read).collect();
     }
     let chunk = found.len().div_ceil(n_threads).max(1);
     std::thread::scope(|scope| {
         let parts = found.chunks(chunk);
         let threads: Vec<_> = parts
-            .map(|part| scope.spawn(|| part.iter().map(FoundFile::read).collect::<Vec<_>>()))
+            .map(|part| scope.spawn(|| part.iter().map(FoundSkillFile::read).collect::<Vec<_>>()))
             .collect();
         let each = threads.into_iter().flat_map(|thread| {
-            // Do not ignore a panic: a skill that is silently lost would let another one with its
-            // name take its place.
+            // Propagate a panic of the thread: if a skill were silently lost, another skill of the
+            // same name would be used instead.
             let read = thread.join();
             read.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
@@ -45,8 +45,8 @@ pub(super) fn read_all(found: &[FoundFile<'_>]) -> Vec<Result<Skill, Unusable>> 
     })
 }
 
-impl FoundFile<'_> {
-    fn read(&self) -> Result<Skill, Unusable> {
+impl FoundSkillFile<'_> {
+    fn read(&self) -> Result<Skill, UnusableSkill> {
         let installed = self.installed();
         // Read the verified bytes of an installed skill instead of the file on disk.
         let verified = installed.and_then(|installed| installed.files.as_ref());
@@ -57,7 +57,7 @@ impl FoundFile<'_> {
                 Some(plugin) => format!("{plugin}:{}", self.folder),
             };
             let hint = "make it a file that you can read";
-            self.root.refuse_file(&id, &self.file, why, hint)
+            self.root.unusable_file(&id, &self.file, why, hint)
         };
         let bytes = read_content(&self.file, true, held.map(|held| &**held)).map_err(refuse)?;
         let bytes = bytes.ok_or_else(|| refuse("there is no such file".to_owned()))?;
@@ -65,7 +65,7 @@ impl FoundFile<'_> {
         let side = match self.is_flat {
             true => None,
             false => read_content(&side, false, held.map(|held| &**held))
-                .map_err(|why| refuse(format!("`{SIDE_FILE}` beside it: {why}")))?,
+                .map_err(|why| refuse(format!("`{SIDE_FILE}` next to it: {why}")))?,
         };
         let mut skill = SkillFile {
             folder: &self.folder,
@@ -83,12 +83,12 @@ impl FoundFile<'_> {
             side: side.as_deref(),
         }
         .parse()?;
-        skill.installed = installed.map(Installed::origin);
+        skill.installed = installed.map(InstalledSkill::origin);
         Ok(skill)
     }
 
     /// Returns the record of the skill's installation; `None` if it was not installed.
-    fn installed(&self) -> Option<&Installed> {
+    fn installed(&self) -> Option<&InstalledSkill> {
         let mut installed = self.root.installed.iter();
         installed.find(|one| !self.is_flat && one.folder == self.dir)
     }
@@ -100,7 +100,7 @@ impl FoundFile<'_> {
 pub fn read_content<'a>(
     path: &Path,
     follows: bool,
-    held: Option<&'a HeldFolder>,
+    held: Option<&'a InMemoryFolder>,
 ) -> Result<Option<Cow<'a, [u8]>>, String> {
     if let Some(held) = held {
         return Ok(held.file(path).map(Cow::Borrowed));

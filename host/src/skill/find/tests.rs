@@ -1,12 +1,12 @@
-//! Tests of the search, in folders of skills as users have them.
+//! Tests of the search for skills, in folders that are structured like those of users.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use super::super::model::AllAvailable;
+use super::super::model::EverythingAvailable;
 use super::*;
 
-fn write(root: &Path, name: &str, description: &str) {
+fn write_skill(root: &Path, name: &str, description: &str) {
     let path = root.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(
@@ -16,7 +16,7 @@ fn write(root: &Path, name: &str, description: &str) {
     .unwrap();
 }
 
-fn ids(skills: &Skills) -> Vec<&str> {
+fn skill_ids(skills: &Skills) -> Vec<&str> {
     skills.iter().map(|skill| skill.id.as_str()).collect()
 }
 
@@ -25,18 +25,18 @@ fn bundles_flat_files_and_links_are_found_and_templates_are_not() {
     let root = tempfile::tempdir().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     let skills = root.path().join("skills");
-    write(&skills, "a/SKILL.md", "a");
-    write(&skills, "a/assets/template/SKILL.md", "data");
-    write(&skills, "group/deep/b/SKILL.md", "b");
-    write(&skills, "c/skill.md", "c");
-    write(&skills, "flat.md", "flat");
-    write(&skills, "README.md", "no skill");
-    write(&skills, ".hidden/SKILL.md", "no");
-    write(&skills, "node_modules/x/SKILL.md", "no");
-    write(&skills, "help/SKILL.md", "reserved");
-    write(&skills, "a<b/SKILL.md", "bad name");
+    write_skill(&skills, "a/SKILL.md", "a");
+    write_skill(&skills, "a/assets/template/SKILL.md", "data");
+    write_skill(&skills, "group/deep/b/SKILL.md", "b");
+    write_skill(&skills, "c/skill.md", "c");
+    write_skill(&skills, "flat.md", "flat");
+    write_skill(&skills, "README.md", "no skill");
+    write_skill(&skills, ".hidden/SKILL.md", "no");
+    write_skill(&skills, "node_modules/x/SKILL.md", "no");
+    write_skill(&skills, "help/SKILL.md", "reserved");
+    write_skill(&skills, "a<b/SKILL.md", "bad name");
     fs::write(skills.join(".gitignore"), "*\n").unwrap();
-    write(elsewhere.path(), "linked/SKILL.md", "linked");
+    write_skill(elsewhere.path(), "linked/SKILL.md", "linked");
     symlink(elsewhere.path().join("linked"), skills.join("z")).unwrap();
     // Two symlinks to skills that are found under another name too.
     symlink(elsewhere.path().join("linked"), skills.join("z2")).unwrap();
@@ -45,8 +45,12 @@ fn bundles_flat_files_and_links_are_found_and_templates_are_not() {
     fs::create_dir_all(skills.join("out")).unwrap();
     symlink("/etc/passwd", skills.join("out/SKILL.md")).unwrap();
     fs::create_dir_all(skills.join("pipe/SKILL.md")).unwrap();
-    let found = discover(&[Root::new(Source::User, skills)], &["help"], &AllAvailable);
-    assert_eq!(ids(&found), ["a", "b", "c", "flat", "z"]);
+    let found = discover(
+        &[SkillRoot::new(Source::User, skills)],
+        &["help"],
+        &EverythingAvailable,
+    );
+    assert_eq!(skill_ids(&found), ["a", "b", "c", "flat", "z"]);
     let refused = found.unusable().iter();
     let refused: Vec<String> = refused
         .map(|u| format!("{}: {}", u.id, u.diagnostics[0].text))
@@ -64,34 +68,34 @@ fn bundles_flat_files_and_links_are_found_and_templates_are_not() {
 }
 
 #[test]
-fn of_one_name_the_users_is_used_and_the_others_are_listed() {
+fn of_skills_with_one_name_the_users_is_used_and_the_others_are_listed() {
     let home = tempfile::tempdir().unwrap();
     let project = tempfile::tempdir().unwrap();
-    write(home.path(), "skills/review/SKILL.md", "mine");
-    write(home.path(), ".claude/skills/review/SKILL.md", "mine");
-    write(project.path(), "skills/Rev\u{200b}iew/SKILL.md", "theirs");
-    write(project.path(), "skills/ReView/SKILL.md", "theirs");
-    write(project.path(), "skills/own/SKILL.md", "own");
+    write_skill(home.path(), "skills/review/SKILL.md", "mine");
+    write_skill(home.path(), ".claude/skills/review/SKILL.md", "mine");
+    write_skill(project.path(), "skills/Rev\u{200b}iew/SKILL.md", "theirs");
+    write_skill(project.path(), "skills/ReView/SKILL.md", "theirs");
+    write_skill(project.path(), "skills/own/SKILL.md", "own");
     let mut roots = user_roots(home.path(), Some(home.path()));
-    let held = Arc::new(HeldFolder::read(project.path()).unwrap());
+    let held = Arc::new(InMemoryFolder::read(project.path()).unwrap());
     let path = project.path().join("skills");
     roots.insert(
         0,
-        Root {
+        SkillRoot {
             held: Some(held),
-            ..Root::new(Source::Project, path)
+            ..SkillRoot::new(Source::Project, path)
         },
     );
     let carried = tempfile::tempdir().unwrap();
-    write(carried.path(), "review/SKILL.md", "carried");
+    write_skill(carried.path(), "review/SKILL.md", "carried");
     let source = Source::Plugin("git".into());
-    let plugin = Root {
+    let plugin = SkillRoot {
         trust: Trust::Package,
-        ..Root::new(source, carried.path().to_owned())
+        ..SkillRoot::new(source, carried.path().to_owned())
     };
     roots.push(plugin);
-    let found = discover(&roots, &[], &AllAvailable);
-    assert_eq!(ids(&found), ["git:review", "own", "review"]);
+    let found = discover(&roots, &[], &EverythingAvailable);
+    assert_eq!(skill_ids(&found), ["git:review", "own", "review"]);
     let review = found.find("ＲＥＶＩＥＷ").unwrap();
     assert_eq!(
         (review.description.as_str(), review.trust),
@@ -109,35 +113,35 @@ fn of_one_name_the_users_is_used_and_the_others_are_listed() {
             ("project".to_owned(), false)
         ]
     );
-    // The file has changed on disk, but only the content in memory is used.
-    write(project.path(), "skills/own/SKILL.md", "changed");
-    let again = discover(roots.get(..1).unwrap(), &[], &AllAvailable);
+    // The search ignores the change on disk, because it uses only the content in memory.
+    write_skill(project.path(), "skills/own/SKILL.md", "changed");
+    let again = discover(roots.get(..1).unwrap(), &[], &EverythingAvailable);
     assert_eq!(again.find("own").unwrap().description, "own");
 }
 
 #[test]
-fn the_catalogue_is_the_same_bytes_and_cuts_the_longest_first() {
+fn the_catalogue_is_deterministic_and_cuts_the_longest_descriptions_first() {
     let root = tempfile::tempdir().unwrap();
-    write(root.path(), "b/SKILL.md", "short <b>");
-    write(root.path(), "a/SKILL.md", &"long ".repeat(300));
+    write_skill(root.path(), "b/SKILL.md", "short <b>");
+    write_skill(root.path(), "a/SKILL.md", &"long ".repeat(300));
     let long = format!("x\nwhen_to_use: {}", "y".repeat(2000));
-    write(root.path(), "c/SKILL.md", &long);
+    write_skill(root.path(), "c/SKILL.md", &long);
     let by_user = "for the user\ndisable-model-invocation: true";
-    write(root.path(), "d/SKILL.md", by_user);
+    write_skill(root.path(), "d/SKILL.md", by_user);
     let needs = "needs\nrequires: {bins: [nothing]}";
-    write(root.path(), "e/SKILL.md", needs);
-    write(root.path(), "f/SKILL.md", "rust\npaths: src/**");
-    struct Nothing;
-    impl Available for Nothing {
-        fn program(&self, _: &str) -> bool {
+    write_skill(root.path(), "e/SKILL.md", needs);
+    write_skill(root.path(), "f/SKILL.md", "rust\npaths: src/**");
+    struct NothingAvailable;
+    impl MachineEnvironment for NothingAvailable {
+        fn has_program(&self, _: &str) -> bool {
             false
         }
-        fn variable(&self, _: &str) -> bool {
+        fn has_variable(&self, _: &str) -> bool {
             false
         }
     }
-    let user = Root::new(Source::User, root.path().to_owned());
-    let found = || discover(std::slice::from_ref(&user), &[], &Nothing);
+    let user = SkillRoot::new(Source::User, root.path().to_owned());
+    let found = || discover(std::slice::from_ref(&user), &[], &NothingAvailable);
     let whole = found().catalogue(8_000);
     assert_eq!((whole.n_skills, whole.n_cut, whole.is_over), (3, 1, false));
     assert!(
@@ -166,43 +170,47 @@ fn the_catalogue_is_the_same_bytes_and_cuts_the_longest_first() {
 fn a_skill_that_cannot_be_used_keeps_its_name() {
     let root = tempfile::tempdir().unwrap();
     let (user, claude) = (root.path().join("a"), root.path().join("b"));
-    write(&claude, "Deploy/SKILL.md", "of .claude");
-    write(&claude, "unread/SKILL.md", "of .claude");
-    write(&claude, "other/SKILL.md", "of .claude");
+    write_skill(&claude, "Deploy/SKILL.md", "of .claude");
+    write_skill(&claude, "unread/SKILL.md", "of .claude");
+    write_skill(&claude, "other/SKILL.md", "of .claude");
     fs::create_dir_all(user.join("deploy")).unwrap();
     fs::write(user.join("deploy/SKILL.md"), "---\ndescription: d").unwrap();
     fs::create_dir_all(user.join("unread/SKILL.md")).unwrap();
     let roots = [
-        Root::new(Source::User, user.clone()),
-        Root::new(Source::ClaudeUser, claude),
+        SkillRoot::new(Source::User, user.clone()),
+        SkillRoot::new(Source::ClaudeUser, claude),
     ];
-    let found = discover(&roots, &[], &AllAvailable);
-    assert_eq!(ids(&found), ["other"]);
+    let found = discover(&roots, &[], &EverythingAvailable);
+    assert_eq!(skill_ids(&found), ["other"]);
     let by: Vec<_> = found.shadowed().iter().map(|s| &s.shadowed_by).collect();
     assert_eq!(
         by,
         [&user.join("deploy/SKILL.md"), &user.join("unread/SKILL.md")]
     );
-    // No skill is lost if the unusable files come from the later source.
+    // Unusable files of a later source do not hide skills of an earlier source.
     let roots = [
-        Root::new(Source::ClaudeUser, user),
-        Root::new(Source::User, root.path().join("b")),
+        SkillRoot::new(Source::ClaudeUser, user),
+        SkillRoot::new(Source::User, root.path().join("b")),
     ];
-    let found = discover(&roots, &[], &AllAvailable);
-    assert_eq!(ids(&found), ["Deploy", "other", "unread"]);
+    let found = discover(&roots, &[], &EverythingAvailable);
+    assert_eq!(skill_ids(&found), ["Deploy", "other", "unread"]);
 }
 
 #[test]
-fn a_refused_link_takes_nothing_from_a_good_one_to_the_same_folder() {
+fn a_refused_symlink_does_not_hide_a_valid_one_to_the_same_folder() {
     let root = tempfile::tempdir().unwrap();
     let skills = root.path().join("skills");
-    write(root.path(), "real/SKILL.md", "d");
+    write_skill(root.path(), "real/SKILL.md", "d");
     fs::create_dir_all(&skills).unwrap();
     for name in ["help", "a<b", "z"] {
         symlink(root.path().join("real"), skills.join(name)).unwrap();
     }
-    let found = discover(&[Root::new(Source::User, skills)], &["help"], &AllAvailable);
-    assert_eq!(ids(&found), ["z"]);
+    let found = discover(
+        &[SkillRoot::new(Source::User, skills)],
+        &["help"],
+        &EverythingAvailable,
+    );
+    assert_eq!(skill_ids(&found), ["z"]);
     let all: Vec<_> = found.iter().collect();
     assert_eq!(
         all[0].real_dir,
@@ -215,22 +223,22 @@ fn hundreds_of_skills_are_read_in_order_whatever_thread_reads_them() {
     let root = tempfile::tempdir().unwrap();
     let names: Vec<String> = (0..200).map(|n| format!("s{n:03}")).collect();
     for name in &names {
-        write(root.path(), &format!("{name}/SKILL.md"), name);
+        write_skill(root.path(), &format!("{name}/SKILL.md"), name);
     }
-    let roots = [Root::new(Source::User, root.path().to_owned())];
-    let found = discover(&roots, &[], &AllAvailable);
-    assert_eq!(ids(&found), names);
+    let roots = [SkillRoot::new(Source::User, root.path().to_owned())];
+    let found = discover(&roots, &[], &EverythingAvailable);
+    assert_eq!(skill_ids(&found), names);
     assert!(found.iter().all(|skill| skill.description == skill.id));
-    let again = discover(&roots, &[], &AllAvailable);
+    let again = discover(&roots, &[], &EverythingAvailable);
     assert_eq!(again.hash(), found.hash());
     assert_eq!(again.catalogue(8_000).text, found.catalogue(8_000).text);
 }
 
 #[test]
-fn a_named_path_means_the_bundle_that_it_is_or_lies_in() {
+fn a_path_selects_the_bundle_that_it_is_or_lies_in() {
     let root = tempfile::tempdir().unwrap();
-    write(root.path(), "own/SKILL.md", "d");
-    write(root.path(), "own/assets/template/SKILL.md", "data");
+    write_skill(root.path(), "own/SKILL.md", "d");
+    write_skill(root.path(), "own/assets/template/SKILL.md", "data");
     let own = root.path().join("own");
     for path in [
         own.clone(),
@@ -238,15 +246,15 @@ fn a_named_path_means_the_bundle_that_it_is_or_lies_in() {
         own.join("."),
         own.join("assets/.."),
     ] {
-        let local = Root::new(Source::Local, path.clone());
-        let found = discover(&[local], &[], &AllAvailable);
-        assert_eq!(ids(&found), ["own"], "{}", path.display());
+        let local = SkillRoot::new(Source::Local, path.clone());
+        let found = discover(&[local], &[], &EverythingAvailable);
+        assert_eq!(skill_ids(&found), ["own"], "{}", path.display());
         assert!(found.iter().all(|skill| !skill.is_flat));
     }
 }
 
 #[test]
-fn a_side_file_that_cannot_be_read_or_told_lets_nothing_pass() {
+fn an_unreadable_or_ambiguous_side_file_allows_nothing() {
     let root = tempfile::tempdir().unwrap();
     let skills = root.path().join("skills");
     let side = |name: &str| skills.join(name).join("SKILL.json");
@@ -260,25 +268,29 @@ fn a_side_file_that_cannot_be_read_or_told_lets_nothing_pass() {
     let twice = r#"{"description": "d", "tools": {"deny": ["bash"], "deny": []}}"#;
     fs::write(side("twice"), twice).unwrap();
     fs::write(side("plain"), r#"{"description": "d"}"#).unwrap();
-    let found = discover(&[Root::new(Source::User, skills)], &[], &AllAvailable);
-    assert_eq!(ids(&found), ["plain"]);
+    let found = discover(
+        &[SkillRoot::new(Source::User, skills)],
+        &[],
+        &EverythingAvailable,
+    );
+    assert_eq!(skill_ids(&found), ["plain"]);
     let refused: Vec<_> = found.unusable().iter().map(|u| u.id.as_str()).collect();
     assert_eq!(refused, ["folder", "link", "twice"]);
 }
 
 #[test]
-fn a_folder_of_more_than_two_thousand_is_looked_into_so_far_and_says_so() {
+fn a_search_stops_after_two_thousand_folders_and_reports_it() {
     let root = tempfile::tempdir().unwrap();
     for n in 0..2_000 {
-        write(root.path(), &format!("s{n:04}/SKILL.md"), "d");
+        write_skill(root.path(), &format!("s{n:04}/SKILL.md"), "d");
     }
-    let user = Root::new(Source::User, root.path().to_owned());
-    let found = || discover(std::slice::from_ref(&user), &[], &AllAvailable);
+    let user = SkillRoot::new(Source::User, root.path().to_owned());
+    let found = || discover(std::slice::from_ref(&user), &[], &EverythingAvailable);
     let all = found();
     assert_eq!((all.iter().count(), all.unusable().len()), (2_000, 0));
 
-    write(root.path(), "t/SKILL.md", "d");
-    write(root.path(), "u.md", "d");
+    write_skill(root.path(), "t/SKILL.md", "d");
+    write_skill(root.path(), "u.md", "d");
     let all = found();
     assert_eq!(all.iter().count(), 2_000);
     assert!(all.find("t").is_none() && all.find("u").is_none());
@@ -299,18 +311,21 @@ fn flat_files_in_subfolders_are_found_in_nested_roots_only_and_links_are_not_fol
     let root = tempfile::tempdir().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     let agents = root.path().join("agents");
-    write(&agents, "top.md", "top");
-    write(&agents, "core/coder.md", "coder");
-    write(&agents, "core/b/c/d/deep.md", "deep");
-    write(&agents, "core/b/c/d/e/deeper.md", "too deep");
-    write(&agents, "z/coder.md", "another coder");
-    let on_disk = [Root::nested(Source::ClaudeUser, agents.clone())];
-    let held = Arc::new(HeldFolder::read(root.path()).unwrap());
-    let in_memory = [Root {
+    write_skill(&agents, "top.md", "top");
+    write_skill(&agents, "core/coder.md", "coder");
+    write_skill(&agents, "core/b/c/d/deep.md", "deep");
+    write_skill(&agents, "core/b/c/d/e/deeper.md", "too deep");
+    write_skill(&agents, "z/coder.md", "another coder");
+    let on_disk = [SkillRoot::with_nested_folders(
+        Source::ClaudeUser,
+        agents.clone(),
+    )];
+    let held = Arc::new(InMemoryFolder::read(root.path()).unwrap());
+    let in_memory = [SkillRoot {
         held: Some(held),
-        ..Root::nested(Source::ClaudeProject, agents.clone())
+        ..SkillRoot::with_nested_folders(Source::ClaudeProject, agents.clone())
     }];
-    write(elsewhere.path(), "linked.md", "linked");
+    write_skill(elsewhere.path(), "linked.md", "linked");
     symlink(elsewhere.path(), agents.join("core/link")).unwrap();
     symlink(
         elsewhere.path().join("linked.md"),
@@ -318,15 +333,19 @@ fn flat_files_in_subfolders_are_found_in_nested_roots_only_and_links_are_not_fol
     )
     .unwrap();
     for roots in [&on_disk, &in_memory] {
-        let found = discover(roots, &[], &AllAvailable);
-        assert_eq!(ids(&found), ["coder", "deep", "top"]);
-        let left_out = found.left_out();
+        let found = discover(roots, &[], &EverythingAvailable);
+        assert_eq!(skill_ids(&found), ["coder", "deep", "top"]);
+        let left_out = found.omitted_skills();
         let [same] = left_out.as_slice() else {
             panic!("{left_out:?}");
         };
         assert_eq!(same.file, agents.join("z/coder.md"));
         assert!(same.reason.contains("core/coder.md"), "{}", same.reason);
     }
-    let flat = discover(&[Root::new(Source::ClaudeUser, agents)], &[], &AllAvailable);
-    assert_eq!(ids(&flat), ["top"]);
+    let flat = discover(
+        &[SkillRoot::new(Source::ClaudeUser, agents)],
+        &[],
+        &EverythingAvailable,
+    );
+    assert_eq!(skill_ids(&flat), ["top"]);
 }

@@ -8,10 +8,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::super::model::{Source, Unusable};
-use super::{FILE, FOLDER, FoundFile, Root};
-use crate::disk::is_dangling;
-use crate::grant::held::HeldFolder;
+use super::super::model::{Source, UnusableSkill};
+use super::{FILE, FOLDER, FoundSkillFile, SkillRoot};
+use crate::disk::is_dangling_link;
+use crate::grant::held::InMemoryFolder;
 use crate::paths::{file_name, file_stem};
 
 /// Maximum depth, in directories below the root, at which bundles are searched.
@@ -34,17 +34,17 @@ const DOCUMENTS: [&str; 6] = [
 ];
 
 pub(super) struct SkillWalk<'a, 'b> {
-    root: &'a Root,
-    found: &'b mut Vec<FoundFile<'a>>,
-    unusable: &'b mut Vec<Unusable>,
+    root: &'a SkillRoot,
+    found: &'b mut Vec<FoundSkillFile<'a>>,
+    unusable: &'b mut Vec<UnusableSkill>,
     n_folders: usize,
 }
 
 impl<'a, 'b> SkillWalk<'a, 'b> {
     pub(super) fn new(
-        root: &'a Root,
-        found: &'b mut Vec<FoundFile<'a>>,
-        unusable: &'b mut Vec<Unusable>,
+        root: &'a SkillRoot,
+        found: &'b mut Vec<FoundSkillFile<'a>>,
+        unusable: &'b mut Vec<UnusableSkill>,
     ) -> Self {
         Self {
             root,
@@ -58,30 +58,37 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
         let path = &self.root.path;
         if let Some(held) = &self.root.held {
             if held.file(path).is_some() {
-                self.refuse_root("it is not a folder", "replace it with a folder of skills");
+                self.report_unusable_root(
+                    "it is not a folder",
+                    "replace it with a folder of skills",
+                );
             }
-            return self.walk_held(held, path, 0);
+            return self.walk_in_memory_folder(held, path, 0);
         }
         let Ok(real) = fs::canonicalize(path) else {
-            if is_dangling(path) {
-                self.refuse_root("the link leads nowhere", "restore its target or remove it");
+            if is_dangling_link(path) {
+                self.report_unusable_root(
+                    "the link leads nowhere",
+                    "restore its target or remove it",
+                );
             }
             return;
         };
         if real.is_file() && self.root.source != Source::Local {
-            return self.refuse_root("it is not a folder", "replace it with a folder of skills");
+            return self
+                .report_unusable_root("it is not a folder", "replace it with a folder of skills");
         }
         match &self.root.source {
-            Source::Local => self.walk_local(path, &real),
+            Source::Local => self.walk_command_line_path(path, &real),
             _ => self.walk_folder(path, &real, 0),
         }
     }
 
     /// Collects the skills at a path from the command line: a file, a bundle, or a directory of
     /// skills.
-    fn walk_local(&mut self, path: &Path, real: &Path) {
+    fn walk_command_line_path(&mut self, path: &Path, real: &Path) {
         if real.is_file() && !file_name(real).eq_ignore_ascii_case(FILE) {
-            return self.take_flat(path.to_owned(), real.to_owned());
+            return self.add_flat_skill_file(path.to_owned(), real.to_owned());
         }
         let (dir, real) = match (real.is_file(), real.parent()) {
             (true, Some(parent)) => (path.parent().unwrap_or(parent), parent),
@@ -92,28 +99,29 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
             Some(own) => (dir, own.to_string_lossy().into_owned()),
             None => (real, file_name(real)),
         };
-        if !self.take_bundle(&folder, dir, real) {
+        if !self.add_skill_bundle(&folder, dir, real) {
             self.walk_folder(dir, real, 0);
         }
     }
 
-    fn refuse_path(&mut self, path: &Path, text: String, hint: &str) {
+    fn report_unusable_path(&mut self, path: &Path, text: String, hint: &str) {
         let id = file_name(path);
         self.unusable
-            .push(self.root.refuse_file(&id, path, text, hint));
+            .push(self.root.unusable_file(&id, path, text, hint));
     }
 
     /// Reports that no skills were read from the root. The id is empty, so that the finding does
     /// not reserve a skill's name.
-    fn refuse_root(&mut self, text: &str, hint: &str) {
+    fn report_unusable_root(&mut self, text: &str, hint: &str) {
         let refused = self
             .root
-            .refuse_file("", &self.root.path, text.to_owned(), hint);
+            .unusable_file("", &self.root.path, text.to_owned(), hint);
         self.unusable.push(refused);
     }
 
-    /// Counts a directory or flat file. Returns whether the limit is exceeded.
-    fn is_too_many(&mut self) -> bool {
+    /// Counts one more directory or flat file. Returns whether there are more than [`MAX_FOLDERS`],
+    /// and reports that once.
+    fn exceeds_folder_limit(&mut self) -> bool {
         self.n_folders += 1;
         if self.n_folders == MAX_FOLDERS + 1 {
             let text = format!(
@@ -123,7 +131,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
             // The id is empty, so that the finding does not reserve a skill's name.
             let path = &self.root.path;
             self.unusable
-                .push(self.root.refuse_file("", path, text, hint));
+                .push(self.root.unusable_file("", path, text, hint));
         }
         self.n_folders > MAX_FOLDERS
     }
@@ -131,7 +139,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
     fn walk_folder(&mut self, path: &Path, real: &Path, depth: usize) {
         let Ok(entries) = fs::read_dir(path) else {
             if path.is_dir() {
-                self.refuse_path(
+                self.report_unusable_path(
                     path,
                     "the folder cannot be read".to_owned(),
                     "check its permissions",
@@ -146,7 +154,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
                 continue;
             };
             let name = entry.file_name().to_string_lossy().into_owned();
-            if is_skipped(&name) && !self.is_collection(path, &name) {
+            if is_skipped_folder_name(&name) && !self.is_skill_collection(path, &name) {
                 continue;
             }
             let is_link = kind.is_symlink();
@@ -159,7 +167,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
             } else {
                 Ok(real.join(&name))
             }) else {
-                self.refuse_path(
+                self.report_unusable_path(
                     &inner,
                     "the link leads nowhere".to_owned(),
                     "remove the link",
@@ -172,18 +180,18 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
                 kind.is_dir()
             };
             if !is_folder {
-                if self.takes_flat(depth, &name) {
-                    if self.is_too_many() {
+                if self.accepts_flat_file(depth, &name) {
+                    if self.exceeds_folder_limit() {
                         return;
                     }
-                    self.take_flat(inner, real);
+                    self.add_flat_skill_file(inner, real);
                 }
                 continue;
             }
-            if self.is_too_many() {
+            if self.exceeds_folder_limit() {
                 return;
             }
-            if !self.take_bundle(&name, &inner, &real) && depth + 1 < MAX_DEPTH {
+            if !self.add_skill_bundle(&name, &inner, &real) && depth + 1 < MAX_DEPTH {
                 self.walk_folder(&inner, &real, depth + 1);
             }
         }
@@ -192,14 +200,14 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
     /// Whether a hidden directory is a collection of skills, for example `skills/.curated`. Only
     /// for paths from the command line: in the directories that sessions search, hidden ones
     /// contain incomplete installations and replaced skills.
-    fn is_collection(&self, path: &Path, name: &str) -> bool {
+    fn is_skill_collection(&self, path: &Path, name: &str) -> bool {
         let is_named = matches!(self.root.source, Source::Local);
         is_named && file_name(path) == FOLDER && name.starts_with('.') && name != ".git"
     }
 
     /// Adds a directory to the findings if it is a bundle. Returns whether it is one.
-    fn take_bundle(&mut self, name: &str, dir: &Path, real: &Path) -> bool {
-        if name == FOLDER && holds_bundles(dir) {
+    fn add_skill_bundle(&mut self, name: &str, dir: &Path, real: &Path) -> bool {
+        if name == FOLDER && contains_skill_bundles(dir) {
             return false;
         }
         let mut file = dir.join(FILE);
@@ -218,7 +226,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
                 Ok(target) if target.starts_with(real) => real_file = target,
                 _ => {
                     let text = format!("`{FILE}` is a link that leads out of its folder");
-                    self.refuse_path(
+                    self.report_unusable_path(
                         dir,
                         text,
                         "put the file itself into the folder, or link the whole folder",
@@ -227,7 +235,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
                 }
             }
         }
-        let found = FoundFile {
+        let found = FoundSkillFile {
             root: self.root,
             folder: name.to_owned(),
             dir: dir.to_owned(),
@@ -241,14 +249,14 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
     }
 
     /// Whether a file at this depth is a flat skill.
-    fn takes_flat(&self, depth: usize, name: &str) -> bool {
-        (depth == 0 || self.root.is_nested) && is_flat(name)
+    fn accepts_flat_file(&self, depth: usize, name: &str) -> bool {
+        (depth == 0 || self.root.is_nested) && is_flat_skill_name(name)
     }
 
-    fn take_flat(&mut self, file: PathBuf, real: PathBuf) {
+    fn add_flat_skill_file(&mut self, file: PathBuf, real: PathBuf) {
         let folder = file_stem(&file);
         let parent = |file: &Path| file.parent().unwrap_or(&self.root.path).to_owned();
-        self.found.push(FoundFile {
+        self.found.push(FoundSkillFile {
             root: self.root,
             folder,
             dir: parent(&file),
@@ -259,22 +267,22 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
         });
     }
 
-    fn walk_held(&mut self, held: &HeldFolder, path: &Path, depth: usize) {
+    fn walk_in_memory_folder(&mut self, held: &InMemoryFolder, path: &Path, depth: usize) {
         for name in held.file_names_in(path) {
-            if self.takes_flat(depth, &name) {
-                if self.is_too_many() {
+            if self.accepts_flat_file(depth, &name) {
+                if self.exceeds_folder_limit() {
                     return;
                 }
                 let file = path.join(name);
-                self.take_flat(file.clone(), file);
+                self.add_flat_skill_file(file.clone(), file);
             }
         }
         for dir in held.folders_in(path) {
             let name = file_name(&dir);
-            if is_skipped(&name) {
+            if is_skipped_folder_name(&name) {
                 continue;
             }
-            if self.is_too_many() {
+            if self.exceeds_folder_limit() {
                 return;
             }
             let is_bundle = |dir: &PathBuf| held.file(&dir.join(FILE)).is_some();
@@ -285,7 +293,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
             match exact.or_else(|| names.iter().find(|name| name.eq_ignore_ascii_case(FILE))) {
                 Some(file) => {
                     let file = dir.join(file);
-                    self.found.push(FoundFile {
+                    self.found.push(FoundSkillFile {
                         root: self.root,
                         folder: name,
                         real_dir: dir.clone(),
@@ -295,28 +303,28 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
                         is_flat: false,
                     });
                 }
-                None if depth + 1 < MAX_DEPTH => self.walk_held(held, &dir, depth + 1),
+                None if depth + 1 < MAX_DEPTH => self.walk_in_memory_folder(held, &dir, depth + 1),
                 None => {}
             }
         }
     }
 }
 
-/// Whether a directory contains skill directories. A `SKILL.md` directly in it is then a table of
-/// contents and not a skill.
-fn holds_bundles(dir: &Path) -> bool {
+/// Whether a directory contains directories of skills. If it does, a `SKILL.md` directly in it is a
+/// table of contents and not a skill.
+fn contains_skill_bundles(dir: &Path) -> bool {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut folders = entries.map(|entry| entry.path());
     folders.any(|folder| folder.join(FILE).is_file())
 }
 
-/// Whether directories of this name are skipped.
-pub fn is_skipped(name: &str) -> bool {
+/// Whether the search for skills skips directories of this name.
+pub fn is_skipped_folder_name(name: &str) -> bool {
     name.starts_with('.') || SKIPPED.contains(&name)
 }
 
 /// Whether a file of this name can be a flat skill.
-fn is_flat(name: &str) -> bool {
+fn is_flat_skill_name(name: &str) -> bool {
     let lower = name.to_lowercase();
     lower.ends_with(".md") && !DOCUMENTS.iter().any(|document| lower.starts_with(document))
 }

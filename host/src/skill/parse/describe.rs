@@ -1,7 +1,8 @@
-//! Reads the description of a skill, and finds facts about its body.
+//! Reads the description of a skill, and finds the start of its body and commands in it that Claude
+//! Code would run.
 
 use super::super::model::{Diagnostic, Skill};
-use super::diagnose::{SkillReader, refuse_skill};
+use super::diagnose::{SkillReader, fatal_diagnostic};
 use crate::front_matter::YamlEntry;
 
 /// Maximum length of a description in the open format, in characters; other programs may refuse a
@@ -20,7 +21,7 @@ pub(super) fn read_description(
     let place = entry.map_or((1, 1), |entry| entry.place);
     let text = entry.and_then(|entry| entry.node.text()).map(str::trim);
     if let Some(text) = text.filter(|text| !text.is_empty()) {
-        skill.description = cut_description(text, MAX_DESCRIPTION_BYTES);
+        skill.description = truncate_description(text, MAX_DESCRIPTION_BYTES);
         if text.chars().count() > MAX_DESCRIPTION_CHARS {
             let text = format!("`description` has more than {MAX_DESCRIPTION_CHARS} characters");
             let hint = "shorten it: the format has that limit, and other programs may refuse it";
@@ -30,13 +31,13 @@ pub(super) fn read_description(
     }
     let Some(paragraph) = first_paragraph(&skill.body) else {
         let line = place.0 + reader.n_before;
-        return Err(refuse_skill(
+        return Err(fatal_diagnostic(
             (line, place.1),
             "there is no `description`",
             HINT,
         ));
     };
-    skill.description = cut_description(&paragraph, MAX_DESCRIPTION_CHARS);
+    skill.description = truncate_description(&paragraph, MAX_DESCRIPTION_CHARS);
     match entry {
         Some(entry) if text.is_none() && !entry.node.is_null() => {
             reader.add_error(entry.node.place, "`description` is not a text", HINT);
@@ -51,15 +52,15 @@ pub(super) fn read_description(
 
 /// Truncates a text to `limit` bytes. The result has no trailing whitespace, so that it stays the
 /// same when it is written and parsed again.
-fn cut_description(text: &str, limit: usize) -> String {
+fn truncate_description(text: &str, limit: usize) -> String {
     text.get(..text.floor_char_boundary(limit))
         .unwrap_or_default()
         .trim_end()
         .to_owned()
 }
 
-/// Returns the lines from the first one that is text, and no heading, code, table or list, up to
-/// the next empty line.
+/// Returns the first paragraph of plain text, as opposed to a heading, code, a table or a list;
+/// `None` if there is none.
 fn first_paragraph(body: &str) -> Option<String> {
     let is_text =
         |line: &&str| !line.is_empty() && !line.starts_with(['#', '`', '|', '<', '-', '=']);
@@ -71,9 +72,9 @@ fn first_paragraph(body: &str) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join(" "))
 }
 
-/// Returns the first line of the body, from 1, with a command that Claude Code would run: `` !`…`
-/// `` after a blank or at the start of a line.
-pub(super) fn live_command(body: &str) -> Option<usize> {
+/// Returns the number, from 1, of the first line of the body that contains a command which Claude
+/// Code would run: `` !`…` `` after a blank or at the start of a line.
+pub(super) fn find_live_command(body: &str) -> Option<usize> {
     let is_live = |line: &str| {
         let mut found = line.match_indices("!`");
         found.any(|(at, _)| {

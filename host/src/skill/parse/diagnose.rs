@@ -1,10 +1,10 @@
 //! Collects findings while a file is parsed, and applies the consequences of a fault.
 
 use super::super::model::{Diagnostic, Severity};
-use crate::front_matter::Place;
+use crate::front_matter::YamlPosition;
 use crate::text::clean_line;
 
-/// Maximum number of faults that are reported per file, and also of other findings.
+/// Maximum number of faults that are reported per file, and maximum number of other findings.
 const MAX_DIAGNOSTICS: usize = 50;
 
 /// Maximum length of a finding in bytes, because a finding may quote the file.
@@ -23,26 +23,36 @@ pub(super) struct SkillReader {
 impl SkillReader {
     /// Records a fault. Its consequence is that only the user can start the skill, and that it
     /// skips no approval questions.
-    pub(super) fn add_error(&mut self, place: Place, text: impl AsRef<str>, hint: impl AsRef<str>) {
+    pub(super) fn add_error(
+        &mut self,
+        place: YamlPosition,
+        text: impl AsRef<str>,
+        hint: impl AsRef<str>,
+    ) {
         self.n_faults += 1;
         self.push(Severity::Error, place, text.as_ref(), hint.as_ref());
     }
 
     pub(super) fn add_warning(
         &mut self,
-        place: Place,
+        place: YamlPosition,
         text: impl AsRef<str>,
         hint: impl AsRef<str>,
     ) {
         self.push(Severity::Warning, place, text.as_ref(), hint.as_ref());
     }
 
-    pub(super) fn add_note(&mut self, place: Place, text: impl AsRef<str>, hint: impl AsRef<str>) {
+    pub(super) fn add_note(
+        &mut self,
+        place: YamlPosition,
+        text: impl AsRef<str>,
+        hint: impl AsRef<str>,
+    ) {
         self.push(Severity::Note, place, text.as_ref(), hint.as_ref());
     }
 
-    fn push(&mut self, severity: Severity, (line, column): Place, text: &str, hint: &str) {
-        // Faults have their own limit, so that a flood of notes cannot hide one.
+    fn push(&mut self, severity: Severity, (line, column): YamlPosition, text: &str, hint: &str) {
+        // Faults and other findings are limited separately, so that many notes cannot hide a fault.
         let is_fault = |severity: Severity| severity == Severity::Error;
         let same = self
             .diagnostics
@@ -58,7 +68,7 @@ impl SkillReader {
 
 pub(super) fn new_diagnostic(
     severity: Severity,
-    (line, column): Place,
+    (line, column): YamlPosition,
     text: &str,
     hint: &str,
 ) -> Diagnostic {
@@ -72,8 +82,8 @@ pub(super) fn new_diagnostic(
 }
 
 /// Creates the error for a fault that prevents a file from loading.
-pub(super) fn refuse_skill(
-    place: Place,
+pub(super) fn fatal_diagnostic(
+    place: YamlPosition,
     text: impl AsRef<str>,
     hint: impl AsRef<str>,
 ) -> Diagnostic {

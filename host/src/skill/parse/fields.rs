@@ -7,13 +7,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::model::{
-    Context, Diagnostic, GeneratedFrom, Interaction, Invocation, Requires, Skill,
+    Context, Diagnostic, Interaction, Invocation, Skill, SkillRequirements, SourcePackage,
 };
-use super::describe::{body_line, live_command, read_description};
-use super::diagnose::{SkillReader, refuse_skill};
-use super::keys::{FindingWeight, key_weight, meant_key};
-use super::limits::{read_arguments, read_paths, read_trust, side_effects};
-use super::requires::{read_metadata, read_requires, requires_of_metadata, stamp_value};
+use super::describe::{body_line, find_live_command, read_description};
+use super::diagnose::{SkillReader, fatal_diagnostic};
+use super::keys::{SkillKeyKind, find_key_kind, find_similar_key};
+use super::limits::{read_arguments, read_path_patterns, read_side_effects, read_trust_level};
+use super::requires::{
+    generated_from_value, read_metadata, read_metadata_requirements, read_requires,
+};
 use super::{FORMAT, SkillFile, tools};
 use crate::front_matter::{NodeKind, YamlDocument, YamlEntry, YamlNode};
 use crate::text::clean_line;
@@ -45,31 +47,31 @@ pub(super) fn read_skill(
     let mut description = None;
     for entry in &document.entries {
         if entry.key == "skill_format" {
-            check_format(entry, reader.n_before)?;
+            check_format_version(entry, reader.n_before)?;
         }
     }
     for entry in &document.entries {
         match entry.key.as_str() {
             "description" => description = Some(entry),
-            key if key_weight(key).is_some() => read_known(entry, &mut skill, reader),
+            key if find_key_kind(key).is_some() => read_known_key(entry, &mut skill, reader),
             key => {
-                let meant = meant_key(key);
+                let meant = find_similar_key(key);
                 if meant.is_some_and(|(known, _)| known == "description") {
                     description = description.or(Some(entry));
                 }
-                report_unknown(entry, meant, &mut skill, reader);
+                report_unknown_key(entry, meant, &mut skill, reader);
             }
         }
     }
     read_description(description, &mut skill, reader)?;
-    if let Some(place) = live_command(&skill.body) {
+    if let Some(place) = find_live_command(&skill.body) {
         let first = skill.body_line;
         let place = (first + place - 1 - reader.n_before.min(first), 1);
         let text = "the text has a command to run before it is read (`!` and a command)";
         let hint = "it is never run, and stays in the text unchanged";
         reader.add_note(place, text, hint);
     }
-    requires_of_metadata(&mut skill, reader);
+    read_metadata_requirements(&mut skill, reader);
     if skill.invocation != Invocation::Auto && !skill.user_invocable {
         let text = "neither the model nor the user may start the skill";
         let key = document.get("user-invocable").map_or((1, 1), |e| e.place);
@@ -114,7 +116,7 @@ fn empty_skill(file: &SkillFile<'_>, body: &str, hash: String) -> Skill {
         model: None,
         effort: None,
         paths: Vec::new(),
-        requires: Requires::default(),
+        requires: SkillRequirements::default(),
         missing: Vec::new(),
         library_depends: Vec::new(),
         attach: false,
@@ -129,7 +131,7 @@ fn empty_skill(file: &SkillFile<'_>, body: &str, hash: String) -> Skill {
     }
 }
 
-fn check_format(entry: &YamlEntry, n_before: usize) -> Result<(), Diagnostic> {
+fn check_format_version(entry: &YamlEntry, n_before: usize) -> Result<(), Diagnostic> {
     let given = entry.node.text().unwrap_or_default();
     if given == FORMAT {
         return Ok(());
@@ -139,11 +141,11 @@ fn check_format(entry: &YamlEntry, n_before: usize) -> Result<(), Diagnostic> {
     let hint = format!(
         "it reads `{FORMAT}`, and files without `skill_format`; update rind, or ask the author for a file in that format"
     );
-    Err(refuse_skill((line + n_before, column), text, hint))
+    Err(fatal_diagnostic((line + n_before, column), text, hint))
 }
 
-fn read_known(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
-    if let Some(FindingWeight::Ignored(why)) = key_weight(&entry.key) {
+fn read_known_key(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
+    if let Some(SkillKeyKind::Ignored(why)) = find_key_kind(&entry.key) {
         let text = format!("`{}` has no effect: {why}", entry.key);
         return reader.add_note(entry.place, text, "");
     }
@@ -199,7 +201,7 @@ fn read_known(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
             }
         },
         "generated_from" => {
-            match serde_json::from_value::<GeneratedFrom>(stamp_value(&entry.node)) {
+            match serde_json::from_value::<SourcePackage>(generated_from_value(&entry.node)) {
                 Ok(from) => skill.generated_from = Some(from),
                 Err(_) => {
                     let text = "`generated_from` is not a mapping with `package`, `version` and `source_hash`";
@@ -208,25 +210,27 @@ fn read_known(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
             }
         }
         "interaction" => {
-            if let Some(interaction) = reader.one_of(entry, INTERACTIONS) {
+            if let Some(interaction) = reader.read_choice(entry, INTERACTIONS) {
                 skill.interaction = interaction;
             }
         }
-        "allowed-tools" => skill.spares = tools::read_spares(&entry.node, &skill.dir, reader),
+        "allowed-tools" => {
+            skill.spares = tools::read_approval_exemptions(&entry.node, &skill.dir, reader)
+        }
         "library_depends" | "attach" => read_library(entry, skill, reader),
-        _ => read_rights(entry, skill, reader),
+        _ => read_restriction_key(entry, skill, reader),
     }
 }
 
-/// Reads the keys that restrict the skill.
-fn read_rights(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
+/// Reads the value of a key that restricts the skill or grants it rights.
+fn read_restriction_key(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
     match entry.key.as_str() {
-        "tools" => tools::read_scope(entry, &mut skill.tools, reader),
+        "tools" => tools::read_tool_scope(entry, &mut skill.tools, reader),
         "disallowed-tools" => {
-            tools::read_denied("disallowed-tools", &entry.node, &mut skill.tools, reader);
+            tools::read_denied_tools("disallowed-tools", &entry.node, &mut skill.tools, reader);
         }
         "model_invocation" => {
-            let invocation = reader.one_of(entry, INVOCATIONS);
+            let invocation = reader.read_choice(entry, INVOCATIONS);
             // If both keys are present, the stricter one applies.
             skill.invocation = skill
                 .invocation
@@ -240,22 +244,22 @@ fn read_rights(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
             skill.invocation = skill.invocation.max(stricter);
         }
         "user-invocable" => skill.user_invocable = reader.read_flag(entry).unwrap_or(true),
-        "side_effects" => side_effects(entry, skill, reader),
-        "trust" => read_trust(entry, skill, reader),
+        "side_effects" => read_side_effects(entry, skill, reader),
+        "trust" => read_trust_level(entry, skill, reader),
         "context" => {
-            if let Some(context) = reader.one_of(entry, CONTEXTS) {
+            if let Some(context) = reader.read_choice(entry, CONTEXTS) {
                 skill.context = context;
             }
         }
-        "paths" => read_paths(entry, skill, reader),
+        "paths" => read_path_patterns(entry, skill, reader),
         "arguments" => read_arguments(entry, skill, reader),
         _ => {}
     }
 }
 
-fn report_unknown(
+fn report_unknown_key(
     entry: &YamlEntry,
-    meant: Option<(&'static str, FindingWeight)>,
+    meant: Option<(&'static str, SkillKeyKind)>,
     skill: &mut Skill,
     reader: &mut SkillReader,
 ) {
@@ -265,9 +269,9 @@ fn report_unknown(
     }
     let key = clean_line(&entry.key, 60);
     match meant {
-        Some((known, FindingWeight::Rights)) => {
+        Some((known, SkillKeyKind::Rights)) => {
             if matches!(known, "tools" | "disallowed-tools") {
-                // The key was meant to restrict tools, but not which ones is known: allow none.
+                // The key was meant to restrict tools, but it is unknown which ones: allow no tool.
                 skill.tools.allow = Some(Vec::new());
             }
             let hint = format!("write `{known}`; until then only the user can start the skill");

@@ -8,28 +8,28 @@ use std::borrow::Cow;
 
 use super::super::model::Diagnostic;
 use super::MAX_FILE_BYTES;
-use super::diagnose::{SkillReader, refuse_skill};
-use super::keys::{self, FindingWeight};
+use super::diagnose::{SkillReader, fatal_diagnostic};
+use super::keys::{self, SkillKeyKind};
 use crate::front_matter::{self, FENCE, NodeKind, YamlDocument, YamlNode};
-use crate::json::UniqueKeys;
+use crate::json::UniqueKeysValue;
 use crate::text::is_deceptive;
 
 /// Maximum size of a front matter, in bytes.
 const MAX_FRONT_BYTES: usize = 64 << 10;
 
-/// Keys whose values are mappings; quotes would turn such a value into text.
+/// Keys whose values are mappings. They are never quoted, because a quoted value is a text.
 const NESTED: [&str; 3] = ["generated_from", "metadata", "requires"];
 
 const BEGINNING: &str =
     "begin the file with a line `---`, `name: …`, `description: …` and a line `---`";
 
 pub(super) enum FrontMatter<'a> {
-    Found(FoundFront<'a>),
+    Found(FoundFrontMatter<'a>),
     Missing(Diagnostic),
     Unclosed(Diagnostic),
 }
 
-pub(super) struct FoundFront<'a> {
+pub(super) struct FoundFrontMatter<'a> {
     /// Front matter, including its opening line.
     pub(super) front: &'a str,
     /// Number of empty lines before the front matter.
@@ -42,7 +42,7 @@ pub(super) fn decode_text(bytes: &[u8]) -> Result<&str, Diagnostic> {
     if bytes.len() > MAX_FILE_BYTES {
         let text = format!("the file has more than {} KiB", MAX_FILE_BYTES >> 10);
         let hint = "move parts of it into files beside it, which the skill can refer to";
-        return Err(refuse_skill((1, 1), text, hint));
+        return Err(fatal_diagnostic((1, 1), text, hint));
     }
     let line_of = |offset: usize| {
         let before = bytes.get(..offset).unwrap_or_default();
@@ -50,15 +50,15 @@ pub(super) fn decode_text(bytes: &[u8]) -> Result<&str, Diagnostic> {
     };
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         let hint = "save it as UTF-8";
-        return Err(refuse_skill((1, 1), "the file is UTF-16", hint));
+        return Err(fatal_diagnostic((1, 1), "the file is UTF-16", hint));
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let place = (line_of(error.valid_up_to()), 1);
-        refuse_skill(place, "this line is not UTF-8", "save the file as UTF-8")
+        fatal_diagnostic(place, "this line is not UTF-8", "save the file as UTF-8")
     })?;
     if let Some(at) = text.find('\0') {
         let hint = "remove it; the file may be damaged";
-        return Err(refuse_skill(
+        return Err(fatal_diagnostic(
             (line_of(at), 1),
             "there is a NUL character",
             hint,
@@ -66,12 +66,12 @@ pub(super) fn decode_text(bytes: &[u8]) -> Result<&str, Diagnostic> {
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
-        return Err(refuse_skill((1, 1), "the file is empty", BEGINNING));
+        return Err(fatal_diagnostic((1, 1), "the file is empty", BEGINNING));
     }
     Ok(text)
 }
 
-/// Finds the front matter, after any empty lines.
+/// Finds the front matter at the beginning of a file, after any empty lines.
 pub(super) fn split_front(text: &str) -> FrontMatter<'_> {
     let mut start = 0;
     let mut n_before = 0;
@@ -83,8 +83,8 @@ pub(super) fn split_front(text: &str) -> FrontMatter<'_> {
         n_before += 1;
     }
     let rest = text.get(start..).unwrap_or_default();
-    if let Some((front, body)) = front_matter::split_front(rest) {
-        return FrontMatter::Found(FoundFront {
+    if let Some((front, body)) = front_matter::split_front_matter(rest) {
+        return FrontMatter::Found(FoundFrontMatter {
             front,
             n_before,
             body,
@@ -95,7 +95,7 @@ pub(super) fn split_front(text: &str) -> FrontMatter<'_> {
     if first.trim_end() == FENCE {
         let text = "the front matter is not closed";
         let hint = "put a line `---` between the front matter and the text";
-        return FrontMatter::Unclosed(refuse_skill(place, text, hint));
+        return FrontMatter::Unclosed(fatal_diagnostic(place, text, hint));
     }
     let n_fences = rest.lines().filter(|line| line.trim_end() == FENCE).count();
     let hint = if first.trim_start().starts_with("```") && n_fences > 0 {
@@ -107,13 +107,13 @@ pub(super) fn split_front(text: &str) -> FrontMatter<'_> {
     } else {
         BEGINNING
     };
-    FrontMatter::Missing(refuse_skill(place, "there is no front matter", hint))
+    FrontMatter::Missing(fatal_diagnostic(place, "there is no front matter", hint))
 }
 
 /// Parses the front matter. If it is not valid YAML only because values lack quotes, they are
 /// quoted, and a fault is recorded.
 pub(super) fn read_document(
-    found: &FoundFront<'_>,
+    found: &FoundFrontMatter<'_>,
     reader: &mut SkillReader,
 ) -> Result<YamlDocument, Diagnostic> {
     let at = |(line, column): (usize, usize)| (line + found.n_before, column);
@@ -123,7 +123,7 @@ pub(super) fn read_document(
             MAX_FRONT_BYTES >> 10
         );
         let hint = "move what is meant for readers into the text below it";
-        return Err(refuse_skill(at((1, 1)), text, hint));
+        return Err(fatal_diagnostic(at((1, 1)), text, hint));
     }
     let (place, why) = match front_matter::read_document(found.front) {
         Ok(document) => return Ok(document),
@@ -133,7 +133,7 @@ pub(super) fn read_document(
     let mut lines = found.front.lines();
     if let Some(line) = lines.position(|l| marker.iter().any(|marker| l.starts_with(marker))) {
         let text = "the front matter has merge conflict markers";
-        return Err(refuse_skill(
+        return Err(fatal_diagnostic(
             at((line + 1, 1)),
             text,
             "resolve it and save the file",
@@ -147,7 +147,7 @@ pub(super) fn read_document(
         "tags",
     ];
     let is_repairable = !is_structure.iter().any(|words| why.contains(words));
-    let (repaired, keys) = quote_scalars(found.front);
+    let (repaired, keys) = quote_invalid_scalars(found.front);
     let document = (is_repairable && !keys.is_empty())
         .then(|| front_matter::read_document(&repaired).ok())
         .flatten();
@@ -161,11 +161,15 @@ pub(super) fn read_document(
             reader.add_error(place, text, hint);
             Ok(document)
         }
-        None => Err(refuse_skill(at(place), text, hint_for(&why, found.front))),
+        None => Err(fatal_diagnostic(
+            at(place),
+            text,
+            yaml_error_hint(&why, found.front),
+        )),
     }
 }
 
-fn hint_for(why: &str, front: &str) -> &'static str {
+fn yaml_error_hint(why: &str, front: &str) -> &'static str {
     if why.contains("stands twice") {
         "keep one of the two"
     } else if front.lines().any(|line| line.starts_with('\t')) {
@@ -179,7 +183,7 @@ fn hint_for(why: &str, front: &str) -> &'static str {
 
 /// Quotes the top-level values that are not valid YAML by themselves, and returns the text and the
 /// keys of these values. Line numbers stay the same.
-pub(super) fn quote_scalars(front: &str) -> (String, Vec<String>) {
+pub(super) fn quote_invalid_scalars(front: &str) -> (String, Vec<String>) {
     let lines: Vec<&str> = front.lines().collect();
     let mut text = String::with_capacity(front.len() + 64);
     let mut keys = Vec::new();
@@ -195,7 +199,7 @@ pub(super) fn quote_scalars(front: &str) -> (String, Vec<String>) {
             .collect();
         let whole = lines.get(at..=at + n_more).unwrap_or_default().join("\n");
         at += n_more + 1;
-        match quote_line(line, &block, &whole) {
+        match quote_invalid_scalar(line, &block, &whole) {
             None => {
                 text.push_str(&whole);
                 text.push('\n');
@@ -210,7 +214,7 @@ pub(super) fn quote_scalars(front: &str) -> (String, Vec<String>) {
     (text, keys)
 }
 
-fn quote_line(line: &str, block: &[&str], whole: &str) -> Option<(String, String)> {
+fn quote_invalid_scalar(line: &str, block: &[&str], whole: &str) -> Option<(String, String)> {
     let (key, value) = line.split_once(':')?;
     let is_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_plain = !key.is_empty() && key.chars().all(is_key) && !value.trim().is_empty();
@@ -218,11 +222,11 @@ fn quote_line(line: &str, block: &[&str], whole: &str) -> Option<(String, String
     // Quote neither values of restricting keys nor values with a known key in a continuation line:
     // the intended restriction cannot be recovered from a damaged value.
     let is_text =
-        !matches!(keys::key_weight(key), Some(FindingWeight::Rights)) && !NESTED.contains(&key);
+        !matches!(keys::find_key_kind(key), Some(SkillKeyKind::Rights)) && !NESTED.contains(&key);
     let rest = block.get(1..).unwrap_or_default();
     let hides_key = |line: &&str| {
         line.split_once(':')
-            .is_some_and(|(key, _)| keys::key_weight(key.trim()).is_some())
+            .is_some_and(|(key, _)| keys::find_key_kind(key.trim()).is_some())
     };
     if !is_plain
         || is_block
@@ -241,24 +245,24 @@ fn quote_line(line: &str, block: &[&str], whole: &str) -> Option<(String, String
     Some((key.to_owned(), format!("{key}: {value}")))
 }
 
-/// Whether a file without front matter contains a misplaced one: a line `---`, and after it a key
-/// that restricts.
-pub(super) fn has_misplaced(text: &str) -> bool {
+/// Whether a file that does not begin with front matter contains front matter elsewhere: a line
+/// `---`, and a key that restricts the skill after it.
+pub(super) fn has_misplaced_front_matter(text: &str) -> bool {
     let is_unseen = |c: char| c.is_whitespace() || is_deceptive(c);
     let mut lines = text.lines().map(|line| line.trim_matches(is_unseen));
     lines.any(|line| line == FENCE)
         && lines.any(|line| {
             let key = line.split_once(':').map(|(key, _)| key);
-            key.and_then(keys::meant_key)
-                .is_some_and(|(_, weight)| weight == FindingWeight::Rights)
+            key.and_then(keys::find_similar_key)
+                .is_some_and(|(_, weight)| weight == SkillKeyKind::Rights)
         })
 }
 
 /// Parses `SKILL.json`.
-pub(super) fn side_file(bytes: &[u8]) -> Result<YamlDocument, Diagnostic> {
+pub(super) fn parse_side_file(bytes: &[u8]) -> Result<YamlDocument, Diagnostic> {
     let refuse = |line: usize, column: usize, why: Cow<'_, str>| {
-        let text = format!("`SKILL.json` beside it cannot be read: {why}");
-        Err(refuse_skill(
+        let text = format!("`SKILL.json` next to the skill's file cannot be read: {why}");
+        Err(fatal_diagnostic(
             (line.max(1), column.max(1)),
             text,
             "correct or remove `SKILL.json`",
@@ -267,9 +271,9 @@ pub(super) fn side_file(bytes: &[u8]) -> Result<YamlDocument, Diagnostic> {
     if bytes.len() > MAX_FRONT_BYTES {
         return refuse(1, 1, "it is too large".into());
     }
-    match serde_json::from_slice::<UniqueKeys>(bytes) {
+    match serde_json::from_slice::<UniqueKeysValue>(bytes) {
         Err(error) => refuse(error.line(), error.column(), error.to_string().into()),
-        Ok(UniqueKeys(value)) => match YamlNode::node_of(&value, (1, 1)).kind {
+        Ok(UniqueKeysValue(value)) => match YamlNode::node_from_json(&value, (1, 1)).kind {
             NodeKind::Mapping(entries) => Ok(YamlDocument { entries }),
             _ => refuse(1, 1, "it is not an object".into()),
         },

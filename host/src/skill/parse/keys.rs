@@ -6,18 +6,18 @@
 use std::sync::LazyLock;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FindingWeight {
-    /// Key that restricts or grants: a misspelled one is a fault.
+pub(super) enum SkillKeyKind {
+    /// Key that restricts the skill or grants it rights. A misspelling of it is a fault.
     Rights,
-    /// Key that describes: a misspelled one causes a warning.
+    /// Key that only describes the skill. A misspelling of it causes a warning.
     Text,
     /// Known key that has no effect in this program, with the reason.
     Ignored(&'static str),
 }
 
-use FindingWeight::{Ignored, Rights, Text};
+use SkillKeyKind::{Ignored, Rights, Text};
 
-pub(super) const KEYS: &[(&str, FindingWeight)] = &[
+pub(super) const KEYS: &[(&str, SkillKeyKind)] = &[
     ("agent", Text),
     ("allowed-tools", Rights),
     ("argument-hint", Text),
@@ -90,27 +90,27 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("toolsdeny", "disallowed-tools"),
 ];
 
-pub(super) fn key_weight(key: &str) -> Option<FindingWeight> {
+pub(super) fn find_key_kind(key: &str) -> Option<SkillKeyKind> {
     KEYS.iter()
         .find(|(known, _)| *known == key)
         .map(|(_, weight)| *weight)
 }
 
-/// Known keys: normal form, key and weight.
-static PLAIN: LazyLock<Vec<(String, &'static str, FindingWeight)>> = LazyLock::new(|| {
+/// Known keys, each as normal form, key and kind.
+static PLAIN: LazyLock<Vec<(String, &'static str, SkillKeyKind)>> = LazyLock::new(|| {
     let keys = KEYS
         .iter()
-        .map(|(key, weight)| (plain_key(key), *key, *weight));
+        .map(|(key, weight)| (normalize_key(key), *key, *weight));
     keys.collect()
 });
 
 /// Returns the known key that an unknown one resembles; keys that restrict take precedence.
-pub(super) fn meant_key(key: &str) -> Option<(&'static str, FindingWeight)> {
-    let plain = plain_key(key);
+pub(super) fn find_similar_key(key: &str) -> Option<(&'static str, SkillKeyKind)> {
+    let plain = normalize_key(key);
     if let Some((_, known)) = SPELLINGS.iter().find(|(other, _)| *other == plain) {
         return Some((known, Rights));
     }
-    let mut near: Vec<(usize, bool, &'static str, FindingWeight)> = PLAIN
+    let mut near: Vec<(usize, bool, &'static str, SkillKeyKind)> = PLAIN
         .iter()
         // The time to compute the distance grows with the product of the lengths, so skip keys of
         // very different length.
@@ -131,7 +131,7 @@ pub(super) fn meant_key(key: &str) -> Option<(&'static str, FindingWeight)> {
 
 /// Returns the normal form of a key, without case, separators and invisible characters:
 /// `allowedTools`, `Allowed_Tools` and `allowed-tools` are equal.
-fn plain_key(key: &str) -> String {
+fn normalize_key(key: &str) -> String {
     let key = super::super::name::key(key);
     key.chars()
         .filter(|c| !matches!(c, '-' | '_' | ' ' | '.'))

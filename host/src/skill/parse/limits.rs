@@ -37,7 +37,7 @@ const TRUSTS: &[(&str, Trust)] = &[
     ("managed", Trust::Managed),
 ];
 
-pub(super) fn side_effects(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
+pub(super) fn read_side_effects(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
     for (text, place) in reader.read_texts("side_effects", &entry.node) {
         match SIDE_EFFECTS.iter().find(|(word, _)| *word == text) {
             Some((_, effect)) if !skill.side_effects.contains(effect) => {
@@ -60,11 +60,11 @@ pub(super) fn side_effects(entry: &YamlEntry, skill: &mut Skill, reader: &mut Sk
     }
 }
 
-pub(super) fn read_trust(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
-    match reader.one_of(entry, TRUSTS) {
+pub(super) fn read_trust_level(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
+    match reader.read_choice(entry, TRUSTS) {
         Some(declared) if declared < skill.trust => {
             let text = format!(
-                "`trust: {declared}` has no effect: trust comes from where a skill lies, and that is {}",
+                "`trust: {declared}` has no effect: the location of a skill decides its trust, which is {} here",
                 skill.trust
             );
             reader.add_note(entry.node.place, text, "");
@@ -74,7 +74,7 @@ pub(super) fn read_trust(entry: &YamlEntry, skill: &mut Skill, reader: &mut Skil
     }
 }
 
-pub(super) fn read_paths(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
+pub(super) fn read_path_patterns(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
     for (text, place) in reader.read_texts("paths", &entry.node) {
         let n_braces = text.matches(['{', ',']).count();
         let fault = if text.len() > MAX_PATH_BYTES || n_braces > MAX_BRACES {
@@ -88,8 +88,8 @@ pub(super) fn read_paths(entry: &YamlEntry, skill: &mut Skill, reader: &mut Skil
         };
         match fault {
             None => {
-                if let Some(why) = never_matches(&text) {
-                    let text = format!("`paths`: `{text}` hardly matches a file: {why}");
+                if let Some(why) = unmatchable_reason(&text) {
+                    let text = format!("`paths`: `{text}` probably matches no file: {why}");
                     reader.add_warning(
                         place,
                         text,
@@ -106,9 +106,9 @@ pub(super) fn read_paths(entry: &YamlEntry, skill: &mut Skill, reader: &mut Skil
     }
 }
 
-/// Returns the reason why a pattern matches practically no path in a workspace. Patterns written
-/// for other programs often look like this.
-fn never_matches(pattern: &str) -> Option<&'static str> {
+/// Returns the reason why a pattern in `paths` matches practically no file in a workspace, such as
+/// a drive letter; `None` if it can match files.
+fn unmatchable_reason(pattern: &str) -> Option<&'static str> {
     let pattern = pattern.trim();
     let mut parts = pattern.split(['/', '{', ',', '}']);
     let is_drive = |text: &str| {
@@ -130,8 +130,8 @@ fn never_matches(pattern: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether the pattern contains a backslash that does not escape a bracket, unlike those in
-/// `app/\[id\].tsx`.
+/// Whether the pattern contains a backslash that does not escape a bracket. In `app/\[id\].tsx`,
+/// each backslash escapes a bracket.
 fn has_backslash(pattern: &str) -> bool {
     let mut rest = pattern.chars();
     while let Some(c) = rest.next() {

@@ -25,15 +25,15 @@ use std::sync::Arc;
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 
-use super::model::{Diagnostic, Severity, Skill, Source, Unusable};
+use super::model::{Diagnostic, Severity, Skill, Source, UnusableSkill};
 use crate::grant::Trust;
-use crate::grant::held::HeldFolder;
+use crate::grant::held::InMemoryFolder;
 use crate::text::is_deceptive;
 use diagnose::SkillReader;
 use front::FrontMatter;
 pub use keys::known_keys;
-pub(super) use parts::ParsedParts;
-pub(super) use tools::{claude_names, is_claude_tool};
+pub(super) use parts::SkillFileParts;
+pub(super) use tools::{claude_tool_names, is_claude_tool};
 
 /// Identifier of the format with its version, the value of `skill_format`.
 pub const FORMAT: &str = "corteza.skill/v1";
@@ -55,7 +55,7 @@ pub struct SkillFile<'a> {
     pub real_dir: &'a Path,
     /// In-memory copy of the bundle; if set, files of the bundle are read only from it, never from
     /// disk.
-    pub held: Option<&'a Arc<HeldFolder>>,
+    pub held: Option<&'a Arc<InMemoryFolder>>,
     /// Path of the file.
     pub file: &'a Path,
     /// Whether the skill is a single file, without a bundle.
@@ -76,11 +76,11 @@ impl SkillFile<'_> {
     ///
     /// # Errors
     /// The file cannot be used; the last diagnostic is the reason.
-    pub fn parse(&self) -> Result<Skill, Unusable> {
+    pub fn parse(&self) -> Result<Skill, UnusableSkill> {
         let mut reader = SkillReader::default();
         self.read(&mut reader).map_err(|fault| {
             reader.diagnostics.push(fault);
-            Unusable {
+            UnusableSkill {
                 id: self.id(),
                 file: self.file.to_owned(),
                 source: self.source.clone(),
@@ -101,9 +101,9 @@ impl SkillFile<'_> {
     }
 
     fn read(&self, reader: &mut SkillReader) -> Result<Skill, Diagnostic> {
-        check_folder(self.folder, self.is_flat)?;
+        check_folder_name(self.folder, self.is_flat)?;
         let text = front::decode_text(self.bytes)?;
-        let side = self.side.map(front::side_file).transpose()?;
+        let side = self.side.map(front::parse_side_file).transpose()?;
         let (mut document, body) = match (front::split_front(text), &side) {
             (FrontMatter::Found(found), _) => {
                 reader.n_before = found.n_before;
@@ -116,7 +116,7 @@ impl SkillFile<'_> {
                 }
                 (front::read_document(&found, reader)?, found.body)
             }
-            (FrontMatter::Missing(_), Some(_)) if !front::has_misplaced(text) => {
+            (FrontMatter::Missing(_), Some(_)) if !front::has_misplaced_front_matter(text) => {
                 (Default::default(), text)
             }
             (FrontMatter::Missing(fault), _) | (FrontMatter::Unclosed(fault), _) => {
@@ -144,7 +144,7 @@ impl SkillFile<'_> {
 }
 
 /// Checks the name of a skill's directory or flat file, which the user types and the model reads.
-fn check_folder(folder: &str, is_flat: bool) -> Result<(), Diagnostic> {
+fn check_folder_name(folder: &str, is_flat: bool) -> Result<(), Diagnostic> {
     // Compose the name first (NFC): in file names from some systems, a letter and its accent are
     // separate characters.
     let folder = &*ComposingNormalizerBorrowed::new_nfc().normalize(folder);
@@ -168,8 +168,9 @@ fn check_folder(folder: &str, is_flat: bool) -> Result<(), Diagnostic> {
     })
 }
 
-/// Parses the text of a skill without a bundle on disk, with the trust of the user's own skills.
-pub fn parse_text(folder: &str, text: &str) -> Result<Skill, Unusable> {
+/// Parses the text of a skill that has no bundle on disk. The skill gets the trust of the user's
+/// own skills.
+pub fn parse_text(folder: &str, text: &str) -> Result<Skill, UnusableSkill> {
     let dir = PathBuf::from(folder);
     let file = SkillFile {
         folder,

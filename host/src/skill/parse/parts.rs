@@ -9,7 +9,7 @@ use super::front::{self, FrontMatter};
 use crate::front_matter::{self, YamlDocument, YamlEntry};
 
 #[derive(Debug)]
-pub(in crate::skill) struct ParsedParts<'a> {
+pub(in crate::skill) struct SkillFileParts<'a> {
     /// Front matter with its opening line, with missing quotes added; `None` if there is none.
     pub(in crate::skill) front: Option<Cow<'a, str>>,
     /// Keys of the front matter.
@@ -17,7 +17,7 @@ pub(in crate::skill) struct ParsedParts<'a> {
     /// Closing line of the front matter.
     pub(in crate::skill) fence: &'a str,
     pub(in crate::skill) body: &'a str,
-    /// Keys of `SKILL.json` that take effect, because the front matter has no key of the same name.
+    /// Keys and values of `SKILL.json`, without the keys that the front matter has as well.
     pub(in crate::skill) side: Vec<YamlEntry>,
 }
 
@@ -26,19 +26,19 @@ impl<'a> SkillFile<'a> {
     ///
     /// # Errors
     /// The text or the front matter cannot be read.
-    pub(in crate::skill) fn parts(&self) -> Result<ParsedParts<'a>, Diagnostic> {
+    pub(in crate::skill) fn parts(&self) -> Result<SkillFileParts<'a>, Diagnostic> {
         let text = front::decode_text(self.bytes)?;
-        let side = self.side.map(front::side_file).transpose()?;
+        let side = self.side.map(front::parse_side_file).transpose()?;
         let mut parts = match (front::split_front(text), &side) {
             (FrontMatter::Found(found), _) => {
                 let document = front::read_document(&found, &mut SkillReader::default())?;
                 let front = match front_matter::read_document(found.front) {
                     Ok(_) => Cow::Borrowed(found.front),
-                    Err(_) => Cow::Owned(front::quote_scalars(found.front).0),
+                    Err(_) => Cow::Owned(front::quote_invalid_scalars(found.front).0),
                 };
                 let head = text.get(..text.len() - found.body.len());
                 let mut lines = head.unwrap_or_default().split_inclusive('\n');
-                ParsedParts {
+                SkillFileParts {
                     front: Some(front),
                     document,
                     fence: lines.next_back().unwrap_or_default(),
@@ -46,13 +46,15 @@ impl<'a> SkillFile<'a> {
                     side: Vec::new(),
                 }
             }
-            (FrontMatter::Missing(_), Some(_)) if !front::has_misplaced(text) => ParsedParts {
-                front: None,
-                document: YamlDocument::default(),
-                fence: "",
-                body: text,
-                side: Vec::new(),
-            },
+            (FrontMatter::Missing(_), Some(_)) if !front::has_misplaced_front_matter(text) => {
+                SkillFileParts {
+                    front: None,
+                    document: YamlDocument::default(),
+                    fence: "",
+                    body: text,
+                    side: Vec::new(),
+                }
+            }
             (FrontMatter::Missing(fault), _) | (FrontMatter::Unclosed(fault), _) => {
                 return Err(fault);
             }

@@ -1,8 +1,9 @@
-//! Reads `metadata`, `requires` and `generated_from`: mappings whose values only describe.
+//! Reads `metadata`, `requires` and `generated_from`: mappings that describe the skill and grant no
+//! rights.
 
 use serde_json::{Value, json};
 
-use super::super::model::{Requires, Skill};
+use super::super::model::{Skill, SkillRequirements};
 use super::diagnose::SkillReader;
 use crate::front_matter::{NodeKind, YamlEntry, YamlNode};
 
@@ -44,9 +45,9 @@ fn read_names(value: Option<&Value>) -> Option<Vec<String>> {
     }
 }
 
-pub(super) fn read_requires(value: &Value) -> Option<Requires> {
+pub(super) fn read_requires(value: &Value) -> Option<SkillRequirements> {
     let value = value.as_object()?;
-    Some(Requires {
+    Some(SkillRequirements {
         bins: read_names(value.get("bins"))?,
         any_bins: read_names(value.get("any_bins").or_else(|| value.get("anyBins")))?,
         env: read_names(value.get("env"))?,
@@ -55,9 +56,9 @@ pub(super) fn read_requires(value: &Value) -> Option<Requires> {
 
 /// Adds the requirements in `metadata.requires` and in `metadata.ANY.requires`, where ANY is any
 /// key. Two families of programs use these spellings.
-pub(super) fn requires_of_metadata(skill: &mut Skill, reader: &mut SkillReader) {
+pub(super) fn read_metadata_requirements(skill: &mut Skill, reader: &mut SkillReader) {
     let values = skill.metadata.iter();
-    let found: Vec<Requires> = values
+    let found: Vec<SkillRequirements> = values
         .filter_map(|(key, value)| match key.as_str() {
             "requires" => read_requires(value),
             _ => read_requires(value.get("requires")?),
@@ -89,7 +90,7 @@ pub(super) fn requires_of_metadata(skill: &mut Skill, reader: &mut SkillReader) 
 }
 
 /// Returns the mapping of `generated_from` as JSON, with each value as it is written in the file.
-pub(super) fn stamp_value(node: &YamlNode) -> Value {
+pub(super) fn generated_from_value(node: &YamlNode) -> Value {
     let NodeKind::Mapping(entries) = &node.kind else {
         return Value::Null;
     };

@@ -1,13 +1,14 @@
-//! Tests of the parser. Malformed files cause one finding each and gain no permission; valid files
-//! are read as they were meant.
+//! Tests of the parser of skill files. A malformed file causes one finding and gains no permission;
+//! a valid file is read as its author meant it.
 
 use super::super::scope::ToolPattern;
 use super::*;
 use crate::grant::SideEffect;
 use crate::skill::{Context, Interaction, Invocation};
 
-/// Files, each with its only finding (apart from notes). `-` marks files that are not loaded, `!`
-/// files that are loaded for the user only, and `~` files that lose only the part in the finding.
+/// Malformed files, each with its only finding apart from notes. A finding begins with `-` if the
+/// file is not loaded, with `!` if only the user can start the skill, and with `~` if only the part
+/// that the finding names is ignored.
 #[rustfmt::skip]
 const MALFORMED: &[(&str, &str)] = &[
     ("", "-1:1: the file is empty"),
@@ -148,7 +149,7 @@ const MALFORMED: &[(&str, &str)] = &[
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\ndisallowed-tools:\n---\nDo it.\n", "!4:17: `disallowed-tools` has no value"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\ndisallowed-tools: {Bash: true}\n---\nDo it.\n", "!4:19: `disallowed-tools` is neither a text nor a list of texts"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\ndisallowed-tools: \"Bash(git push\"\n---\nDo it.\n", "!4:19: `disallowed-tools`: `Bash(git push` has unbalanced parentheses"),
-    ("---\ndescription: d\nallowed-tools: Bash(git status *)\ndisallowed-tools: Bash(git push:*)\n---\nDo it.\n", "~4:19: `disallowed-tools`: `Bash(git push:*)` speaks of some calls of `Bash`"),
+    ("---\ndescription: d\nallowed-tools: Bash(git status *)\ndisallowed-tools: Bash(git push:*)\n---\nDo it.\n", "~4:19: `disallowed-tools`: `Bash(git push:*)` names only some calls of `Bash`"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\nside_effects: [filesystem, everything]\n---\nDo it.\n", "!4:28: `side_effects` has the unknown value `everything`"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\nside_effects: {}\n---\nDo it.\n", "!4:15: `side_effects` is a mapping"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\nside_effects: [none, network]\n---\nDo it.\n", "!4:15: `side_effects` has `none` together with others"),
@@ -197,7 +198,7 @@ const MALFORMED: &[(&str, &str)] = &[
     ("---\ndescription: d\nallowed-tools: \n---\nDo it.\n", "!3:14: `allowed-tools` has no value"),
     ("---\ndescription: d\nallowed-tools: {Bash: true}\n---\nDo it.\n", "!3:16: `allowed-tools` is neither a text nor a list of texts"),
     ("---\ndescription: d\nallowed-tools: [[Bash]]\n---\nDo it.\n", "!3:16: `allowed-tools` is neither a text nor a list of texts"),
-    ("---\ndescription: d\nallowed-tools: WebFetch(domain:x)\n---\nDo it.\n", "~3:16: `allowed-tools`: `WebFetch(domain:x)` speaks of some calls only"),
+    ("---\ndescription: d\nallowed-tools: WebFetch(domain:x)\n---\nDo it.\n", "~3:16: `allowed-tools`: `WebFetch(domain:x)` names only some calls"),
     ("---\ndescription: d\nallowed-tools: [Bash]\n---\nDo it.\n", "~3:17: `allowed-tools`: `Bash` would be every command"),
     ("---\ndescription: d\nallowed-tools: mcp__*\n---\nDo it.\n", "~3:16: `allowed-tools`: `mcp__*` names no single tool"),
     ("---\ndescription: d\nallowed-tools: Bash(A=1 git *)\n---\nDo it.\n", "~3:16: `allowed-tools`: `Bash(A=1 git *)` names no program"),
@@ -226,16 +227,16 @@ const DENYING: [&str; 8] = [
 ];
 
 #[test]
-fn a_restriction_that_cannot_be_told_leaves_no_tool() {
+fn an_unreadable_restriction_allows_no_tool() {
     for key in DENYING {
-        let own = skill(&format!("description: d\n{key}"), "Do it.");
+        let own = parse_skill(&format!("description: d\n{key}"), "Do it.");
         assert!(!own.tools.permits("bash", None), "{key}");
-        let swapped = skill(&format!("{key}\ndescription: d"), "Do it.");
+        let swapped = parse_skill(&format!("{key}\ndescription: d"), "Do it.");
         assert!(!swapped.tools.permits("bash", None), "{key}");
     }
     let many: Vec<String> = (0..501).map(|n| format!("t{n}")).collect();
     let many = format!("description: d\ndisallowed-tools: [{}]", many.join(", "));
-    assert!(!skill(&many, "Do it.").tools.permits("bash", None));
+    assert!(!parse_skill(&many, "Do it.").tools.permits("bash", None));
 }
 
 #[test]
@@ -257,7 +258,7 @@ fn a_flood_of_keys_is_refused_and_one_of_notes_hides_no_fault() {
     assert_eq!(faults.filter(|d| d.severity == Severity::Error).count(), 1);
 }
 
-fn told(text: &str) -> (Vec<String>, Option<Skill>) {
+fn parse_findings(text: &str) -> (Vec<String>, Option<Skill>) {
     let (mark, diagnostics, skill) = match parse_text("folder", text) {
         Err(unusable) => ("-", unusable.diagnostics, None),
         Ok(skill) if skill.is_restricted => ("!", skill.diagnostics.clone(), Some(skill)),
@@ -280,7 +281,7 @@ fn told(text: &str) -> (Vec<String>, Option<Skill>) {
 fn a_malformed_file_has_one_finding_and_gains_nothing() {
     let mut wrong = Vec::new();
     for (text, expected) in MALFORMED {
-        let (faults, skill) = told(text);
+        let (faults, skill) = parse_findings(text);
         if faults.len() != 1 || !faults[0].starts_with(expected) {
             wrong.push(format!("    ({text:?}, {:?}),", faults.join(" AND ")));
         }
@@ -290,14 +291,14 @@ fn a_malformed_file_has_one_finding_and_gains_nothing() {
             assert!(skill.spares.is_empty(), "{text:?}");
         }
         for spare in &skill.spares {
-            // The only permission that any of the files requests in a valid form.
+            // No file requests any other permission in a valid form.
             assert_eq!(spare.to_string(), "bash(git status *)", "{text:?}");
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn skill(front: &str, body: &str) -> Skill {
+fn parse_skill(front: &str, body: &str) -> Skill {
     parse_text("folder", &format!("---\n{front}\n---\n{body}")).unwrap()
 }
 
@@ -308,7 +309,7 @@ fn the_worked_example_loads_as_written() {
                  side_effects: [filesystem, network]\nlibrary_depends: [pensar, llm.api]\nattach: false\ntools:\n  \
                  allow: [web_search, pensar_ingest_url, pensar_search_pages,\n          pensar_related_pages, \
                  pensar_write_page, finalize]\ntrust: package\ninteraction: returning";
-    let skill = skill(front, "Search, then write.\n");
+    let skill = parse_skill(front, "Search, then write.\n");
     assert_eq!(skill.label, "autoresearch");
     assert_eq!(skill.invocation, Invocation::UserOnly);
     assert_eq!(
@@ -331,7 +332,9 @@ fn the_worked_example_loads_as_written() {
     let findings: Vec<&str> = skill.diagnostics.iter().map(|d| d.text.as_str()).collect();
     assert_eq!(
         findings,
-        ["`trust: package` has no effect: trust comes from where a skill lies, and that is user"]
+        [
+            "`trust: package` has no effect: the location of a skill decides its trust, which is user here"
+        ]
     );
 }
 
@@ -341,7 +344,7 @@ fn the_keys_of_claude_code_are_honoured_or_named() {
                  Read, Bash(git log:*), Bash(npm run test)\ndisallowed-tools: [Write, WebSearch]\n\
                  disable-model-invocation: Yes\nargument-hint: [path]\ncontext: fork\nagent: Explore\nmodel: opus\neffort: high\n\
                  paths: 'src/**/*.rs, docs/*.md'\nhooks: {PreToolUse: []}\nbackground: false\nauthor: Ada\nlicense: MIT";
-    let skill = skill(front, "Run !`touch x` and then $ARGUMENTS.\n");
+    let skill = parse_skill(front, "Run !`touch x` and then $ARGUMENTS.\n");
     assert_eq!(
         (skill.id.as_str(), skill.label.as_str()),
         ("folder", "my-label")
@@ -385,20 +388,20 @@ fn the_keys_of_claude_code_are_honoured_or_named() {
 fn requirements_are_read_from_where_authors_put_them() {
     let front = "description: d\nrequires: {bins: [jq]}\nmetadata:\n  openclaw: {requires: {bins: [jq, gh], anyBins: [rg, grep], \
                  env: [TOKEN]}, install: [{kind: brew}]}";
-    let skill = skill(front, "");
+    let skill = parse_skill(front, "");
     assert_eq!(skill.requires.bins, ["jq", "gh"]);
     assert_eq!(skill.requires.any_bins, ["rg", "grep"]);
     assert_eq!(skill.requires.env, ["TOKEN"]);
-    struct Nothing;
-    impl crate::skill::Available for Nothing {
-        fn program(&self, name: &str) -> bool {
+    struct NothingAvailable;
+    impl crate::skill::MachineEnvironment for NothingAvailable {
+        fn has_program(&self, name: &str) -> bool {
             name == "grep"
         }
-        fn variable(&self, _: &str) -> bool {
+        fn has_variable(&self, _: &str) -> bool {
             false
         }
     }
-    let missing = skill.requires.missing(&Nothing);
+    let missing = skill.requires.missing_requirements(&NothingAvailable);
     assert_eq!(
         missing.join(", "),
         "the program `jq`, the program `gh`, the environment variable `TOKEN`"
@@ -481,7 +484,7 @@ fn a_list_of_tools_is_read_as_the_tools_that_may_be_called() {
         ("Read, Bash(git log *)", &["read_file"]),
         ("WebFetch", &[]),
     ] {
-        let skill = skill(&format!("description: Does it.\ntools: {list}"), "Do it.\n");
+        let skill = parse_skill(&format!("description: Does it.\ntools: {list}"), "Do it.\n");
         assert!(!skill.is_restricted, "{list}: {:?}", skill.diagnostics);
         let names = skill.tools.allow.unwrap();
         let names: Vec<&str> = names.iter().map(ToolPattern::text).collect();

@@ -8,11 +8,11 @@
 use std::path::Path;
 
 use super::super::expand::FOLDERS;
-use super::super::scope::{ToolPattern, ToolScope, UnaskedCall};
+use super::super::scope::{ApprovalExemption, ToolPattern, ToolScope};
 use super::diagnose::SkillReader;
 use super::values;
-use crate::front_matter::{NodeKind, Place, YamlEntry, YamlNode};
-use crate::tool::command::{CommandPattern, runs_others};
+use crate::front_matter::{NodeKind, YamlEntry, YamlNode, YamlPosition};
+use crate::tool::command::{CommandPattern, runs_argument_programs};
 
 /// Names of Claude Code's tools, each with the equivalent tools of this program.
 const CLAUDE_TOOLS: &[(&str, &[&str])] = &[
@@ -36,19 +36,19 @@ const BASH: &str = "bash";
 /// Maximum number of entries in a list of tools.
 const MAX_ENTRIES: usize = 500;
 
-/// Returns this program's equivalents of a Claude Code tool.
-fn mapped_tools(name: &str) -> &'static [&'static str] {
+/// Returns the names of this program's tools that are equivalent to a Claude Code tool.
+fn equivalent_tools(name: &str) -> &'static [&'static str] {
     let found = CLAUDE_TOOLS.iter().find(|(claude, _)| *claude == name);
     found.map_or(&[], |(_, names)| names)
 }
 
 /// Whether Claude Code has a tool of this name that has equivalents in this program.
 pub(in super::super) fn is_claude_tool(name: &str) -> bool {
-    !mapped_tools(name).is_empty()
+    !equivalent_tools(name).is_empty()
 }
 
 /// Returns Claude Code's names of the tools that are equivalent to one of this program.
-pub(in crate::skill) fn claude_names(name: &str) -> impl Iterator<Item = &'static str> {
+pub(in crate::skill) fn claude_tool_names(name: &str) -> impl Iterator<Item = &'static str> {
     let named = CLAUDE_TOOLS
         .iter()
         .filter(move |(_, names)| names.contains(&name));
@@ -64,7 +64,7 @@ pub(in crate::skill) fn claude_names(name: &str) -> impl Iterator<Item = &'stati
 ///   allow: [read_file, search]
 ///   deny: [bash]
 /// ```
-pub(super) fn read_scope(entry: &YamlEntry, scope: &mut ToolScope, reader: &mut SkillReader) {
+pub(super) fn read_tool_scope(entry: &YamlEntry, scope: &mut ToolScope, reader: &mut SkillReader) {
     const SHAPE: &str = "write `tools: {allow: [read_file], deny: [bash]}`";
     let is_list = match &entry.node.kind {
         NodeKind::Scalar(text, _) => !entry.node.is_null() && !text.trim().is_empty(),
@@ -72,13 +72,13 @@ pub(super) fn read_scope(entry: &YamlEntry, scope: &mut ToolScope, reader: &mut 
         NodeKind::Mapping(_) => false,
     };
     if is_list {
-        let listed = read_listed(&entry.node, reader);
+        let listed = read_allowed_tools(&entry.node, reader);
         scope.allow.get_or_insert(listed);
         return;
     }
     let NodeKind::Mapping(entries) = &entry.node.kind else {
         let text = "`tools` is neither a list of tools nor a mapping with `allow` and `deny`";
-        // The key was meant to restrict tools: allow none rather than all of them.
+        // The key was meant to restrict tools, so a fault must not allow all tools: allow none.
         scope.allow = Some(Vec::new());
         return reader.add_error(entry.node.place, text, SHAPE);
     };
@@ -88,12 +88,12 @@ pub(super) fn read_scope(entry: &YamlEntry, scope: &mut ToolScope, reader: &mut 
     for entry in entries {
         match entry.key.as_str() {
             "allow" => {
-                let patterns = read_patterns("tools.allow", &entry.node, reader);
+                let patterns = read_tool_patterns("tools.allow", &entry.node, reader);
                 let patterns = patterns.into_iter().map(|(pattern, _)| pattern).collect();
                 // Keep an empty list that a fault in another key has already set.
                 scope.allow.get_or_insert(patterns);
             }
-            "deny" => read_denied("tools.deny", &entry.node, scope, reader),
+            "deny" => read_denied_tools("tools.deny", &entry.node, scope, reader),
             other => {
                 let text = format!("`tools` has the unknown key `{other}`");
                 // The key may have been meant as `allow`: if there is no list yet, allow no tool.
@@ -107,22 +107,22 @@ pub(super) fn read_scope(entry: &YamlEntry, scope: &mut ToolScope, reader: &mut 
 /// Returns the tools of a list of allowed tools, by this program's names. A tool that this program
 /// does not have is omitted, which allows nothing more. A tool with a specifier is omitted too,
 /// because allowing the tool completely would exceed the author's intention.
-fn read_listed(node: &YamlNode, reader: &mut SkillReader) -> Vec<ToolPattern> {
+fn read_allowed_tools(node: &YamlNode, reader: &mut SkillReader) -> Vec<ToolPattern> {
     const KEY: &str = "tools";
     let mut patterns = Vec::new();
-    for (item, place) in split_items(KEY, node, reader) {
-        let Some((name, specifier)) = parse_call(&item) else {
+    for (item, place) in split_list_items(KEY, node, reader) {
+        let Some((name, specifier)) = split_tool_specifier(&item) else {
             let text = format!("`{KEY}`: `{item}` has unbalanced parentheses");
             reader.add_error(place, text, "write `Read, Grep`, or `{allow: [read_file]}`");
             continue;
         };
         if specifier.is_some() {
-            let text = format!("`{KEY}`: `{item}` speaks of some calls of `{name}`");
+            let text = format!("`{KEY}`: `{item}` names only some calls of `{name}`");
             let hint = "the tool cannot be called; name it without parentheses to allow it whole";
             reader.add_warning(place, text, hint);
             continue;
         }
-        let names = mapped_tools(name);
+        let names = equivalent_tools(name);
         // Names of other programs' tools begin with a capital letter; names of this program's tools
         // never do.
         if names.is_empty() && name.starts_with(|c: char| c.is_ascii_uppercase()) {
@@ -131,7 +131,7 @@ fn read_listed(node: &YamlNode, reader: &mut SkillReader) -> Vec<ToolPattern> {
             continue;
         }
         if !names.is_empty() {
-            patterns.extend(own_patterns(name));
+            patterns.extend(equivalent_patterns(name));
             continue;
         }
         match ToolPattern::new(name) {
@@ -146,11 +146,11 @@ fn read_listed(node: &YamlNode, reader: &mut SkillReader) -> Vec<ToolPattern> {
     patterns
 }
 
-fn read_patterns(
+fn read_tool_patterns(
     key: &str,
     node: &YamlNode,
     reader: &mut SkillReader,
-) -> Vec<(ToolPattern, Place)> {
+) -> Vec<(ToolPattern, YamlPosition)> {
     let mut patterns = Vec::new();
     for (text, place) in reader.read_texts(key, node) {
         match ToolPattern::new(&text) {
@@ -168,14 +168,14 @@ fn read_patterns(
 
 /// Reads a list of denied tools. A tool with a specifier is denied completely. After a fault, no
 /// tool is allowed.
-pub(super) fn read_denied(
+pub(super) fn read_denied_tools(
     key: &str,
     node: &YamlNode,
     scope: &mut ToolScope,
     reader: &mut SkillReader,
 ) {
     let n_faults = reader.n_faults;
-    let patterns = denied_patterns(key, node, reader);
+    let patterns = read_denied_patterns(key, node, reader);
     scope.deny.extend(patterns);
     if reader.n_faults > n_faults {
         // The tools that were meant to be denied are unknown: allow none.
@@ -183,19 +183,19 @@ pub(super) fn read_denied(
     }
 }
 
-fn denied_patterns(key: &str, node: &YamlNode, reader: &mut SkillReader) -> Vec<ToolPattern> {
+fn read_denied_patterns(key: &str, node: &YamlNode, reader: &mut SkillReader) -> Vec<ToolPattern> {
     let mut patterns = Vec::new();
-    for (item, place) in split_items(key, node, reader) {
-        let Some((name, specifier)) = parse_call(&item) else {
+    for (item, place) in split_list_items(key, node, reader) {
+        let Some((name, specifier)) = split_tool_specifier(&item) else {
             let text = format!("`{key}`: `{item}` has unbalanced parentheses");
             reader.add_error(place, text, "write `Tool` or `Tool(what)`");
             let name = item.split(['(', ')']).next().unwrap_or_default();
             patterns.extend(ToolPattern::new(name));
-            patterns.extend(own_patterns(name));
+            patterns.extend(equivalent_patterns(name));
             continue;
         };
         if specifier.is_some() {
-            let text = format!("`{key}`: `{item}` speaks of some calls of `{name}`");
+            let text = format!("`{key}`: `{item}` names only some calls of `{name}`");
             let hint = "here the whole tool is denied; a rule in [tools] can deny single commands";
             reader.add_warning(place, text, hint);
         }
@@ -207,34 +207,34 @@ fn denied_patterns(key: &str, node: &YamlNode, reader: &mut SkillReader) -> Vec<
                 reader.add_error(place, format!("`{key}`: `{name}` {why}"), hint);
             }
         }
-        patterns.extend(own_patterns(name));
+        patterns.extend(equivalent_patterns(name));
     }
     patterns
 }
 
 /// Returns patterns for this program's equivalents of a Claude Code tool.
-fn own_patterns(name: &str) -> impl Iterator<Item = ToolPattern> {
-    let names = mapped_tools(name).iter();
+fn equivalent_patterns(name: &str) -> impl Iterator<Item = ToolPattern> {
+    let names = equivalent_tools(name).iter();
     names.filter_map(|name| ToolPattern::new(name).ok())
 }
 
 /// Reads `allowed-tools`: calls that the author wants to run without an approval question. These
 /// entries never restrict tools. `folder` is the directory of the bundle, which `{baseDir}` expands
 /// to.
-pub(super) fn read_spares(
+pub(super) fn read_approval_exemptions(
     node: &YamlNode,
     folder: &Path,
     reader: &mut SkillReader,
-) -> Vec<UnaskedCall> {
+) -> Vec<ApprovalExemption> {
     const KEY: &str = "allowed-tools";
     let mut spares = Vec::new();
-    for (item, place) in split_items(KEY, node, reader) {
-        let Some((name, specifier)) = parse_call(&item) else {
+    for (item, place) in split_list_items(KEY, node, reader) {
+        let Some((name, specifier)) = split_tool_specifier(&item) else {
             let text = format!("`{KEY}`: `{item}` has unbalanced parentheses");
             reader.add_error(place, text, "write `Tool` or `Bash(program *)`");
             continue;
         };
-        match parse_spare(name, specifier, folder) {
+        match parse_approval_exemption(name, specifier, folder) {
             Ok(found) => spares.extend(found),
             Err((why, hint)) => reader.add_warning(place, format!("`{KEY}`: `{item}` {why}"), hint),
         }
@@ -244,12 +244,12 @@ pub(super) fn read_spares(
 
 type Refused = (String, &'static str);
 
-fn parse_spare(
+fn parse_approval_exemption(
     name: &str,
     specifier: Option<&str>,
     folder: &Path,
-) -> Result<Vec<UnaskedCall>, Refused> {
-    let names: Vec<&str> = match mapped_tools(name) {
+) -> Result<Vec<ApprovalExemption>, Refused> {
+    let names: Vec<&str> = match equivalent_tools(name) {
         [] => vec![name],
         names => names.to_vec(),
     };
@@ -266,14 +266,14 @@ fn parse_spare(
             let hint = "name the commands, as in `Bash(git status *)`; every command asks as usual";
             return Err(("would be every command".to_owned(), hint));
         }
-        (true, Some(text)) => Some(parse_command(&path_below(text, folder)?)?),
+        (true, Some(text)) => Some(parse_command(&expand_bundle_folder(text, folder)?)?),
         (false, None | Some("" | "*")) => None,
         (false, Some(_)) => {
             let hint = "the tool asks as usual; a rule in [tools] can allow single calls";
-            return Err(("speaks of some calls only".to_owned(), hint));
+            return Err(("names only some calls".to_owned(), hint));
         }
     };
-    let spare = |name: &str| UnaskedCall {
+    let spare = |name: &str| ApprovalExemption {
         tool: name.to_owned(),
         command: command.clone(),
     };
@@ -281,16 +281,16 @@ fn parse_spare(
 }
 
 /// Expands the placeholder for the bundle's directory in a command.
-fn path_below(text: &str, folder: &Path) -> Result<String, Refused> {
+fn expand_bundle_folder(text: &str, folder: &Path) -> Result<String, Refused> {
     let is_placed = |name: &&&str| text.contains(**name);
     let Some(name) = FOLDERS.iter().find(is_placed) else {
         return Ok(text.to_owned());
     };
     let folder = folder.to_string_lossy();
-    // Whitespace or wildcards in the directory's name would make the pattern match other commands
-    // as well.
+    // If the directory's name contains whitespace or wildcards, the pattern would match other
+    // commands as well.
     if folder.contains(|c: char| c.is_whitespace() || "*'\"\\".contains(c)) {
-        let why = format!("has `{name}`, and the folder has a name with blanks or marks");
+        let why = format!("has `{name}`, and the name of the folder has whitespace, quotes or `*`");
         return Err((why, "every command asks as usual; rename the folder"));
     }
     Ok(text.replace(name, &folder))
@@ -311,7 +311,7 @@ fn parse_command(text: &str) -> Result<CommandPattern, Refused> {
     }
     // These programs run other programs, so running one without a question would allow every
     // command.
-    if runs_others(name) {
+    if runs_argument_programs(name) {
         let hint = "name the program that it is to run; every command asks as usual";
         return Err(("would be every command".to_owned(), hint));
     }
@@ -325,8 +325,12 @@ fn parse_command(text: &str) -> Result<CommandPattern, Refused> {
 
 /// Splits a list of tools: a YAML list, or a text with commas or whitespace, which do not split
 /// inside parentheses.
-fn split_items(key: &str, node: &YamlNode, reader: &mut SkillReader) -> Vec<(String, Place)> {
-    let texts: Vec<(&str, Place)> = match &node.kind {
+fn split_list_items(
+    key: &str,
+    node: &YamlNode,
+    reader: &mut SkillReader,
+) -> Vec<(String, YamlPosition)> {
+    let texts: Vec<(&str, YamlPosition)> = match &node.kind {
         NodeKind::Scalar(text, _) if !node.is_null() => vec![(text.as_str(), node.place)],
         NodeKind::List(items) if items.iter().all(|item| item.text().is_some()) => items
             .iter()
@@ -357,7 +361,7 @@ fn split_items(key: &str, node: &YamlNode, reader: &mut SkillReader) -> Vec<(Str
 }
 
 /// Parses `Name` or `Name(specifier)`; `None` if the parentheses do not match.
-fn parse_call(item: &str) -> Option<(&str, Option<&str>)> {
+fn split_tool_specifier(item: &str) -> Option<(&str, Option<&str>)> {
     let Some((name, rest)) = item.split_once('(') else {
         return (!item.contains(')')).then_some((item, None));
     };

@@ -73,7 +73,8 @@ impl SkillReader {
         }
     }
 
-    /// Parses a flag in any of YAML's spellings. Anything else is a fault, and returns `None`.
+    /// Parses a flag in any of YAML's spellings. Any other value is recorded as a fault, and the
+    /// result is `None`.
     pub(super) fn read_flag(&mut self, entry: &YamlEntry) -> Option<bool> {
         let text = entry.node.text().unwrap_or_default().to_ascii_lowercase();
         match text.as_str() {
@@ -87,8 +88,13 @@ impl SkillReader {
         }
     }
 
-    /// Parses one of several words. Anything else is a fault, and returns `None`.
-    pub(super) fn one_of<T: Copy>(&mut self, entry: &YamlEntry, words: &[(&str, T)]) -> Option<T> {
+    /// Parses a value that must be one of `words`. Any other value is recorded as a fault, and the
+    /// result is `None`.
+    pub(super) fn read_choice<T: Copy>(
+        &mut self,
+        entry: &YamlEntry,
+        words: &[(&str, T)],
+    ) -> Option<T> {
         let text = entry.node.text().unwrap_or_default().trim();
         let found = words
             .iter()

@@ -15,11 +15,11 @@ pub(super) fn emit_document(document: &YamlDocument) -> String {
 /// Writes a key with its value.
 pub(super) fn emit_entry(entry: &YamlEntry) -> String {
     let mut text = String::new();
-    put_entry(&mut text, 0, entry);
+    append_entry_lines(&mut text, 0, entry);
     text
 }
 
-fn put_entry(text: &mut String, indent: usize, entry: &YamlEntry) {
+fn append_entry_lines(text: &mut String, indent: usize, entry: &YamlEntry) {
     let blanks = " ".repeat(indent);
     let key = emit_key(&entry.key);
     match &entry.node.kind {
@@ -27,37 +27,44 @@ fn put_entry(text: &mut String, indent: usize, entry: &YamlEntry) {
             text.push_str(&format!("{blanks}{key}:\n"));
             entries
                 .iter()
-                .for_each(|inner| put_entry(text, indent + 2, inner));
+                .for_each(|inner| append_entry_lines(text, indent + 2, inner));
         }
-        NodeKind::List(items) if !is_short(&entry.node) => {
+        NodeKind::List(items) if !fits_on_one_line(&entry.node) => {
             text.push_str(&format!("{blanks}{key}:\n"));
             let items = items
                 .iter()
-                .map(|item| format!("{blanks}  - {}\n", emit_flow(item)));
+                .map(|item| format!("{blanks}  - {}\n", emit_one_line_value(item)));
             text.extend(items);
         }
-        _ => text.push_str(&format!("{blanks}{key}: {}\n", emit_flow(&entry.node))),
+        _ => text.push_str(&format!(
+            "{blanks}{key}: {}\n",
+            emit_one_line_value(&entry.node)
+        )),
     }
 }
 
-/// Whether a list is written on one line.
-fn is_short(node: &YamlNode) -> bool {
+/// Whether a list is short enough to be written on one line.
+fn fits_on_one_line(node: &YamlNode) -> bool {
     let is_empty = matches!(&node.kind, NodeKind::List(items) if items.is_empty());
-    is_empty || emit_flow(node).chars().count() <= MAX_LINE_CHARS
+    is_empty || emit_one_line_value(node).chars().count() <= MAX_LINE_CHARS
 }
 
 /// Writes a value on one line.
-fn emit_flow(node: &YamlNode) -> String {
+fn emit_one_line_value(node: &YamlNode) -> String {
     match &node.kind {
         NodeKind::Scalar(text, is_plain) => emit_scalar(text, *is_plain, node),
         NodeKind::List(items) => {
-            let items: Vec<String> = items.iter().map(emit_flow).collect();
+            let items: Vec<String> = items.iter().map(emit_one_line_value).collect();
             format!("[{}]", items.join(", "))
         }
         NodeKind::Mapping(entries) => {
-            let entries = entries
-                .iter()
-                .map(|entry| format!("{}: {}", emit_key(&entry.key), emit_flow(&entry.node)));
+            let entries = entries.iter().map(|entry| {
+                format!(
+                    "{}: {}",
+                    emit_key(&entry.key),
+                    emit_one_line_value(&entry.node)
+                )
+            });
             format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
         }
     }
@@ -67,8 +74,8 @@ fn emit_scalar(text: &str, is_plain: bool, node: &YamlNode) -> String {
     if node.is_null() {
         return "null".to_owned();
     }
-    // Numbers and flags keep their original spelling.
-    if (is_plain && !node.value().is_string()) || is_simple(text) {
+    // Write numbers, booleans and other unquoted values as they were spelled in the file.
+    if (is_plain && !node.value().is_string()) || needs_no_quotes(text) {
         return text.to_owned();
     }
     quote_text(text)
@@ -86,7 +93,7 @@ fn emit_key(key: &str) -> String {
 }
 
 /// Whether a text needs no quotes, even in a list on one line.
-fn is_simple(text: &str) -> bool {
+fn needs_no_quotes(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-./()".contains(c);
     let node = YamlNode {
         place: (1, 1),

@@ -44,10 +44,12 @@ pub(super) fn rewrite_lines(front: &str, old: &YamlDocument, new: &YamlDocument)
             .map_or(lines.len(), |next| next.place.0 - 1);
         let own = lines.get(entry.place.0 - 1..next).unwrap_or_default();
         match new.get(&entry.key) {
-            Some(kept) if is_same(&kept.node, &entry.node) => text.extend(own.iter().copied()),
+            Some(kept) if nodes_are_equal(&kept.node, &entry.node) => {
+                text.extend(own.iter().copied())
+            }
             other => {
                 text.extend(other.map(written));
-                // Comments before the next key belong to that key.
+                // Comments at the end of these lines belong to the next key: keep them.
                 let is_comment = |line: &&&str| line.trim().is_empty() || line.starts_with('#');
                 let n_after = own.iter().rev().take_while(is_comment).count();
                 text.extend(
@@ -71,8 +73,9 @@ pub(super) fn rewrite_lines(front: &str, old: &YamlDocument, new: &YamlDocument)
     text.extend(added.map(written));
     // Keys in braces on one line and similar forms cannot be edited by line: if the result is not
     // right, everything is rewritten.
-    let is_right = front_matter::read_document(&text).is_ok_and(|read| is_equal(&read, new))
-        && front_matter::split_front(&format!("{text}---\n")).is_some();
+    let is_right = front_matter::read_document(&text)
+        .is_ok_and(|read| documents_are_equal(&read, new))
+        && front_matter::split_front_matter(&format!("{text}---\n")).is_some();
     if is_right {
         return text;
     }
@@ -83,27 +86,28 @@ pub(super) fn rewrite_lines(front: &str, old: &YamlDocument, new: &YamlDocument)
 }
 
 /// Whether two documents have the same keys with the same values, in any order.
-fn is_equal(one: &YamlDocument, other: &YamlDocument) -> bool {
+fn documents_are_equal(one: &YamlDocument, other: &YamlDocument) -> bool {
     let has = |entry: &YamlEntry| {
         other
             .get(&entry.key)
-            .is_some_and(|found| is_same(&found.node, &entry.node))
+            .is_some_and(|found| nodes_are_equal(&found.node, &entry.node))
     };
     one.entries.len() == other.entries.len() && one.entries.iter().all(has)
 }
 
 /// Whether two nodes are equal, ignoring their positions.
-pub(super) fn is_same(one: &YamlNode, other: &YamlNode) -> bool {
+pub(super) fn nodes_are_equal(one: &YamlNode, other: &YamlNode) -> bool {
     match (&one.kind, &other.kind) {
         (NodeKind::Scalar(..), NodeKind::Scalar(..)) => {
             one.text() == other.text() && one.value() == other.value()
         }
         (NodeKind::List(a), NodeKind::List(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| nodes_are_equal(a, b))
         }
         (NodeKind::Mapping(a), NodeKind::Mapping(b)) => {
-            let is_same =
-                |(a, b): (&YamlEntry, &YamlEntry)| a.key == b.key && is_same(&a.node, &b.node);
+            let is_same = |(a, b): (&YamlEntry, &YamlEntry)| {
+                a.key == b.key && nodes_are_equal(&a.node, &b.node)
+            };
             a.len() == b.len() && a.iter().zip(b).all(is_same)
         }
         _ => false,

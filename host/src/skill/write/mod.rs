@@ -3,30 +3,30 @@
 //!
 //! Front matter lines whose meaning stays the same are preserved with their comments, and the body
 //! stays identical byte for byte. The output is parsed again and compared before it is returned.
-//! Start from [`to_v1`] and [`to_open`].
+//! Start from [`to_v1_format`] and [`to_open_format`].
 
 mod emit;
 mod lines;
 mod open;
 
-use super::model::{Diagnostic, Severity, Skill, Unusable};
-use super::parse::{FORMAT, ParsedParts, SkillFile};
+use super::model::{Diagnostic, Severity, Skill, UnusableSkill};
+use super::parse::{FORMAT, SkillFile, SkillFileParts};
 use crate::front_matter::{NodeKind, YamlDocument, YamlEntry, YamlNode};
 pub use open::FormatLoss;
 
-/// Error of writing a skill in another format.
+/// Error of converting a skill to another format.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// The file has faults that only its author can correct.
-    #[error("it has faults: {}", report_faults(.0))]
+    #[error("it has faults: {}", join_fault_texts(.0))]
     Faults(Vec<Diagnostic>),
     /// The result would differ in meaning from the file.
     #[error("the rewritten file would have another meaning: {0} would differ")]
     Differs(&'static str),
 }
 
-fn report_faults(faults: &[Diagnostic]) -> String {
+fn join_fault_texts(faults: &[Diagnostic]) -> String {
     let faults = faults
         .iter()
         .filter(|fault| fault.severity == Severity::Error);
@@ -34,16 +34,16 @@ fn report_faults(faults: &[Diagnostic]) -> String {
     faults.join("; ")
 }
 
-impl From<Unusable> for WriteError {
-    fn from(unusable: Unusable) -> Self {
+impl From<UnusableSkill> for WriteError {
+    fn from(unusable: UnusableSkill) -> Self {
         Self::Faults(unusable.diagnostics)
     }
 }
 
-/// Writes a front matter with these keys and values, including its opening and closing lines.
+/// Writes a front matter with the keys of `values`, including the opening and closing lines.
 pub fn front_matter(values: &serde_json::Value) -> String {
     const START: (usize, usize) = (1, 1);
-    let entries = match YamlNode::node_of(values, START).kind {
+    let entries = match YamlNode::node_from_json(values, START).kind {
         NodeKind::Mapping(entries) => entries,
         NodeKind::Scalar(..) | NodeKind::List(_) => Vec::new(),
     };
@@ -57,7 +57,7 @@ pub fn front_matter(values: &serde_json::Value) -> String {
 ///
 /// # Errors
 /// The file has faults.
-pub fn to_v1(file: &SkillFile<'_>) -> Result<String, WriteError> {
+pub fn to_v1_format(file: &SkillFile<'_>) -> Result<String, WriteError> {
     let parts = file
         .parts()
         .map_err(|fault| WriteError::Faults(vec![fault]))?;
@@ -76,10 +76,10 @@ pub fn to_v1(file: &SkillFile<'_>) -> Result<String, WriteError> {
             .insert(0, text_entry("skill_format", FORMAT));
     }
     let written = parts.write_parts(&document);
-    let skill = read_back(file, &written)?;
+    let skill = parse_written_skill(file, &written)?;
     let before = before?;
     if !before.is_restricted {
-        let differs = difference(&before, &skill);
+        let differs = find_skill_difference(&before, &skill);
         differs.map_or(Ok(()), |what| Err(WriteError::Differs(what)))?;
     }
     Ok(written)
@@ -89,7 +89,7 @@ pub fn to_v1(file: &SkillFile<'_>) -> Result<String, WriteError> {
 ///
 /// # Errors
 /// The file has faults.
-pub fn to_open(file: &SkillFile<'_>) -> Result<(String, Vec<FormatLoss>), WriteError> {
+pub fn to_open_format(file: &SkillFile<'_>) -> Result<(String, Vec<FormatLoss>), WriteError> {
     let mut parts = file
         .parts()
         .map_err(|fault| WriteError::Faults(vec![fault]))?;
@@ -98,10 +98,10 @@ pub fn to_open(file: &SkillFile<'_>) -> Result<(String, Vec<FormatLoss>), WriteE
     whole.entries.extend(side);
     // Fail on a fault other than missing quotes: the rights that it removes must not be written as
     // if the author had removed them.
-    let before = read_back(file, &parts.write_parts(&whole))?;
-    let (document, lost) = open::open_document(&whole, &before);
+    let before = parse_written_skill(file, &parts.write_parts(&whole))?;
+    let (document, lost) = open::to_open_document(&whole, &before);
     let written = parts.write_parts(&document);
-    let after = read_back(file, &written)?;
+    let after = parse_written_skill(file, &written)?;
     match open::find_difference(&before, &after, &lost) {
         None => Ok((written, lost)),
         Some(what) => Err(WriteError::Differs(what)),
@@ -109,7 +109,7 @@ pub fn to_open(file: &SkillFile<'_>) -> Result<(String, Vec<FormatLoss>), WriteE
 }
 
 /// Parses the output, without a side file. A fault in the output is an error.
-fn read_back(file: &SkillFile<'_>, written: &str) -> Result<Skill, WriteError> {
+fn parse_written_skill(file: &SkillFile<'_>, written: &str) -> Result<Skill, WriteError> {
     let again = SkillFile {
         bytes: written.as_bytes(),
         side: None,
@@ -122,7 +122,7 @@ fn read_back(file: &SkillFile<'_>, written: &str) -> Result<Skill, WriteError> {
     }
 }
 
-impl ParsedParts<'_> {
+impl SkillFileParts<'_> {
     /// Returns the complete file, with its front matter replaced by `document`.
     fn write_parts(&self, document: &YamlDocument) -> String {
         match &self.front {
@@ -141,7 +141,7 @@ impl ParsedParts<'_> {
 /// Returns the first part in which two skills differ, ignoring their location and the findings
 /// about their files.
 #[must_use]
-pub fn difference(one: &Skill, other: &Skill) -> Option<&'static str> {
+pub fn find_skill_difference(one: &Skill, other: &Skill) -> Option<&'static str> {
     let without = |skill: &Skill| Skill {
         hash: String::new(),
         body_line: 0,
@@ -178,10 +178,10 @@ pub fn difference(one: &Skill, other: &Skill) -> Option<&'static str> {
 }
 
 fn text_entry(key: &str, value: &str) -> YamlEntry {
-    new_entry(key, NodeKind::Scalar(value.to_owned(), false))
+    new_yaml_entry(key, NodeKind::Scalar(value.to_owned(), false))
 }
 
-fn new_entry(key: &str, kind: NodeKind) -> YamlEntry {
+fn new_yaml_entry(key: &str, kind: NodeKind) -> YamlEntry {
     let place = (1, 1);
     YamlEntry {
         key: key.to_owned(),

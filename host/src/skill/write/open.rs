@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::model::{Interaction, Invocation, Requires, Skill};
-use super::super::parse::claude_names;
+use super::super::model::{Interaction, Invocation, Skill, SkillRequirements};
+use super::super::parse::claude_tool_names;
 use super::super::scope::ToolPattern;
-use super::{new_entry, text_entry};
+use super::{new_yaml_entry, text_entry};
 use crate::front_matter::{NodeKind, YamlDocument, YamlEntry, YamlNode};
 
-/// Key of v1 that the open format cannot express.
+/// Key of `corteza.skill/v1` that the open format cannot express.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FormatLoss {
     /// Key of the front matter.
@@ -26,7 +26,7 @@ pub struct FormatLoss {
     pub is_restriction: bool,
 }
 
-/// Keys that the open format does not have.
+/// Keys of `corteza.skill/v1` that the open format does not have.
 const WITHOUT: [&str; 10] = [
     "attach",
     "generated_from",
@@ -44,7 +44,10 @@ const WITHOUT: [&str; 10] = [
 const REQUIRES: [&str; 2] = ["requires", "rind"];
 
 /// Creates the front matter in the open format, with a list of the keys that are lost.
-pub(super) fn open_document(old: &YamlDocument, skill: &Skill) -> (YamlDocument, Vec<FormatLoss>) {
+pub(super) fn to_open_document(
+    old: &YamlDocument,
+    skill: &Skill,
+) -> (YamlDocument, Vec<FormatLoss>) {
     let mut lost = Vec::new();
     let mut lose = |key, text: String, is_restriction| {
         lost.push(FormatLoss {
@@ -69,12 +72,12 @@ pub(super) fn open_document(old: &YamlDocument, skill: &Skill) -> (YamlDocument,
     }
     let flag = |value: bool| NodeKind::Scalar(value.to_string(), true);
     if old.get("model_invocation").is_some() && skill.invocation != Invocation::Auto {
-        set_key(&mut new, "disable-model-invocation", flag(true));
+        set_document_key(&mut new, "disable-model-invocation", flag(true));
     }
     if skill.invocation == Invocation::Disabled {
-        set_key(&mut new, "user-invocable", flag(false));
+        set_document_key(&mut new, "user-invocable", flag(false));
     }
-    open_tools(old, skill, &mut new, &mut lose);
+    convert_tool_lists(old, skill, &mut new, &mut lose);
     if !skill.side_effects.is_empty() {
         lose(
             "side_effects",
@@ -96,7 +99,7 @@ pub(super) fn open_document(old: &YamlDocument, skill: &Skill) -> (YamlDocument,
         let names = skill.library_depends.join(", ");
         lose(
             "library_depends",
-            format!("it does not say that it needs {names}"),
+            format!("the open format cannot say that the skill needs {names}"),
             false,
         );
     }
@@ -117,8 +120,8 @@ pub(super) fn open_document(old: &YamlDocument, skill: &Skill) -> (YamlDocument,
     if skill.arguments.is_some() {
         let names = &skill.argument_names;
         new.entries.retain(|entry| entry.key != "arguments");
-        if !names.is_empty() && names.iter().all(is_name) {
-            set_key(&mut new, "arguments", list_node(names));
+        if !names.is_empty() && names.iter().all(is_plain_word) {
+            set_document_key(&mut new, "arguments", text_list_node(names));
         }
         lose(
             "arguments.schema",
@@ -127,12 +130,12 @@ pub(super) fn open_document(old: &YamlDocument, skill: &Skill) -> (YamlDocument,
         );
     }
     if let Some(requires) = old.get("requires") {
-        move_requires(requires, &mut new, skill, &mut lose);
+        move_requires_to_metadata(requires, &mut new, skill, &mut lose);
     }
     (new, lost)
 }
 
-fn open_tools(
+fn convert_tool_lists(
     old: &YamlDocument,
     skill: &Skill,
     new: &mut YamlDocument,
@@ -148,7 +151,7 @@ fn open_tools(
     }
     let mut denied: Vec<String> = Vec::new();
     for pattern in &skill.tools.deny {
-        let names = claude_names(pattern.text()).map(str::to_owned);
+        let names = claude_tool_names(pattern.text()).map(str::to_owned);
         for name in std::iter::once(pattern.text().to_owned()).chain(names) {
             if !denied.contains(&name) {
                 denied.push(name);
@@ -162,17 +165,17 @@ fn open_tools(
         .collect();
     if !patterns.is_empty() {
         let text = format!(
-            "other programs do not read `{}`, which is more than a name",
+            "other programs do not read `{}`, which is more than a tool's name",
             patterns.join("`, `")
         );
         lose("tools.deny", text, true);
     }
-    set_key(new, "disallowed-tools", list_node(&denied));
+    set_document_key(new, "disallowed-tools", text_list_node(&denied));
 }
 
 /// Moves `requires` into `metadata`, where programs for every format read it. Existing entries are
 /// kept.
-fn move_requires(
+fn move_requires_to_metadata(
     requires: &YamlEntry,
     new: &mut YamlDocument,
     skill: &Skill,
@@ -208,25 +211,25 @@ fn move_requires(
                 .into_iter()
                 .collect::<serde_json::Map<_, _>>()
                 .into();
-            match YamlNode::node_of(&metadata, (1, 1)).kind {
+            match YamlNode::node_from_json(&metadata, (1, 1)).kind {
                 NodeKind::Mapping(entries) => entries,
                 _ => Vec::new(),
             }
         }
     };
-    entries.push(new_entry(place, inner.kind));
-    set_key(new, "metadata", NodeKind::Mapping(entries));
+    entries.push(new_yaml_entry(place, inner.kind));
+    set_document_key(new, "metadata", NodeKind::Mapping(entries));
 }
 
-fn set_key(document: &mut YamlDocument, key: &str, kind: NodeKind) {
+fn set_document_key(document: &mut YamlDocument, key: &str, kind: NodeKind) {
     match document.entries.iter_mut().find(|entry| entry.key == key) {
         Some(found) => found.node.kind = kind,
-        None => document.entries.push(new_entry(key, kind)),
+        None => document.entries.push(new_yaml_entry(key, kind)),
     }
 }
 
-fn list_node(texts: &[String]) -> NodeKind {
-    YamlNode::node_of(&json!(texts), (1, 1)).kind
+fn text_list_node(texts: &[String]) -> NodeKind {
+    YamlNode::node_from_json(&json!(texts), (1, 1)).kind
 }
 
 /// Returns the first part, other than the lost keys, in which the converted skill differs from the
@@ -248,7 +251,7 @@ pub(super) fn find_difference(
         want.side_effects.clear();
     }
     if is_lost("trust") {
-        // Without the key, the skill has the trust of the location where it was found.
+        // If `trust` is lost, the skill has the trust of the location where it is found.
         want.trust = got.trust;
     }
     if is_lost("interaction") {
@@ -265,7 +268,7 @@ pub(super) fn find_difference(
     }
     if is_lost("arguments.schema") {
         want.arguments = None;
-        if !want.argument_names.iter().all(is_name) {
+        if !want.argument_names.iter().all(is_plain_word) {
             want.argument_names.clear();
         }
     }
@@ -281,11 +284,11 @@ pub(super) fn find_difference(
         let mut names = BTreeSet::new();
         for name in skill.tools.deny.iter().map(ToolPattern::text) {
             names.insert(name.to_owned());
-            names.extend(claude_names(name).map(str::to_owned));
+            names.extend(claude_tool_names(name).map(str::to_owned));
         }
         let names = names.iter().filter_map(|name| ToolPattern::new(name).ok());
         skill.tools.deny = names.collect();
-        let Requires {
+        let SkillRequirements {
             bins,
             any_bins,
             env,
@@ -294,10 +297,10 @@ pub(super) fn find_difference(
             .into_iter()
             .for_each(|names| names.sort());
     }
-    super::difference(&want, &got)
+    super::find_skill_difference(&want, &got)
 }
 
-fn is_name(name: &String) -> bool {
+fn is_plain_word(name: &String) -> bool {
     let is_in_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     !name.is_empty() && name != "ARGUMENTS" && name.chars().all(is_in_name)
 }

@@ -1,4 +1,4 @@
-//! Holds one background command: its output so far, and how it ended.
+//! Holds the state of one background command: its output so far, and its outcome.
 //!
 //! This module must not know how the command is run. Start from [`BackgroundCommand`].
 
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::OnBackgroundEnd;
 use super::unread::UnreadOutput;
 use crate::lock::lock;
-use crate::secret::Scanner;
+use crate::secret::SecretScanner;
 use crate::text::clean_line;
 use crate::tool::live::LiveOutput;
 use crate::tool::process::OnBytes;
@@ -24,30 +24,30 @@ const MAX_OUTPUT_BYTES: u64 = 1 << 30;
 /// Minimum time between two searches of the output for an awaited text.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
-/// Maximum length of a command line as shown to the user, in bytes; a longer one is cut.
+/// Maximum length of a command line as shown to the user, in bytes; a longer one is truncated.
 const MAX_SHOWN_BYTES: usize = 400;
 
 /// Outcome of a background command that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BackgroundEnd {
+pub struct BackgroundOutcome {
     /// Description of how the command ended, such as `exit code 1`.
     pub words: String,
     /// Line about the confinement or limit that was the likely cause of a failure.
     pub cause: Option<String>,
-    /// Whether the command exited with code 0 and left no file that was refused.
+    /// Whether the command exited with code 0, and no file had to be renamed (see `refused`).
     pub is_success: bool,
-    /// Time for which the command ran.
+    /// Duration for which the command ran.
     pub after: Duration,
-    /// Lines for the model about files that the command left and that were renamed, because git
-    /// would run them.
+    /// Messages for the model about files that the command left and that the host renamed, because
+    /// git would run them.
     pub refused: Vec<String>,
-    /// Whether the process was started.
+    /// Whether the process of the command could be started.
     pub is_started: bool,
 }
 
-impl BackgroundEnd {
+impl BackgroundOutcome {
     /// Creates the outcome of a command that could not be started, for the reason `why`.
-    pub(in crate::tool) fn unstarted(why: &str) -> Self {
+    pub(in crate::tool) fn start_failure(why: &str) -> Self {
         Self {
             words: format!("`bash` is refused: {why}"),
             cause: None,
@@ -76,10 +76,10 @@ pub struct BackgroundCommand {
     is_told: AtomicBool,
     on_end: Option<OnBackgroundEnd>,
     /// Outcome of the command; `None` while it runs.
-    end: watch::Sender<Option<Arc<BackgroundEnd>>>,
+    end: watch::Sender<Option<Arc<BackgroundOutcome>>>,
 }
 
-debug_some!(BackgroundCommand, self, id = self.id, agent = self.agent);
+impl_partial_debug!(BackgroundCommand, self, id = self.id, agent = self.agent);
 
 impl BackgroundCommand {
     pub(super) fn new(
@@ -120,11 +120,11 @@ impl BackgroundCommand {
         &self.agent
     }
 
-    /// Returns the command as one line, with secrets masked and without control characters, cut if
-    /// it is long.
+    /// Returns the command as one line, with secrets masked and without control characters. A long
+    /// command is truncated.
     #[must_use]
     pub fn line(&self) -> String {
-        clean_line(&Scanner::shared().masked(&self.line), MAX_SHOWN_BYTES)
+        clean_line(&SecretScanner::shared().masked(&self.line), MAX_SHOWN_BYTES)
     }
 
     /// Returns the time since the command started, or its total running time if it has ended.
@@ -143,7 +143,7 @@ impl BackgroundCommand {
 
     /// Returns the outcome of the command; `None` while it runs.
     #[must_use]
-    pub fn end(&self) -> Option<Arc<BackgroundEnd>> {
+    pub fn end(&self) -> Option<Arc<BackgroundOutcome>> {
         self.end.borrow().clone()
     }
 
@@ -207,12 +207,12 @@ impl BackgroundCommand {
 
     /// Returns the number of output lines that the model has not read.
     #[must_use]
-    pub fn n_unread_lines(&self) -> usize {
+    pub fn n_unread_output_lines(&self) -> usize {
         lock(&self.unread).peek(true).lines().count()
     }
 
     /// Waits until the command has ended, and returns its outcome.
-    pub async fn wait_ended(&self) -> Arc<BackgroundEnd> {
+    pub async fn wait_ended(&self) -> Arc<BackgroundOutcome> {
         let mut receiver = self.end.subscribe();
         let ended = receiver.wait_for(Option::is_some).await;
         match ended.ok().and_then(|ended| ended.clone()) {
@@ -240,7 +240,7 @@ impl BackgroundCommand {
 
     /// Records the outcome, unless one was recorded before, and calls the callback for ended
     /// commands if the process was started.
-    pub(in crate::tool) fn note_end(&self, end: BackgroundEnd) {
+    pub(in crate::tool) fn record_end(&self, end: BackgroundOutcome) {
         let end = Arc::new(end);
         let is_first = self.end.send_if_modified(|kept| {
             let is_first = kept.is_none();
@@ -254,7 +254,7 @@ impl BackgroundCommand {
 
     /// Records that the model has been notified of the command's end. Returns whether it had been
     /// notified before.
-    pub(crate) fn set_reported(&self) -> bool {
+    pub(crate) fn mark_end_reported(&self) -> bool {
         self.is_told.swap(true, Ordering::AcqRel)
     }
 }

@@ -13,33 +13,32 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-pub use command::{BackgroundCommand, BackgroundEnd};
+pub use command::{BackgroundCommand, BackgroundOutcome};
 
 use crate::lock::lock;
 
-/// Maximum number of commands of a session that run at once, those of its subagents included: each
-/// is watched for its use of memory and disk several times a second.
+/// Maximum number of background commands of a session that run at the same time, including those of
+/// subagents. The host measures the memory and disk use of each command several times a second.
 pub const MAX_RUNNING: usize = 8;
 
-/// Deadline of a command whose call sets none, and the maximum for a call that sets one.
+/// Maximum time that a background command may run, and the default if its call sets no deadline.
 pub const MAX_AGE: Duration = Duration::from_secs(8 * 3600);
 
-/// Maximum number of ended commands that are kept, so that their output can still be read; the
-/// oldest are dropped first.
+/// Maximum number of ended commands whose output can still be read. The oldest are dropped first.
 const MAX_ENDED: usize = 16;
 
-/// Timeout for the end of stopped commands: a little longer than processes have between SIGTERM and
-/// SIGKILL. After it, the session ends without waiting any longer; the commands are still killed.
+/// Maximum time to wait until stopped commands have ended: a little longer than the time between
+/// SIGTERM and SIGKILL. Then the session ends without waiting, and the commands are still killed.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Prefix of the ids of background commands.
 const ID_PREFIX: &str = "bg-";
 
-/// Callback for the end of a command. Must not block.
-pub type OnBackgroundEnd = Arc<dyn Fn(&BackgroundCommand, &BackgroundEnd) + Send + Sync>;
+/// Function that is called when a background command has ended. Must not block.
+pub type OnBackgroundEnd = Arc<dyn Fn(&BackgroundCommand, &BackgroundOutcome) + Send + Sync>;
 
 /// Background commands of one session: those of its agent and of its subagents. Cheap to clone. A
-/// clone does not keep commands running: they are stopped when the session ends.
+/// clone does not keep commands running: the commands are stopped when the session ends.
 ///
 /// For example, to list the running commands for the user:
 ///
@@ -50,19 +49,19 @@ pub type OnBackgroundEnd = Arc<dyn Fn(&BackgroundCommand, &BackgroundEnd) + Send
 /// }
 /// ```
 #[derive(Clone, Default)]
-pub struct BackgroundCommands(Arc<Mutex<CommandList>>);
+pub struct BackgroundCommands(Arc<Mutex<BackgroundCommandList>>);
 
 #[derive(Default)]
-struct CommandList {
+struct BackgroundCommandList {
     /// Running commands and recently ended ones, oldest first.
     commands: Vec<Arc<BackgroundCommand>>,
-    /// Number in the id that was assigned last.
+    /// Number in the id of the command that was added last, such as 2 of `bg-2`.
     last_number: u32,
     is_closed: bool,
     on_end: Option<OnBackgroundEnd>,
 }
 
-debug_some!(
+impl_partial_debug!(
     BackgroundCommands,
     self,
     n_commands = lock(&self.0).commands.len()
@@ -71,13 +70,13 @@ debug_some!(
 impl BackgroundCommands {
     /// Sets the function that is called when a command ends, for commands that start from now on.
     /// Replaces an earlier function.
-    pub fn notify_ends(&self, on_end: OnBackgroundEnd) {
+    pub fn set_end_callback(&self, on_end: OnBackgroundEnd) {
         lock(&self.0).on_end = Some(on_end);
     }
 
     /// Reserves all numbers up to `number`, so that no new command gets them: the conversation may
     /// contain ids of commands from an earlier run.
-    pub(crate) fn count_from(&self, number: u32) {
+    pub(crate) fn reserve_command_numbers(&self, number: u32) {
         let mut list = lock(&self.0);
         list.last_number = list.last_number.max(number);
     }
@@ -87,7 +86,7 @@ impl BackgroundCommands {
     ///
     /// # Errors
     /// [`MAX_RUNNING`] commands already run, or the session has ended; the text is for the model.
-    pub(in crate::tool) fn begin_command(
+    pub(in crate::tool) fn register_command(
         &self,
         agent: &str,
         line: &str,
@@ -125,8 +124,8 @@ impl BackgroundCommands {
         Ok(new)
     }
 
-    /// Forgets a command that could not be started.
-    pub(in crate::tool) fn drop_command(&self, id: &str) {
+    /// Removes a command that could not be started from the list.
+    pub(in crate::tool) fn remove_unstarted_command(&self, id: &str) {
         lock(&self.0).commands.retain(|one| one.id() != id);
     }
 
@@ -138,7 +137,7 @@ impl BackgroundCommands {
         running.cloned().collect()
     }
 
-    /// Returns the commands of an agent that run or have ended recently, oldest first.
+    /// Returns an agent's commands that are running or have ended recently, oldest first.
     #[must_use]
     pub fn of_agent(&self, agent: &str) -> Vec<Arc<BackgroundCommand>> {
         let list = lock(&self.0);
@@ -157,23 +156,23 @@ impl BackgroundCommands {
     }
 
     /// Stops the commands of an agent, and waits at most `PATIENCE` until their processes are gone.
-    pub(crate) async fn stop_of_agent(&self, agent: &str, why: &str) {
+    pub(crate) async fn stop_agent_commands(&self, agent: &str, why: &str) {
         let mut own = self.running();
         own.retain(|one| one.agent() == agent);
-        stop_all(&own, why).await;
+        stop_commands_and_wait(&own, why).await;
     }
 
     /// Stops all commands, refuses new ones, and waits at most `PATIENCE` until the processes are
     /// gone. Returns the ids of the commands that were running.
     pub(crate) async fn close_commands(&self) -> Vec<String> {
-        let running = self.end_commands();
-        stop_all(&running, SESSION_ENDED).await;
+        let running = self.signal_all_to_stop();
+        stop_commands_and_wait(&running, SESSION_ENDED).await;
         running.iter().map(|one| one.id().to_owned()).collect()
     }
 
     /// Signals all commands to stop, without waiting, and refuses new ones. Returns the commands
     /// that were running.
-    fn end_commands(&self) -> Vec<Arc<BackgroundCommand>> {
+    fn signal_all_to_stop(&self) -> Vec<Arc<BackgroundCommand>> {
         lock(&self.0).is_closed = true;
         let running = self.running();
         running.iter().for_each(|one| one.stop(SESSION_ENDED));
@@ -184,7 +183,7 @@ impl BackgroundCommands {
 /// Reason that is recorded for commands that are stopped because their session ends.
 const SESSION_ENDED: &str = "the session ended";
 
-async fn stop_all(commands: &[Arc<BackgroundCommand>], why: &str) {
+async fn stop_commands_and_wait(commands: &[Arc<BackgroundCommand>], why: &str) {
     commands.iter().for_each(|one| one.stop(why));
     let ends = join_all(commands.iter().map(|one| one.wait_ended()));
     if tokio::time::timeout(PATIENCE, ends).await.is_err() {
@@ -193,16 +192,16 @@ async fn stop_all(commands: &[Arc<BackgroundCommand>], why: &str) {
 }
 
 /// Returns the number in an id, such as 2 of `bg-2`.
-pub(crate) fn number_of(id: &str) -> Option<u32> {
+pub(crate) fn parse_command_number(id: &str) -> Option<u32> {
     id.strip_prefix(ID_PREFIX)?.parse().ok()
 }
 
-/// Stops the commands of a session when it is dropped without being closed.
+/// Guard that stops all background commands of a session when it is dropped.
 pub(crate) struct BackgroundGuard(pub(crate) BackgroundCommands);
 
 impl Drop for BackgroundGuard {
     fn drop(&mut self) {
-        self.0.end_commands();
+        self.0.signal_all_to_stop();
     }
 }
 
@@ -211,11 +210,11 @@ mod tests {
     use super::*;
 
     fn begin(commands: &BackgroundCommands) -> Result<Arc<BackgroundCommand>, String> {
-        commands.begin_command("main", "sleep 9", &[])
+        commands.register_command("main", "sleep 9", &[])
     }
 
-    fn end(words: &str) -> BackgroundEnd {
-        BackgroundEnd {
+    fn end(words: &str) -> BackgroundOutcome {
+        BackgroundOutcome {
             words: words.to_owned(),
             cause: None,
             is_success: true,
@@ -239,7 +238,7 @@ mod tests {
             );
         }
         for n in 0..1000 {
-            commands.running()[0].note_end(end("exit code 0"));
+            commands.running()[0].record_end(end("exit code 0"));
             assert!(begin(&commands).is_ok(), "{n}");
         }
         assert_eq!(commands.running().len(), MAX_RUNNING);
@@ -250,9 +249,12 @@ mod tests {
     #[test]
     fn a_session_that_is_dropped_ends_its_commands_and_starts_no_other() {
         let commands = BackgroundCommands::default();
-        commands.count_from(7);
+        commands.reserve_command_numbers(7);
         let one = begin(&commands).unwrap();
-        assert_eq!((one.id(), number_of(one.id())), ("bg-8", Some(8)));
+        assert_eq!(
+            (one.id(), parse_command_number(one.id())),
+            ("bg-8", Some(8))
+        );
         drop(BackgroundGuard(commands.clone()));
         assert!(one.cancel().is_cancelled());
         assert!(begin(&commands).unwrap_err().contains("session has ended"));

@@ -6,34 +6,37 @@
 //! the beginning of a secret, so that no secret is split over two answers. Start from
 //! [`UnreadOutput::take`].
 
-use crate::tool::live::without_begun;
-use crate::tool::process::Captured;
+use crate::tool::live::len_without_secret_start;
+use crate::tool::process::CapturedOutput;
 
 /// Maximum size of the unread output that is kept, in bytes. Of longer output, the first half and
 /// the last half of this size are kept.
 const KEPT_BYTES: usize = 128 << 10;
 
-/// Maximum length of the end of the output that is held back, in bytes.
+/// Maximum number of bytes at the end of the output that are not returned yet, because they may be
+/// the beginning of a secret.
 const MAX_HELD_BYTES: usize = 8 << 10;
 
-/// Minimum length, in bytes, of the end of a secret that is removed from the text after a gap.
+/// Minimum length, in bytes, of the end of a secret that is removed where the text after a gap
+/// begins with it.
 const LEAST_REST: usize = 3;
 
-/// Beginnings of the first and the last line of a block that contains a key.
+/// Beginnings of the first and the last line of a PEM block, which may contain a private key.
 const KEY_BLOCK: [&str; 2] = ["-----BEGIN ", "-----END "];
 
 pub(super) struct UnreadOutput {
-    captured: Captured,
+    captured: CapturedOutput,
     /// Names and values of secrets in the environment of the command.
     secrets: Vec<(String, String)>,
-    /// Rows that the model has read and that later output may still overwrite.
+    /// Rows of the screen that the model has read and that later output may still overwrite.
     read_rows: String,
-    /// Text that was held back and can no longer be overwritten.
+    /// Text above the rows of the screen, which later output can no longer overwrite, and which was
+    /// not returned yet.
     held: String,
 }
 
 /// Unread output before secrets are masked.
-struct UnreadText {
+struct UnmaskedOutput {
     text: String,
     /// Start of the part of `text` that may be returned now; it ends at `end`. Both are byte
     /// offsets.
@@ -46,7 +49,7 @@ struct UnreadText {
 impl UnreadOutput {
     pub(super) fn new(secrets: Vec<(String, String)>) -> Self {
         Self {
-            captured: Captured::of_screen(KEPT_BYTES),
+            captured: CapturedOutput::terminal_output_capture(KEPT_BYTES),
             secrets,
             read_rows: String::new(),
             held: String::new(),
@@ -57,13 +60,13 @@ impl UnreadOutput {
         self.captured.push(bytes);
     }
 
-    /// Returns the output since the last call and marks it as read. `is_over` means that the
-    /// command has ended, so that nothing is held back.
+    /// Returns the output since the last call and marks it as read. If the command has ended
+    /// (`is_over`), all output is returned.
     pub(super) fn take(&mut self, is_over: bool) -> String {
-        let unread = self.collect(is_over);
+        let unread = self.unmasked_output(is_over);
         let taken = self.mask(&unread);
-        self.captured.forget_text();
-        let UnreadText {
+        self.captured.discard_scrolled_text();
+        let UnmaskedOutput {
             text, end, n_final, ..
         } = unread;
         (self.held, self.read_rows) = match text.get(end..n_final) {
@@ -78,25 +81,25 @@ impl UnreadOutput {
 
     /// Returns the same text as [`Self::take`], without marking it as read.
     pub(super) fn peek(&self, is_over: bool) -> String {
-        self.mask(&self.collect(is_over))
+        self.mask(&self.unmasked_output(is_over))
     }
 
-    fn collect(&self, is_over: bool) -> UnreadText {
-        let (head, n_left_out, tail) = self.captured.parts();
+    fn unmasked_output(&self, is_over: bool) -> UnmaskedOutput {
+        let (head, n_left_out, tail) = self.captured.scrolled_head_and_tail();
         let mut text = format!("{}{head}", self.held);
         if n_left_out > 0 {
-            text.truncate(self.safe_end(&text, text.len()));
+            text.truncate(self.end_outside_secrets(&text, text.len()));
             text.push_str(&format!("\n[… {n_left_out} bytes left out …]\n"));
-            text.push_str(self.without_rest(&tail));
+            text.push_str(self.trim_secret_rest(&tail));
         }
         let n_final = text.len();
         text.push_str(&self.captured.rows_on_screen());
-        let start = same_lines(&self.read_rows, &text);
+        let start = common_lines_len(&self.read_rows, &text);
         let end = match is_over {
             true => text.len(),
-            false => start + self.settled_end(text.get(start..).unwrap_or_default()),
+            false => start + self.returnable_output_end(text.get(start..).unwrap_or_default()),
         };
-        UnreadText {
+        UnmaskedOutput {
             text,
             start,
             end,
@@ -104,17 +107,17 @@ impl UnreadOutput {
         }
     }
 
-    /// Returns the offset up to which `text` can be returned while more output may follow. The last
-    /// word of an unfinished line, a possible beginning of a secret, and a key block without its
-    /// last line are held back.
-    fn settled_end(&self, text: &str) -> usize {
+    /// Returns the offset up to which `text` can be returned while more output may follow. The text
+    /// after the offset is the last word of an unfinished line, a possible beginning of a secret,
+    /// or a key block without its last line.
+    fn returnable_output_end(&self, text: &str) -> usize {
         let from = text.floor_char_boundary(text.len().saturating_sub(MAX_HELD_BYTES));
         let last = text.get(from..).unwrap_or_default();
         let mut end = match last.rfind(char::is_whitespace) {
             _ if text.ends_with('\n') => text.len(),
             Some(at) => text.ceil_char_boundary(from + at + 1),
-            // The window is longer than any key and has no blank, so nothing of the line is held
-            // back.
+            // The last `MAX_HELD_BYTES` bytes have no white space and are longer than any key, so
+            // the line can be returned up to its end.
             None if from > 0 => text.len(),
             None => 0,
         };
@@ -124,18 +127,18 @@ impl UnreadOutput {
         {
             end = end.min(from + at);
         }
-        self.safe_end(text, end)
+        self.end_outside_secrets(text, end)
     }
 
-    /// Returns the last offset up to `end` at which `text` can be cut without splitting a secret or
-    /// leaving the beginning of one before the cut.
-    fn safe_end(&self, text: &str, mut end: usize) -> usize {
+    /// Returns the last offset in `text`, at most `end`, before which no secret is incomplete.
+    fn end_outside_secrets(&self, text: &str, mut end: usize) -> usize {
         for (_, secret) in &self.secrets {
             let kept = text.get(..end).unwrap_or_default();
             if !kept.ends_with(secret.as_str()) {
-                end = without_begun(kept, secret);
+                end = len_without_secret_start(kept, secret);
             }
-            // If a secret overlaps with itself, the cut may be inside an occurrence: cut before it.
+            // If a secret overlaps itself, `end` may still be inside an occurrence of it. Then move
+            // `end` to the start of that occurrence.
             let mut whole = text.match_indices(secret.as_str());
             let is_cut = |at: usize| at < end && end < at + secret.len();
             if let Some((at, _)) = whole.find(|(at, _)| is_cut(*at)) {
@@ -145,9 +148,9 @@ impl UnreadOutput {
         end
     }
 
-    /// Removes the rest of a secret that a gap in the text has cut in two: the text after the gap
-    /// begins with it.
-    fn without_rest<'a>(&self, text: &'a str) -> &'a str {
+    /// Removes the end of a secret from the start of `text`, the text after a gap: the secret may
+    /// have begun in the bytes that were left out.
+    fn trim_secret_rest<'a>(&self, text: &'a str) -> &'a str {
         let rests = self.secrets.iter().map(|(_, value)| {
             let ends = value.char_indices().map(|(at, _)| value.get(at..));
             let found = ends.flatten().find(|end| text.starts_with(end));
@@ -157,7 +160,7 @@ impl UnreadOutput {
         text.get(longest.unwrap_or(0)..).unwrap_or_default()
     }
 
-    fn mask(&self, unread: &UnreadText) -> String {
+    fn mask(&self, unread: &UnmaskedOutput) -> String {
         let text = unread.text.get(unread.start..unread.end);
         let mut text = text.unwrap_or_default().to_owned();
         for (name, value) in &self.secrets {
@@ -169,13 +172,13 @@ impl UnreadOutput {
     }
 }
 
-/// Returns the length, in bytes, of the lines at the beginning of `text` that are the same in
-/// `read`, the rows that were read before.
-fn same_lines(read: &str, text: &str) -> usize {
+/// Returns the length, in bytes, of the lines at the beginning of `text` that equal the lines of
+/// `read`, the rows that the model has read.
+fn common_lines_len(read: &str, text: &str) -> usize {
     let lines = read.split_inclusive('\n').zip(text.split_inclusive('\n'));
     let same = lines.take_while(|(read, line)| read == line);
     let n = same.map(|(line, _)| line.len()).sum();
-    // The last line is unfinished and begins with the part that was read: count that part as read.
+    // If the unfinished last line begins with the text that was read, count that text too.
     match text.get(n..) {
         Some(rest)
             if !rest.contains('\n') && read.get(n..).is_some_and(|was| rest.starts_with(was)) =>
@@ -235,7 +238,7 @@ mod tests {
             );
             assert!(!given.contains("hunter2"), "{cut}: {given}");
         }
-        // A key that a guard knows by its form comes whole as well.
+        // A key that is recognized by its form is not split over two answers either.
         let mut output = unread();
         output.push(b"id AKIAIOSF");
         assert_eq!(output.take(false), "id ");

@@ -2,27 +2,28 @@
 //! it hit.
 //!
 //! If the confinement was the likely cause of a failure, a line names the setting to change (see
-//! `cause`). Start from [`ToolAnswer`].
+//! `cause`). Start from [`CommandAnswer`].
 
 use super::super::ToolOutput;
 use super::super::process::confine::Confinement;
 use super::super::process::{Ending, Finished};
-use super::cause::{file_limit, find_cause};
+use super::cause::{describe_file_limit, find_failure_cause};
 
 /// Number of the signal (SIGXFSZ) that ends a program which exceeds the file size limit, on Linux.
 const SIGXFSZ: i32 = 25;
 
-/// Offset that shells add to the signal number in an exit code.
+/// Number that shells add to the signal number to form the exit code of a program that a signal
+/// ended.
 const SIGNALED: i32 = 128;
 
-/// Minimum number of removed bytes that the answer mentions.
+/// Minimum number of removed bytes of output for which the answer says that bytes were removed.
 const SAID_BYTES: u64 = 1024;
 
-pub(super) struct ToolAnswer<'a> {
+pub(super) struct CommandAnswer<'a> {
     pub(super) finished: &'a Finished,
     /// Deadline of the call, in seconds.
     pub(super) seconds: u64,
-    /// Lines about files that the command left and that were renamed, because git would run them.
+    /// Notes about files that the command left and that were renamed, because git would run them.
     pub(super) refused: &'a [String],
     /// Confinement of the command, if it had one.
     pub(super) confine: Option<&'a Confinement>,
@@ -30,8 +31,8 @@ pub(super) struct ToolAnswer<'a> {
     pub(super) secrets: Vec<(String, String)>,
 }
 
-impl ToolAnswer<'_> {
-    pub(super) fn output(&self) -> ToolOutput {
+impl CommandAnswer<'_> {
+    pub(super) fn format_output(&self) -> ToolOutput {
         let finished = self.finished;
         let mut content = finished.stdout.text();
         for (name, value) in &self.secrets {
@@ -42,14 +43,14 @@ impl ToolAnswer<'_> {
         if !content.is_empty() && !content.ends_with('\n') {
             content.push('\n');
         }
-        let ending = ending_text(finished.ending, self.seconds, "the call was cancelled");
+        let ending = describe_ending(finished.ending, self.seconds, "the call was cancelled");
         let background = if finished.stopped_background {
             "; processes left in the background were stopped"
         } else {
             ""
         };
-        let cause = self.cause(&content);
-        let mut content = with_notes(content, self.refused);
+        let cause = self.describe_likely_cause(&content);
+        let mut content = append_refusal_notes(content, self.refused);
         let cleaned = finished.stdout.cleaned_bytes();
         if cleaned >= SAID_BYTES {
             content.push_str(&format!(
@@ -70,7 +71,7 @@ impl ToolAnswer<'_> {
 
     /// Returns a line that names the limit or the confinement as the likely cause, if the command
     /// failed.
-    fn cause(&self, content: &str) -> Option<String> {
+    fn describe_likely_cause(&self, content: &str) -> Option<String> {
         match self.finished.ending {
             Ending::Signaled(SIGXFSZ) => {}
             Ending::Exited(code) if code == SIGNALED + SIGXFSZ => {}
@@ -80,17 +81,17 @@ impl ToolAnswer<'_> {
             Ending::Exited(_) | Ending::Signaled(_) => {
                 return self
                     .confine
-                    .and_then(|confinement| find_cause(content, confinement));
+                    .and_then(|confinement| find_failure_cause(content, confinement));
             }
         }
         let limits = self.confine.map(|confinement| &confinement.limits);
-        Some(format!("[limit: {}]", file_limit(limits)))
+        Some(format!("[limit: {}]", describe_file_limit(limits)))
     }
 }
 
 /// Describes how a command ended. `seconds` is its deadline. `cancelled` is the reason why it was
 /// cancelled, if it was.
-pub(super) fn ending_text(ending: Ending, seconds: u64, cancelled: &str) -> String {
+pub(super) fn describe_ending(ending: Ending, seconds: u64, cancelled: &str) -> String {
     match ending {
         Ending::Exited(code) => format!("exit code {code}"),
         Ending::Signaled(signal) => format!("ended by signal {signal}"),
@@ -100,8 +101,8 @@ pub(super) fn ending_text(ending: Ending, seconds: u64, cancelled: &str) -> Stri
     }
 }
 
-/// Appends the lines about refused files to the text.
-pub(super) fn with_notes(mut text: String, refused: &[String]) -> String {
+/// Appends the notes about renamed files to the text, one line for each.
+pub(super) fn append_refusal_notes(mut text: String, refused: &[String]) -> String {
     for line in refused {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');

@@ -1,6 +1,7 @@
 //! `background`: reads the output of background commands, waits for them, and stops them.
 //!
-//! `bash` starts these commands. An agent sees only its own ones. Start from [`background_tool`].
+//! `bash` starts these commands. An agent sees only the commands that it started itself. Start from
+//! [`background_tool`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +13,16 @@ use serde_json::Value;
 
 use super::super::background::{BackgroundCommand, BackgroundCommands};
 use super::super::{SharedTool, Tool, ToolCtx, ToolOutput};
-use super::answer::with_notes;
-use super::{spec_of, until_cancelled};
+use super::answer::append_refusal_notes;
+use super::{build_tool_spec, run_until_cancelled};
 use crate::message::{EffectClass, ToolSpec};
 use crate::text::clean_line;
 
 /// Maximum time that a call may wait for a command, in seconds.
 const MAX_WAIT_SECONDS: u64 = 600;
 
-/// Time for which a call that stops a command waits for the command's end: a little longer than
-/// processes have between SIGTERM and SIGKILL.
+/// Maximum time that a call waits for the end of a command that it stops: a little longer than the
+/// time between SIGTERM and SIGKILL.
 const STOP_WAIT: Duration = Duration::from_secs(15);
 
 /// Maximum length of an id that an error quotes, in bytes.
@@ -52,7 +53,7 @@ struct BackgroundTool {
 /// Creates the `background` tool.
 pub(super) fn background_tool() -> SharedTool {
     Arc::new(BackgroundTool {
-        spec: spec_of::<Arguments>(
+        spec: build_tool_spec::<Arguments>(
             "background",
             "Answers with the new output of a command that `bash` started in the background, and says whether it still \
              runs. It can wait for the command, and stop it.",
@@ -61,7 +62,7 @@ pub(super) fn background_tool() -> SharedTool {
     })
 }
 
-async fn answer_call(asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
+async fn answer_background_call(asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
     let agent = &*ctx.caller.context.agent;
     let Some(commands) = &ctx.background else {
         return ToolOutput::error(
@@ -69,7 +70,7 @@ async fn answer_call(asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
         );
     };
     let Some(id) = &asked.id else {
-        return ToolOutput::ok(list_commands(commands, agent));
+        return ToolOutput::ok(list_background_commands(commands, agent));
     };
     let own = commands.of_agent(agent);
     let Some(command) = own.into_iter().find(|one| one.id() == id) else {
@@ -77,7 +78,7 @@ async fn answer_call(asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
             "there is no command `{}` in the background: commands end with the program, and ended ones are forgotten \
                  after some time. {}",
             clean_line(id, MAX_SHOWN_BYTES),
-            list_commands(commands, agent)
+            list_background_commands(commands, agent)
         ));
     };
     if asked.stop == Some(true) {
@@ -85,14 +86,14 @@ async fn answer_call(asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
         let _ = tokio::time::timeout(STOP_WAIT, command.wait_ended()).await;
     } else {
         let seconds = asked.wait_seconds.unwrap_or(0).min(MAX_WAIT_SECONDS);
-        wait_for(&command, seconds, asked.until.as_deref()).await;
+        wait_for_end_or_text(&command, seconds, asked.until.as_deref()).await;
     }
-    ToolOutput::ok(answer_text(&command, false))
+    ToolOutput::ok(format_background_answer(&command, false))
 }
 
-/// Waits until the command has ended or, with `until`, its new output contains that text, at most
-/// for `seconds`.
-async fn wait_for(command: &BackgroundCommand, seconds: u64, until: Option<&str>) {
+/// Waits, at most for `seconds`, until the command has ended or, if `until` is given, until the
+/// command's new output contains that text.
+async fn wait_for_end_or_text(command: &BackgroundCommand, seconds: u64, until: Option<&str>) {
     let awaited = async {
         match until.filter(|text| !text.is_empty()) {
             Some(text) => command.wait_for_text(text).await,
@@ -105,7 +106,7 @@ async fn wait_for(command: &BackgroundCommand, seconds: u64, until: Option<&str>
 
 /// Returns the new output of a command, followed by a line about its state. `is_start` is set for
 /// the answer to the call that started the command.
-pub(super) fn answer_text(command: &BackgroundCommand, is_start: bool) -> String {
+pub(super) fn format_background_answer(command: &BackgroundCommand, is_start: bool) -> String {
     let id = command.id();
     // Read the end before the output. If the command ends in between, the next answer reports it.
     let end = command.end();
@@ -116,8 +117,8 @@ pub(super) fn answer_text(command: &BackgroundCommand, is_start: bool) -> String
     let seconds = command.age().as_secs();
     let state = match end {
         Some(end) => {
-            command.set_reported();
-            text = with_notes(text, &end.refused);
+            command.mark_end_reported();
+            text = append_refusal_notes(text, &end.refused);
             if let Some(cause) = &end.cause {
                 text.push_str(cause);
                 text.push('\n');
@@ -127,19 +128,19 @@ pub(super) fn answer_text(command: &BackgroundCommand, is_start: bool) -> String
         None if is_start => {
             format!("[started in the background as {id}; it ends with the session]")
         }
-        None => format!("[{id} still runs, since {seconds} s]"),
+        None => format!("[{id} still runs, for {seconds} s so far]"),
     };
     text + &state
 }
 
-fn list_commands(commands: &BackgroundCommands, agent: &str) -> String {
+fn list_background_commands(commands: &BackgroundCommands, agent: &str) -> String {
     let line = |command: &Arc<BackgroundCommand>| {
         let seconds = command.age().as_secs();
         let state = match command.end() {
             None => format!("runs since {seconds} s"),
             Some(end) => format!("ended after {seconds} s: {}", end.words),
         };
-        let n_unread = command.n_unread_lines();
+        let n_unread = command.n_unread_output_lines();
         format!(
             "{} {state}; {n_unread} unread lines: {}",
             command.id(),
@@ -159,6 +160,6 @@ impl Tool for BackgroundTool {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        until_cancelled(value, ctx, |asked| answer_call(asked, ctx))
+        run_until_cancelled(value, ctx, |asked| answer_background_call(asked, ctx))
     }
 }

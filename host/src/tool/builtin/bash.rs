@@ -20,26 +20,26 @@ use super::super::command::Command;
 use super::super::live::LiveOutput;
 use super::super::process::confine::Confinement;
 use super::super::process::{Finished, OnBytes, Process, SpawnError, Streams};
-use super::super::repository::{CommandRecord, RepositoryBefore, judge_interrupted};
+use super::super::repository::{CommandRecord, RepositoryBefore, check_interrupted_commands};
 use super::super::subject::{Subject, WorkspacePath};
 use super::super::workspace::Workspace;
 use super::super::{Tool, ToolCtx, ToolOutput};
-use super::answer::{ToolAnswer, with_notes};
+use super::answer::{CommandAnswer, append_refusal_notes};
 use super::in_background::{StartedCommand, run_in_background, run_with_shell};
-use super::{Commands, Confining, ProcessSurroundings, spec_of, with_arguments};
+use super::{Commands, Confining, ProcessContainment, build_tool_spec, run_with_arguments};
 use crate::message::{EffectClass, ToolSpec};
 
 /// Default deadline, if the call does not set one.
 const DEFAULT_DEADLINE_SECONDS: u64 = 120;
 
-/// Maximum deadline of a call.
+/// Maximum deadline that a call can set, in seconds.
 pub const MAX_DEADLINE_SECONDS: u64 = 600;
 
-/// Note for the model if the workspace could not be searched after a command.
+/// Note for the model if the search for files that git would run failed after a command.
 const NOT_LOOKED: &str =
     "it is unknown whether the command left something in the workspace that git would run";
 
-/// Maximum size of the output, in bytes. Longer output loses its middle.
+/// Maximum size of the output, in bytes. The middle of longer output is left out.
 const CAP_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -75,10 +75,10 @@ impl Bash {
                                included, and its exit code. There is no input and no terminal. When the command ends, \
                                every process that it left running is stopped; with `background` the command itself goes on."
             .to_owned();
-        if let Some(confinement) = commands.confining.wanted() {
+        if let Some(confinement) = commands.confining.wanted_confinement() {
             description.push_str(" Commands run confined: ");
             if !confinement.network {
-                description.push_str(if confinement.mechanism.is_apart() {
+                description.push_str(if confinement.mechanism.hides_outside_files_and_processes() {
                     "there is no network; a server on 127.0.0.1 can be reached by the command that starts it, and by no \
                      other; "
                 } else {
@@ -108,10 +108,10 @@ impl Bash {
             | Confining::Kept(_)
             | Confining::Confined(_)
             | Confining::Refused(_)
-            | Confining::Retried(_) => Arc::default(),
+            | Confining::RetriedConfinement(_) => Arc::default(),
         };
         Self {
-            spec: spec_of::<Arguments>("bash", &description, EffectClass::Execute),
+            spec: build_tool_spec::<Arguments>("bash", &description, EffectClass::Execute),
             workspace,
             commands,
             may,
@@ -119,10 +119,10 @@ impl Bash {
     }
 
     /// Resolves the path of a file that a command writes. If an absolute path is outside the
-    /// workspace, its directory is canonicalized and the path tried again, because a symlink may
-    /// lead into the workspace.
-    fn place(&self, path: &str) -> WorkspacePath {
-        let place = self.workspace.place(path);
+    /// workspace, resolves it again with its directory canonicalized, because a symlink may lead
+    /// into the workspace.
+    fn resolve_path(&self, path: &str) -> WorkspacePath {
+        let place = self.workspace.resolve_path(path);
         let path = Path::new(path);
         let (true, Some(folder), Some(name)) =
             (path.is_absolute(), path.parent(), path.file_name())
@@ -132,17 +132,17 @@ impl Bash {
         match (&place, folder.canonicalize()) {
             (WorkspacePath::Unknown, Ok(folder)) => {
                 let real = folder.join(name);
-                self.workspace.place(&real.to_string_lossy())
+                self.workspace.resolve_path(&real.to_string_lossy())
             }
             _ => place,
         }
     }
 
     async fn run_command(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
-        let ProcessSurroundings {
+        let ProcessContainment {
             mut confine,
             keeper,
-        } = match self.commands.around().await {
+        } = match self.commands.process_containment().await {
             Ok(around) => around,
             Err(why) => {
                 return ToolOutput::error(format!(
@@ -163,36 +163,40 @@ impl Bash {
         let secrets = self.commands.env.secrets();
         let process = Process {
             deadline: Duration::from_secs(seconds),
-            on_bytes: ctx.open_live().map(|live| pass_on(live, &secrets)),
-            ..self.process_of(asked.command, confine, keeper)
+            on_bytes: ctx.open_live().map(|live| forward_output(live, &secrets)),
+            ..self.build_command_process(asked.command, confine, keeper)
         };
         let confine = process.confine.clone();
         let cancel = ctx.cancel.child_token();
         let _stop_on_drop = cancel.clone().drop_guard();
-        // Spawn a task of its own: if this future is dropped, the command is still stopped and its
-        // leftovers are still checked.
+        // Spawn a separate task: if this future is dropped, the task still stops the command and
+        // checks the files that the command left.
         let (result, refused) = match tokio::spawn(run_and_scan(process, cancel)).await {
             Ok(Ok(ended)) => ended,
             Ok(Err(why)) => return ToolOutput::error(format!("`bash` is refused: {why}")),
-            Err(error) => return ToolOutput::fault(format!("`bash` failed inside: {error}")),
+            Err(error) => {
+                return ToolOutput::fault(format!(
+                    "`bash` failed because of an internal error: {error}"
+                ));
+            }
         };
         match result {
-            Ok(finished) => ToolAnswer {
+            Ok(finished) => CommandAnswer {
                 finished: &finished,
                 seconds,
                 refused: &refused,
                 confine: confine.as_ref(),
                 secrets,
             }
-            .output(),
-            Err(error) => ToolOutput::error(with_notes(error.to_string(), &refused)),
+            .format_output(),
+            Err(error) => ToolOutput::error(append_refusal_notes(error.to_string(), &refused)),
         }
     }
 }
 
 impl Bash {
     /// Builds the process of a command, without deadline and callbacks.
-    fn process_of(
+    fn build_command_process(
         &self,
         command: String,
         confine: Option<Confinement>,
@@ -228,7 +232,7 @@ impl Bash {
         };
         let secrets = self.commands.env.secrets();
         let agent = &ctx.caller.context.agent;
-        let command = match commands.begin_command(agent, &asked.command, &secrets) {
+        let command = match commands.register_command(agent, &asked.command, &secrets) {
             Ok(command) => command,
             Err(why) => return ToolOutput::error(format!("the command was not started: {why}")),
         };
@@ -238,7 +242,7 @@ impl Bash {
             on_bytes: Some(command.on_bytes()),
             // The output is collected in `on_bytes`.
             capture_bytes: 0,
-            ..self.process_of(asked.command, confine, keeper)
+            ..self.build_command_process(asked.command, confine, keeper)
         };
         let started = StartedCommand::new(command.clone(), commands.clone());
         tokio::spawn(run_in_background(process, command));
@@ -247,28 +251,29 @@ impl Bash {
 }
 
 /// Returns a callback that passes the output of a running command to `live`, which masks `secrets`.
-fn pass_on(live: Arc<LiveOutput>, secrets: &[(String, String)]) -> OnBytes {
+fn forward_output(live: Arc<LiveOutput>, secrets: &[(String, String)]) -> OnBytes {
     live.mask_secrets(secrets.to_vec());
     Arc::new(move |_, bytes| live.push(bytes))
 }
 
 /// Search for files that a program leaves in its writable directories and that git would run.
 /// `None` if the program is not confined.
-pub(crate) struct LeftFilesSearch(Option<Started>);
+pub(crate) struct LeftFilesSearch(Option<BeforeCommandState>);
 
-/// State of the directories before a command, and a record of it on disk that remains if Rind is
-/// killed.
-struct Started {
+/// State of the directories before a command, and the record of that state on disk, which remains
+/// if Rind is killed.
+struct BeforeCommandState {
     before: RepositoryBefore,
     record: Option<CommandRecord>,
-    /// Lines about commands that were interrupted earlier.
+    /// Notes about files that commands interrupted earlier had left, one line per file.
     earlier: Vec<String>,
 }
 
 impl LeftFilesSearch {
     /// Records the state of the directories that a program in `root` may change, and first searches
     /// for files of commands that were interrupted earlier. Does nothing if the program is not
-    /// confined. Within `deadline`, the program must end or [`Self::rescan`] be called.
+    /// confined. Before `deadline` has passed, the program must have ended or [`Self::rescan`] must
+    /// have been called.
     ///
     /// # Errors
     /// The record cannot be written. The program must not be started: if Rind were killed, no later
@@ -287,13 +292,13 @@ impl LeftFilesSearch {
         let records = confinement.records.clone();
         let started = tokio::task::spawn_blocking(move || {
             let Some(records) = records else {
-                return Ok(Started {
+                return Ok(BeforeCommandState {
                     before: RepositoryBefore::scan_before(&folders),
                     record: None,
                     earlier: Vec::new(),
                 });
             };
-            let earlier = judge_interrupted(&records);
+            let earlier = check_interrupted_commands(&records);
             let before = RepositoryBefore::scan_before(&folders);
             let record = CommandRecord::create(&records, &before, deadline).map_err(|error| {
                 let why = format!(
@@ -303,9 +308,9 @@ impl LeftFilesSearch {
                     records.display()
                 );
                 // Report the renamed files of earlier commands, although this command does not run.
-                with_notes(why, &earlier)
+                append_refusal_notes(why, &earlier)
             })?;
-            Ok(Started {
+            Ok(BeforeCommandState {
                 before,
                 record: Some(record),
                 earlier,
@@ -317,8 +322,8 @@ impl LeftFilesSearch {
         }
     }
 
-    /// Renames the files that the program, which still runs, has left so far and that git would
-    /// run. Renews the record for another `period`. Returns a line for each file.
+    /// Renames the files that the running program has created so far and that git would run. Renews
+    /// the record for another `period`. Returns a line for each file.
     pub(super) async fn rescan(
         self,
         confine: &Confinement,
@@ -329,10 +334,10 @@ impl LeftFilesSearch {
         };
         let records = confine.records.clone();
         let judged = tokio::task::spawn_blocking(move || {
-            let lines = started.before.refuse_what_git_would_run(None);
+            let lines = started.before.rename_files_git_would_run(None);
             let renewed =
                 records.map(|records| CommandRecord::create(&records, &started.before, period));
-            // If the record cannot be renewed, keep the old one.
+            // If the new record cannot be written, keep the old one.
             if let Some(Ok(renewed)) = renewed
                 && let Some(old) = started.record.replace(renewed)
             {
@@ -346,15 +351,15 @@ impl LeftFilesSearch {
         }
     }
 
-    /// Renames the files left by the program that git would run, and removes the record. Returns a
-    /// line for each file.
-    pub(crate) async fn refuse_left(self) -> Vec<String> {
+    /// Renames the files that the program left and that git would run, and removes the record.
+    /// Returns a line for each file.
+    pub(crate) async fn rename_left_files(self) -> Vec<String> {
         let Some(started) = self.0 else {
             return Vec::new();
         };
         let judged = tokio::task::spawn_blocking(move || {
             let mut lines = started.earlier;
-            lines.extend(started.before.refuse_what_git_would_run(None));
+            lines.extend(started.before.rename_files_git_would_run(None));
             // Remove the record only after the check: if Rind is killed before, the next start
             // finds the record and checks the files.
             if let Some(record) = started.record {
@@ -366,8 +371,8 @@ impl LeftFilesSearch {
     }
 }
 
-/// Runs the command, then renames the files it left that git would run. The error is the reason why
-/// the command was not started.
+/// Runs the command, then renames the files that the command left and that git would run. The error
+/// is the reason why the command was not started.
 async fn run_and_scan(
     process: Process,
     cancel: CancellationToken,
@@ -376,7 +381,7 @@ async fn run_and_scan(
         LeftFilesSearch::scan_before(&process.cwd, process.confine.as_ref(), process.deadline)
             .await?;
     let result = run_with_shell(process, &cancel).await;
-    Ok((result, look.refuse_left().await))
+    Ok((result, look.rename_left_files().await))
 }
 
 impl Tool for Bash {
@@ -391,11 +396,11 @@ impl Tool for Bash {
     fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
         let command = arguments.get("command").and_then(Value::as_str);
         let command = Command::read(command.unwrap_or_default());
-        let command = command.resolved(|path| self.place(path));
+        let command = command.resolve_redirections(|path| self.resolve_path(path));
         Box::pin(std::future::ready(Subject::Command(command)))
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        with_arguments(value, |asked| self.run_command(asked, ctx))
+        run_with_arguments(value, |asked| self.run_command(asked, ctx))
     }
 }

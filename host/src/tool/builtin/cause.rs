@@ -1,8 +1,8 @@
 //! Recognizes in the output of a failed command that its confinement or a limit was the cause, and
 //! names the setting to change.
 //!
-//! Only the output and the confinement are looked at, never the disk: a hint must not tell a command
-//! whether a hidden file exists. Start from [`find_cause`].
+//! Reads only the output and the confinement, never the disk: a hint must not reveal whether a file
+//! exists that commands cannot see. Start from [`find_failure_cause`].
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ use crate::text::clean_line;
 /// Size of the end of the output that is searched, in bytes. Programs print the cause last.
 const LAST_BYTES: usize = 4096;
 
-/// Longest path that is quoted, in bytes.
+/// Maximum length of a path that a hint quotes, in bytes.
 const MAX_PATH_BYTES: usize = 200;
 
-/// Directories of which each command has an instance of its own, so that no setting can show more
-/// of the machine's.
+/// Directories of which each command gets a private instance. No setting makes the machine's files
+/// in these directories visible to commands.
 const OWN_FOLDERS: &[&str] = &["/dev", "/proc", "/run", "/tmp", "/var/tmp"];
 
 /// Messages, in lower case, of name lookups and connections that fail without a network.
@@ -63,27 +63,28 @@ const CHANGE_HINT: &str = "commands may change only the workspace, without the s
 
 /// Returns a line in brackets that names the likely cause of a failure, if the confinement explains
 /// it.
-pub(super) fn find_cause(content: &str, confinement: &Confinement) -> Option<String> {
+pub(super) fn find_failure_cause(content: &str, confinement: &Confinement) -> Option<String> {
     let start = content.len().saturating_sub(LAST_BYTES);
     let last = &content[content.ceil_char_boundary(start)..];
     let lower = last.to_lowercase();
-    if let Some(limit) = hit_limit(&lower, &confinement.limits) {
+    if let Some(limit) = describe_hit_limit(&lower, &confinement.limits) {
         return Some(format!("[limit: {limit}]"));
     }
-    if !confinement.network && has_any(&lower, NO_NETWORK) {
+    if !confinement.network && contains_any(&lower, NO_NETWORK) {
         return Some(
             "[sandbox: commands have no network; `network = true` in [sandbox] of config.toml allows it]"
                 .to_owned(),
         );
     }
-    if !confinement.network && has_any(&lower, CONNECTION_REFUSED) {
+    if !confinement.network && contains_any(&lower, CONNECTION_REFUSED) {
         return Some(
             "[sandbox: commands have no network and do not reach 127.0.0.1 of this machine; `network = true` in [sandbox] of \
              config.toml allows it]"
                 .to_owned(),
         );
     }
-    // Search from the end: the last such message most likely ended the command.
+    // Search the lines from the last one: the last message about a file most likely ended the
+    // command.
     let hint = last
         .lines()
         .rev()
@@ -91,12 +92,12 @@ pub(super) fn find_cause(content: &str, confinement: &Confinement) -> Option<Str
     Some(format!("[sandbox: {hint}]"))
 }
 
-fn has_any(text: &str, words: &[&str]) -> bool {
+fn contains_any(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
 /// Describes the limit on the size of a file.
-pub(super) fn file_limit(limits: Option<&Limits>) -> String {
+pub(super) fn describe_file_limit(limits: Option<&Limits>) -> String {
     match limits {
         Some(limits) => format!(
             "a file of a command may have {} MiB (`file_mb` in [sandbox] of config.toml), or less where the shell that started \
@@ -107,18 +108,19 @@ pub(super) fn file_limit(limits: Option<&Limits>) -> String {
     }
 }
 
-/// Describes the limit that a message in the output is about. `lower` is the output in lower case.
-fn hit_limit(lower: &str, limits: &Limits) -> Option<String> {
+/// Describes the limit that the output says was reached; `None` if it names none. `lower` is the
+/// output in lower case.
+fn describe_hit_limit(lower: &str, limits: &Limits) -> Option<String> {
     let is_file = [
         "file size limit exceeded",
         "file too large",
         "filesize limit exceeded",
     ];
     let is_full = ["resource temporarily unavailable", "os error 11", "eagain"];
-    if has_any(lower, &is_file) {
-        return Some(file_limit(Some(limits)));
+    if contains_any(lower, &is_file) {
+        return Some(describe_file_limit(Some(limits)));
     }
-    if has_any(lower, &is_full) && has_any(lower, &["fork", "thread", "spawn", "clone"]) {
+    if contains_any(lower, &is_full) && contains_any(lower, &["fork", "thread", "spawn", "clone"]) {
         return Some(format!(
             "a command may have {} processes and threads (`processes` in [sandbox] of config.toml)",
             limits.processes
@@ -126,7 +128,7 @@ fn hit_limit(lower: &str, limits: &Limits) -> Option<String> {
     }
     lower.contains("no space left on device").then(|| {
         format!(
-            "where the full folder is $TMPDIR or /tmp, it may hold {} MiB (`temporary_mb` in [sandbox] of config.toml)",
+            "if the full folder is $TMPDIR or /tmp: it may hold {} MiB (`temporary_mb` in [sandbox] of config.toml)",
             limits.temporary_bytes >> 20
         )
     })
@@ -136,16 +138,16 @@ fn hit_limit(lower: &str, limits: &Limits) -> Option<String> {
 /// message.
 fn folder_hint(line: &str, confinement: &Confinement) -> Option<String> {
     let lower = line.to_lowercase();
-    let is_read_only = has_any(&lower, READ_ONLY);
-    let is_refused = has_any(&lower, REFUSED);
-    if !is_read_only && !is_refused && !has_any(&lower, NOT_THERE) {
+    let is_read_only = contains_any(&lower, READ_ONLY);
+    let is_refused = contains_any(&lower, REFUSED);
+    if !is_read_only && !is_refused && !contains_any(&lower, NOT_THERE) {
         return None;
     }
     let is_in = |paths: &[std::path::PathBuf], path: &Path| {
         paths.iter().any(|allowed| path.starts_with(allowed))
     };
-    let outside =
-        absolute_paths(line).find(|path| !is_in(&confinement.write, path) && !is_own_folder(path));
+    let outside = absolute_paths(line)
+        .find(|path| !is_in(&confinement.write, path) && !is_private_folder(path));
     match outside {
         Some(path) if !is_in(&confinement.read, path) && !is_read_only => {
             let path = clean_line(&path.to_string_lossy(), MAX_PATH_BYTES);
@@ -159,7 +161,7 @@ fn folder_hint(line: &str, confinement: &Confinement) -> Option<String> {
     }
 }
 
-fn is_own_folder(path: &Path) -> bool {
+fn is_private_folder(path: &Path) -> bool {
     OWN_FOLDERS.iter().any(|own| path.starts_with(own))
 }
 
@@ -174,12 +176,12 @@ fn absolute_paths(line: &str) -> impl Iterator<Item = &Path> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::process::confine::Mechanism;
+    use crate::tool::process::confine::ConfinementMechanism;
 
     fn confinement(network: bool) -> Confinement {
         Confinement {
             helper: "rind".into(),
-            mechanism: Mechanism::Namespaces,
+            mechanism: ConfinementMechanism::Namespaces,
             write: vec!["/srv/ada/code".into()],
             read: vec!["/usr".into(), "/etc".into()],
             hidden: Vec::new(),
@@ -235,7 +237,7 @@ mod tests {
             ("fork: Resource temporarily unavailable", "`processes`"),
         ];
         for (output, setting) in rows {
-            let cause = find_cause(output, &confinement(false));
+            let cause = find_failure_cause(output, &confinement(false));
             let cause = cause.unwrap_or_else(|| panic!("nothing for {output:?}"));
             assert!(cause.contains(setting), "{output:?} gives {cause:?}");
         }
@@ -253,13 +255,17 @@ mod tests {
             "cat: /tmp/a: No such file or directory",
         ];
         for output in rows {
-            assert_eq!(find_cause(output, &confinement(false)), None, "{output}");
+            assert_eq!(
+                find_failure_cause(output, &confinement(false)),
+                None,
+                "{output}"
+            );
         }
         for failed in [
             "curl: (6) Could not resolve host: example.com",
             "Error: connect ECONNREFUSED 127.0.0.1:5432",
         ] {
-            assert_eq!(find_cause(failed, &confinement(true)), None);
+            assert_eq!(find_failure_cause(failed, &confinement(true)), None);
         }
     }
 }

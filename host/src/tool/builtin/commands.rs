@@ -3,30 +3,30 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::super::process::Passed;
+use super::super::process::VariablesToPass;
 use super::super::process::confine::Confinement;
-use super::Retried;
+use super::RetriedConfinement;
 
-/// Confinement and environment of commands and scripts. The default is no confinement and the usual
-/// variables.
+/// Confinement and environment of commands and scripts. By default, they run unconfined and with
+/// the usual environment variables.
 #[derive(Clone, Debug, Default)]
 pub struct Commands {
     /// Confinement by the kernel, or the reason why there is none.
     pub confining: Confining,
     /// Additional environment variables.
-    pub env: Passed,
+    pub env: VariablesToPass,
     /// Shell that runs the command with `-c`. Default: `bash`, or `sh` if there is no `bash`.
     pub shell: Option<OsString>,
 }
 
-/// Confinement of commands to the workspace.
+/// Way in which commands are confined to the workspace, if they are.
 #[derive(Clone, Debug, Default)]
 pub enum Confining {
     /// No confinement, as requested.
     #[default]
     Free,
-    /// No confinement, but Rind's own binary at this path ensures that every process ends with the
-    /// call.
+    /// No confinement. The command runs under Rind's own binary at this path, which ends all of its
+    /// processes at the end of the call.
     Kept(PathBuf),
     /// Confinement by the kernel.
     Confined(Confinement),
@@ -34,22 +34,24 @@ pub enum Confining {
     Unconfined {
         /// Reason why commands are not confined.
         why: String,
-        /// Path of Rind's own binary, as in [`Self::Kept`], if it ensures that processes end with
-        /// the call.
+        /// Path of Rind's own binary, which ends the command's processes as in [`Self::Kept`];
+        /// `None` if nothing ends them.
         keeper: Option<PathBuf>,
     },
     /// Commands are refused, because they cannot be confined for this reason.
     Refused(String),
-    /// Setting up the confinement has failed. Each call retries, and is refused if that fails too.
-    Retried(Retried),
+    /// Confinement whose setup has failed. Each call tries the setup again and is refused if it
+    /// still fails.
+    RetriedConfinement(RetriedConfinement),
 }
 
 impl Confining {
-    /// Returns the confinement in force, or the one that will be in force once setup succeeds.
-    pub(super) fn wanted(&self) -> Option<&Confinement> {
+    /// Returns the confinement in force, or the one that applies once a retry of the setup
+    /// succeeds; `None` if commands run unconfined or not at all.
+    pub(super) fn wanted_confinement(&self) -> Option<&Confinement> {
         match self {
             Self::Confined(confinement) => Some(confinement),
-            Self::Retried(retried) => Some(retried.wanted()),
+            Self::RetriedConfinement(retried) => Some(retried.wanted_confinement()),
             Self::Free | Self::Kept(_) | Self::Unconfined { .. } | Self::Refused(_) => None,
         }
     }
@@ -67,27 +69,28 @@ impl From<Confining> for Commands {
 /// Confinement and keeper of a process:
 /// [`Process::confine`](crate::tool::process::Process::confine) and
 /// [`Process::keeper`](crate::tool::process::Process::keeper).
-pub(crate) struct ProcessSurroundings {
+pub(crate) struct ProcessContainment {
     pub(crate) confine: Option<Confinement>,
     pub(crate) keeper: Option<PathBuf>,
 }
 
 impl Commands {
     /// Settings for commands that the user types: they run in the user's own shell, with all
-    /// variables and rights of the user. The binary at `keeper` ends the processes that they leave
-    /// running.
+    /// variables and rights of the user. The binary at `keeper` ends the processes that the
+    /// commands leave running.
     #[must_use]
-    pub fn of_user(keeper: Option<PathBuf>, shell: Option<OsString>) -> Self {
+    pub fn for_user_shell(keeper: Option<PathBuf>, shell: Option<OsString>) -> Self {
         Self {
             confining: keeper.map_or(Confining::Free, Confining::Kept),
-            env: Passed::everything(),
+            env: VariablesToPass::all_variables(),
             shell,
         }
     }
 
-    /// Returns the confinement and the keeper for a program that runs as commands do. The error is
-    /// the reason why the program must not run, phrased to follow "commands".
-    pub(crate) async fn around(&self) -> Result<ProcessSurroundings, String> {
+    /// Returns the confinement and the keeper for a program that runs with these settings. The
+    /// error is the reason why the program must not run, worded as the predicate of a sentence that
+    /// begins with "commands".
+    pub(crate) async fn process_containment(&self) -> Result<ProcessContainment, String> {
         let (confine, keeper) = match self.confining.clone() {
             Confining::Free => (None, None),
             Confining::Kept(keeper) => (None, Some(keeper)),
@@ -99,15 +102,15 @@ impl Commands {
                      them with all rights of the user"
                 ));
             }
-            Confining::Retried(retried) => match retried.confinement().await {
+            Confining::RetriedConfinement(retried) => match retried.confinement().await {
                 Ok(confinement) => (Some(confinement), None),
                 Err(obstacle) => {
                     return Err(format!(
-                        "must run confined, and that failed: {obstacle}. The next call tries again"
+                        "must run confined, but the confinement cannot be set up: {obstacle}. The next call tries again"
                     ));
                 }
             },
         };
-        Ok(ProcessSurroundings { confine, keeper })
+        Ok(ProcessContainment { confine, keeper })
     }
 }

@@ -12,7 +12,7 @@ use super::super::workspace::{ExpectedFile, Workspace, WorkspaceError};
 use super::super::{FileChange, SharedTool, ToolOutput};
 use super::edit_text::{TextChange, TextReplacement, replace_text};
 use super::stale::{self, CAP_BYTES};
-use super::{FileCall, FileTool, count_words, file_tool};
+use super::{FileCall, FileTool, format_count, new_file_tool};
 use crate::message::EffectClass;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -33,8 +33,8 @@ struct Arguments {
 pub(super) fn edit_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
     Arc::new(FileTool {
         check: check_edit,
-        change: edit_change,
-        ..file_tool(
+        change: preview_edit,
+        ..new_file_tool(
             "edit_file",
             "Replaces a text in a file of the workspace by another. Give enough lines around the change for the old text \
                  to be in the file exactly once.",
@@ -42,13 +42,17 @@ pub(super) fn edit_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
             Subject::File,
             workspace,
             edit_file,
-            edit_target,
+            find_replaced_lines,
         )
     })
 }
 
-/// Returns the lines to be replaced, or the reason why the edit will fail.
-fn edit_target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String>, WorkspaceError> {
+/// Describes the edit for the approval question: the lines to be replaced, or the reason why the
+/// edit will fail.
+fn find_replaced_lines(
+    workspace: &Workspace,
+    asked: &Arguments,
+) -> Result<Option<String>, WorkspaceError> {
     let content = workspace.read(&asked.path, CAP_BYTES)?;
     let change = match plan_edit(content, asked) {
         Err(why) => return Ok(Some(format!("nothing will change: {why}"))),
@@ -56,16 +60,16 @@ fn edit_target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String
     };
     let (first, last) = change.lines;
     let place = match change.n_places > 1 {
-        true => count_words(change.n_places, "place"),
+        true => format_count(change.n_places, "place"),
         false if first == last => format!("line {first}"),
         false => format!("lines {first} to {last}"),
     };
-    let names = workspace.other_names(&asked.path)?;
+    let names = workspace.hard_link_note(&asked.path)?;
     Ok(Some(format!("{place}{names}")))
 }
 
 /// Returns the text of the file before and after the edit.
-fn edit_change(
+fn preview_edit(
     workspace: &Workspace,
     asked: &Arguments,
 ) -> Result<Option<FileChange>, WorkspaceError> {
@@ -74,8 +78,8 @@ fn edit_change(
         return Ok(None);
     };
     let change = plan_edit(content, asked).ok();
-    // The text of a file with invalid bytes has placeholders for them, so its change cannot be
-    // shown.
+    // The text of a file with invalid bytes contains placeholders for these bytes, so a diff would
+    // show text that is not in the file.
     let change = change.filter(|plan| plan.encoding != TextEncoding::Damaged);
     Ok(change.map(|plan| FileChange {
         path: asked.path.clone(),
@@ -93,17 +97,17 @@ fn check_edit(
 ) -> Result<Option<String>, WorkspaceError> {
     let path = &asked.path;
     let content = workspace.read(path, CAP_BYTES)?;
-    let version = FileVersion::version_of(&content);
+    let version = FileVersion::from_content(&content);
     if let Some(why) = stale_refusal(workspace, call, path, version) {
         return Ok(Some(why));
     }
     Ok(plan_edit(content, asked)
         .err()
-        .map(|why| unchanged(path, &why)))
+        .map(|why| unchanged_error(path, &why)))
 }
 
-/// Formats the error for an edit that is impossible.
-fn unchanged(path: &str, why: &str) -> String {
+/// Formats the error for an edit that was not made, from the reason `why`.
+fn unchanged_error(path: &str, why: &str) -> String {
     format!("`{path}` is unchanged: {why}")
 }
 
@@ -114,11 +118,11 @@ fn stale_refusal(
     version: FileVersion,
 ) -> Option<String> {
     let known = call.known.as_ref()?;
-    let checked = known.check_edit(&stale::known_key(workspace, path), version);
+    let checked = known.check_edit(&stale::known_file_key(workspace, path), version);
     checked.err().map(|why| stale::stale_refusal(path, why))
 }
 
-/// An edit and the resulting bytes of the file.
+/// An edit that was not written yet, with the bytes that the file will have.
 struct EditPlan {
     change: TextChange,
     bytes: Vec<u8>,
@@ -130,7 +134,7 @@ fn plan_edit(content: Vec<u8>, asked: &Arguments) -> Result<EditPlan, String> {
     let decoded = encoding::decode_file(content)
         .ok_or("it is a binary file and cannot be edited by text".to_owned())?;
     let encoding = decoded.encoding;
-    if let Some(why) = encoding.refusal_of(&asked.new_text) {
+    if let Some(why) = encoding.refusal_reason(&asked.new_text) {
         return Err(format!("in `new_text`, {why}"));
     }
     let change = replace_text(
@@ -157,26 +161,27 @@ fn edit_file(
 ) -> Result<ToolOutput, WorkspaceError> {
     let path = &asked.path;
     let content = workspace.read(path, CAP_BYTES)?;
-    let version = FileVersion::version_of(&content);
+    let version = FileVersion::from_content(&content);
     if let Some(why) = stale_refusal(workspace, call, path, version) {
         return Ok(ToolOutput::error(why));
     }
     let plan = match plan_edit(content, asked) {
         Ok(plan) => plan,
-        Err(why) => return Ok(ToolOutput::error(unchanged(path, &why))),
+        Err(why) => return Ok(ToolOutput::error(unchanged_error(path, &why))),
     };
     let expected = ExpectedFile::Version {
         version,
         cap: CAP_BYTES,
     };
-    let written = workspace.write_over(path, &plan.bytes, expected, call.recorder.as_deref())?;
+    let written =
+        workspace.write_expected_file(path, &plan.bytes, expected, call.recorder.as_deref())?;
     if let Some(known) = &call.known {
-        let place = stale::known_key(workspace, path);
-        known.note_edited(&call.id, place, FileVersion::version_of(&plan.bytes));
+        let place = stale::known_file_key(workspace, path);
+        known.note_edited(&call.id, place, FileVersion::from_content(&plan.bytes));
     }
-    let places = count_words(plan.change.n_places, "place");
+    let places = format_count(plan.change.n_places, "place");
     let snippet = match plan.encoding {
-        TextEncoding::Damaged => encoding::show_text(&plan.change.snippet),
+        TextEncoding::Damaged => encoding::replace_invalid_bytes(&plan.change.snippet),
         _ => plan.change.snippet,
     };
     let mut text = format!("edited `{path}` in {places}\n{snippet}");

@@ -9,13 +9,13 @@ use std::fmt::Write;
 
 use memchr::memmem;
 
-use super::count_words;
-use super::near_miss::near_miss;
+use super::format_count;
+use super::near_miss::describe_near_miss;
 
 /// Number of unchanged lines shown before the change, and the same number after it.
 const CONTEXT_LINES: usize = 3;
 
-/// Maximum number of lines shown of the old and of the new text.
+/// Maximum number of lines shown of the old text, and the same number of the new text.
 const SHOWN_LINES: usize = 40;
 
 /// Maximum number of bytes shown of one line: a generated file may be a single line of megabytes.
@@ -35,7 +35,7 @@ pub(super) struct TextReplacement<'a> {
 
 #[derive(Debug)]
 pub(super) struct TextChange {
-    /// First and last line of the first match, from 1.
+    /// Numbers of the first and the last line of the first match, counted from 1.
     pub(super) lines: (usize, usize),
     /// The whole text after the change.
     pub(super) content: String,
@@ -59,19 +59,19 @@ pub(super) fn replace_text(
     if old == new {
         return Err("old_text and new_text are the same".to_owned());
     }
-    let (flat_old, flat_new) = (flatten_text(old), flatten_text(new));
+    let (flat_old, flat_new) = (replace_crlf(old), replace_crlf(new));
     // If `old` and `new` differ only in line endings, the edit is meant to change the line endings.
     let is_literal = flat_old == flat_new;
     let text = match is_literal {
-        true => FlatText::literal_text(content),
-        false => FlatText::new(content),
+        true => LfText::unconverted_text(content),
+        false => LfText::new(content),
     };
     let (old, new) = match is_literal {
         true => (Cow::Borrowed(old), Cow::Borrowed(new)),
         false => (flat_old, flat_new),
     };
-    let places = find_places(&text.text, &old, asked.is_everywhere)
-        .map_err(|why| why.unwrap_or_else(|| not_found(&text.text, &old)))?;
+    let places = find_match_offsets(&text.text, &old, asked.is_everywhere)
+        .map_err(|why| why.unwrap_or_else(|| not_found_error(&text.text, &old)))?;
     let mut changed = String::with_capacity(content.len() + new.len());
     let mut first = None;
     let mut rest = 0;
@@ -79,7 +79,7 @@ pub(super) fn replace_text(
         let end = at + old.len();
         let (start, stop) = (text.original_offset(*at), text.original_offset(end));
         changed.push_str(&content[rest..start]);
-        let put = text.with_line_ends(*at, &old, &new);
+        let put = text.adapt_line_endings(*at, &old, &new);
         changed.push_str(&put);
         rest = stop;
         first.get_or_insert((start, stop, put));
@@ -90,31 +90,35 @@ pub(super) fn replace_text(
         |offset: usize| memchr::memchr_iter(b'\n', &content.as_bytes()[..offset]).count() + 1;
     Ok(TextChange {
         lines: (line(start), line(stop.saturating_sub(1).max(start))),
-        snippet: edit_snippet(content, start, &content[start..stop], &put),
+        snippet: format_edit_diff(content, start, &content[start..stop], &put),
         content: changed,
         n_places: places.len(),
     })
 }
 
-fn not_found(text: &str, old: &str) -> String {
-    match near_miss(text, old) {
+fn not_found_error(text: &str, old: &str) -> String {
+    match describe_near_miss(text, old) {
         Some(near) => format!("old_text is not in the file. {near}"),
         None => "old_text is not in the file, nor is a similar text. It must match exactly, white space included; read the file again"
             .to_owned(),
     }
 }
 
-/// Returns the offsets of the matches to replace. The error is `None` if there is no match,
-/// otherwise the reason why the matches cannot be replaced.
-fn find_places(text: &str, old: &str, is_everywhere: bool) -> Result<Vec<usize>, Option<String>> {
+/// Returns the offsets of the matches to replace. Returns `Err(None)` if there is no match, and
+/// `Err` with a reason if there are matches that cannot be replaced.
+fn find_match_offsets(
+    text: &str,
+    old: &str,
+    is_everywhere: bool,
+) -> Result<Vec<usize>, Option<String>> {
     let (text, old) = (text.as_bytes(), old.as_bytes());
     let finder = memmem::Finder::new(old);
     let apart: Vec<usize> = finder.find_iter(text).collect();
     if apart.is_empty() {
         return Err(None);
     }
-    if has_border(old) {
-        // Matches may overlap.
+    if can_overlap_itself(old) {
+        // Occurrences of `old` may overlap, because it begins and ends with the same text.
         let overlaps = apart.iter().any(|at| {
             let end = text.len().min(at + 2 * old.len() - 1);
             finder.find(&text[at + 1..end]).is_some()
@@ -149,9 +153,9 @@ fn find_places(text: &str, old: &str, is_everywhere: bool) -> Result<Vec<usize>,
     }
 }
 
-/// Whether a proper prefix of the text is also a suffix, so that two matches can overlap: the last
-/// value of the prefix function (Knuth-Morris-Pratt) is not 0.
-fn has_border(text: &[u8]) -> bool {
+/// Whether two matches of the text can overlap, because a proper prefix of it is also a suffix.
+/// This is so if the last value of the prefix function (Knuth-Morris-Pratt) is not 0.
+fn can_overlap_itself(text: &[u8]) -> bool {
     let mut borders = vec![0_usize; text.len()];
     for at in 1..text.len() {
         let mut border = borders[at - 1];
@@ -164,7 +168,7 @@ fn has_border(text: &[u8]) -> bool {
 }
 
 /// Returns the text with CR LF replaced by LF.
-fn flatten_text(text: &str) -> Cow<'_, str> {
+fn replace_crlf(text: &str) -> Cow<'_, str> {
     match text.contains("\r\n") {
         true => text.replace("\r\n", "\n").into(),
         false => text.into(),
@@ -172,15 +176,15 @@ fn flatten_text(text: &str) -> Cow<'_, str> {
 }
 
 /// A text with CR LF replaced by LF, with a mapping back to the original.
-struct FlatText<'a> {
+struct LfText<'a> {
     text: Cow<'a, str>,
     /// Offsets in `text` of the line breaks that are CR LF in the original, in order.
     crlf: Vec<usize>,
 }
 
-impl<'a> FlatText<'a> {
-    /// Creates a text that keeps its CR LF.
-    fn literal_text(content: &'a str) -> Self {
+impl<'a> LfText<'a> {
+    /// Creates a text in which CR LF is not replaced.
+    fn unconverted_text(content: &'a str) -> Self {
         Self {
             text: content.into(),
             crlf: Vec::new(),
@@ -192,12 +196,12 @@ impl<'a> FlatText<'a> {
         // Each earlier CR LF made the text one byte shorter.
         let crlf = found.enumerate().map(|(n, at)| at - n).collect();
         Self {
-            text: flatten_text(content),
+            text: replace_crlf(content),
             crlf,
         }
     }
 
-    /// Converts an offset in `text` to an offset in the original.
+    /// Converts an offset in `text` to an offset in the text before the replacement of CR LF.
     fn original_offset(&self, at: usize) -> usize {
         at + self.crlf.partition_point(|offset| *offset < at)
     }
@@ -206,8 +210,9 @@ impl<'a> FlatText<'a> {
         self.crlf.binary_search(&at).is_ok()
     }
 
-    /// Returns the replacement for one match, with the line endings of the lines that it replaces.
-    fn with_line_ends(&self, at: usize, old: &str, new: &str) -> String {
+    /// Returns `new`, with the line endings of the lines of the file that it replaces. `at` is the
+    /// offset of the match in `text`.
+    fn adapt_line_endings(&self, at: usize, old: &str, new: &str) -> String {
         if self.crlf.is_empty() || !new.contains('\n') {
             return new.to_owned();
         }
@@ -222,7 +227,7 @@ impl<'a> FlatText<'a> {
         let pairs = old_lines.iter().rev().zip(new_lines.iter().rev());
         let n_same_end = pairs.take_while(|(old, new)| old == new).count();
         let n_same_end = n_same_end.min(least - n_same);
-        let usual = self.usual_end(at, old.len(), &ends);
+        let usual = self.inserts_crlf(at, old.len(), &ends);
         let is_crlf = |number: usize| {
             let from_end = n_new - number;
             if number < n_same || n_new == ends.len() {
@@ -243,9 +248,9 @@ impl<'a> FlatText<'a> {
         text
     }
 
-    /// Returns the line ending for inserted lines: the majority among the replaced lines, else the
-    /// ending of the current line, else the ending of the line before. `true` means CR LF.
-    fn usual_end(&self, at: usize, len: usize, ends: &[bool]) -> bool {
+    /// Whether inserted lines end in CR LF. Decided by the majority of the replaced lines, else by
+    /// the ending of the current line, else by the ending of the line before.
+    fn inserts_crlf(&self, at: usize, len: usize, ends: &[bool]) -> bool {
         let n_crlf = ends.iter().filter(|is_crlf| **is_crlf).count();
         if let Some(first) = ends.first() {
             return match (2 * n_crlf).cmp(&ends.len()) {
@@ -261,7 +266,7 @@ impl<'a> FlatText<'a> {
 }
 
 /// Formats the change of the first match as a unified diff with complete lines.
-fn edit_snippet(content: &str, at: usize, old: &str, new: &str) -> String {
+fn format_edit_diff(content: &str, at: usize, old: &str, new: &str) -> String {
     let start = content[..at].rfind('\n').map_or(0, |line| line + 1);
     let old_end = at + old.len();
     let end = if old.ends_with('\n') {
@@ -294,11 +299,11 @@ fn edit_snippet(content: &str, at: usize, old: &str, new: &str) -> String {
             let cut = line.len() - shown.len();
             let _ = match cut {
                 0 => writeln!(text, "{sign}{line}"),
-                _ => writeln!(text, "{sign}{shown}[… {} more]", count_words(cut, "byte")),
+                _ => writeln!(text, "{sign}{shown}[… {} more]", format_count(cut, "byte")),
             };
         }
         if n_more > 0 {
-            let _ = writeln!(text, "{sign}[… {} more]", count_words(n_more, "line"));
+            let _ = writeln!(text, "{sign}[… {} more]", format_count(n_more, "line"));
         }
     };
     push(' ', &mut before.iter().rev().copied(), CONTEXT_LINES);

@@ -10,26 +10,26 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::super::ToolOutput;
-use super::super::background::{BackgroundCommand, BackgroundCommands, BackgroundEnd};
+use super::super::background::{BackgroundCommand, BackgroundCommands, BackgroundOutcome};
 use super::super::process::{Ending, Finished, Process, SpawnError};
 use super::LeftFilesSearch;
-use super::answer::ending_text;
-use super::background::answer_text;
-use super::cause::find_cause;
+use super::answer::describe_ending;
+use super::background::format_background_answer;
+use super::cause::find_failure_cause;
 
-/// Time for which the answer to the call waits after the start. If the command fails within this
-/// time, that answer reports it.
+/// Time that a call waits after starting the command, before it answers. If the command fails
+/// within this time, the answer reports the failure.
 const START_WATCH: Duration = Duration::from_millis(1000);
 
 /// Interval at which the files that a running command leaves are checked. The user may run git at
 /// any time, and git would run programs that such files name.
 const LOOK_PERIOD: Duration = Duration::from_secs(300);
 
-/// Number of last lines of output that are searched for the cause of a failure.
+/// Number of lines at the end of the output that are searched for the cause of a failure.
 const LAST_LINES: usize = 40;
 
-/// A command that was started and whose id the model does not know yet. Dropping this before the
-/// answer stops the command, because nobody could refer to it.
+/// A command that was started and whose id the model does not know yet. If this is dropped before
+/// the call is answered, the command is stopped, because the model could not refer to it.
 pub(super) struct StartedCommand {
     command: Arc<BackgroundCommand>,
     commands: BackgroundCommands,
@@ -56,13 +56,13 @@ impl StartedCommand {
         self.is_answered = true;
         let end = self.command.end();
         if let Some(end) = end.as_ref().filter(|end| !end.is_started) {
-            self.commands.drop_command(self.command.id());
+            self.commands.remove_unstarted_command(self.command.id());
             return ToolOutput::error(end.words.clone());
         }
         let is_error = end.is_some_and(|end| !end.is_success);
         ToolOutput {
             is_error,
-            ..ToolOutput::ok(answer_text(&self.command, true))
+            ..ToolOutput::ok(format_background_answer(&self.command, true))
         }
     }
 }
@@ -77,41 +77,41 @@ impl Drop for StartedCommand {
 
 /// Runs the command to its end, and checks the files that it leaves.
 pub(super) async fn run_in_background(process: Process, command: Arc<BackgroundCommand>) {
-    let _lost = LostCommand(&command);
+    let _lost = CommandEndGuard(&command);
     let seconds = process.deadline.as_secs();
     let confine = process.confine.clone();
     let (result, refused) = match run_and_scan(process, command.cancel()).await {
         Ok(ended) => ended,
-        Err(why) => return command.note_end(BackgroundEnd::unstarted(&why)),
+        Err(why) => return command.record_end(BackgroundOutcome::start_failure(&why)),
     };
     let after = command.started().elapsed();
-    command.note_end(match result {
+    command.record_end(match result {
         Ok(finished) => {
             let why = command.stop_reason().unwrap_or_default();
             let is_failure = matches!(finished.ending, Ending::Exited(code) if code != 0);
             let cause = confine.filter(|_| is_failure).and_then(|confinement| {
-                find_cause(&command.last_lines(LAST_LINES).join("\n"), &confinement)
+                find_failure_cause(&command.last_lines(LAST_LINES).join("\n"), &confinement)
             });
-            BackgroundEnd {
+            BackgroundOutcome {
                 cause,
-                words: ending_text(finished.ending, seconds, &why),
+                words: describe_ending(finished.ending, seconds, &why),
                 is_success: finished.ending == Ending::Exited(0) && refused.is_empty(),
                 after,
                 refused,
                 is_started: true,
             }
         }
-        Err(error) => BackgroundEnd::unstarted(&error.to_string()),
+        Err(error) => BackgroundOutcome::start_failure(&error.to_string()),
     });
 }
 
 /// Records an end when dropped, so that a command whose task is dropped or panics does not count as
 /// running forever.
-struct LostCommand<'a>(&'a BackgroundCommand);
+struct CommandEndGuard<'a>(&'a BackgroundCommand);
 
-impl Drop for LostCommand<'_> {
+impl Drop for CommandEndGuard<'_> {
     fn drop(&mut self) {
-        self.0.note_end(BackgroundEnd {
+        self.0.record_end(BackgroundOutcome {
             cause: None,
             words: "ended by a fault of the host, without an exit code".to_owned(),
             is_success: false,
@@ -122,8 +122,8 @@ impl Drop for LostCommand<'_> {
     }
 }
 
-/// Runs the process. Every `LOOK_PERIOD` and after the end, renames the files it left that git
-/// would run.
+/// Runs the process. Every `LOOK_PERIOD` and after the end, renames the files that the process left
+/// and that git would run.
 async fn run_and_scan(
     process: Process,
     cancel: &CancellationToken,
@@ -156,11 +156,11 @@ async fn run_and_scan(
             break result;
         }
     };
-    refused.extend(look.refuse_left().await);
+    refused.extend(look.rename_left_files().await);
     Ok((result, refused))
 }
 
-/// Runs the process, with `sh` instead of its program if that program does not exist.
+/// Runs the process. If its program, the shell, does not exist, runs it with `sh` instead.
 pub(super) async fn run_with_shell(
     process: Process,
     cancel: &CancellationToken,

@@ -10,7 +10,7 @@ use super::super::subject::Subject;
 use super::super::walk::{FileGlob, MAX_DEPTH, WalkEnd, WalkEntryKind, walk_workspace};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
-use super::{FileCall, file_tool, no_target};
+use super::{FileCall, describe_no_target, new_file_tool};
 use crate::message::EffectClass;
 
 /// Maximum number of entries in one answer.
@@ -32,7 +32,7 @@ struct Arguments {
 }
 
 pub(super) fn list_files_tool(workspace: &Arc<Workspace>) -> SharedTool {
-    Arc::new(file_tool(
+    Arc::new(new_file_tool(
         "list_files",
         "Lists files and folders of the workspace, sorted, one path a line. Folders end in `/`, links in `@`. What \
                  .gitignore leaves out is left out.",
@@ -40,7 +40,7 @@ pub(super) fn list_files_tool(workspace: &Arc<Workspace>) -> SharedTool {
         Subject::Tree,
         workspace,
         list_files,
-        no_target,
+        describe_no_target,
     ))
 }
 

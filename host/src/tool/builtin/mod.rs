@@ -41,10 +41,10 @@ use crate::point::handle::ChangeRecorder;
 
 pub(crate) use bash::LeftFilesSearch;
 pub use bash::{Bash, MAX_DEADLINE_SECONDS as MAX_BASH_DEADLINE_SECONDS};
-pub(crate) use commands::ProcessSurroundings;
+pub(crate) use commands::ProcessContainment;
 pub use commands::{Commands, Confining};
-pub(crate) use read_file::{read_held, read_within};
-pub use retried::Retried;
+pub(crate) use read_file::{read_from_memory, read_in_folder};
+pub use retried::RetriedConfinement;
 
 /// Returns all built-in tools over one workspace, with unconfined `bash`.
 #[must_use]
@@ -61,7 +61,7 @@ pub fn all_with(workspace: &Arc<Workspace>, commands: impl Into<Commands>) -> Ve
     tools
 }
 
-/// Returns the built-in file tools of one workspace, without those for commands.
+/// Returns the built-in file tools of one workspace, without the tools that run commands.
 #[must_use]
 pub fn files(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
     vec![
@@ -74,19 +74,18 @@ pub fn files(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
 }
 
 /// Builds the description of a built-in tool with arguments of type `A`.
-pub(crate) fn spec_of<A: JsonSchema>(
+pub(crate) fn build_tool_spec<A: JsonSchema>(
     name: &str,
     description: &str,
     effect_class: EffectClass,
 ) -> ToolSpec {
     let mut parameters = schemars::schema_for!(A).to_value();
     if let Some(schema) = parameters.as_object_mut() {
-        // Omit these two keys: the model has no use for them, and the schema is sent with every
-        // request.
+        // Remove two keys that the model does not need: the schema is sent with every request.
         schema.remove("$schema");
         schema.remove("title");
     }
-    schema::without_optional_nulls(&mut parameters);
+    schema::remove_null_types(&mut parameters);
     without_rust_formats(&mut parameters);
     ToolSpec {
         name: name.to_owned(),
@@ -115,7 +114,7 @@ fn without_rust_formats(schema: &mut Value) {
 
 /// Runs a tool with deserialized arguments. Arguments that fit the schema but do not deserialize
 /// become an error for the model.
-pub(crate) fn with_arguments<'a, A: DeserializeOwned + Send + 'a, F>(
+pub(crate) fn run_with_arguments<'a, A: DeserializeOwned + Send + 'a, F>(
     value: Value,
     work: impl FnOnce(A) -> F + Send + 'a,
 ) -> BoxFuture<'a, ToolOutput>
@@ -125,14 +124,16 @@ where
     async move {
         match serde_json::from_value(value) {
             Ok(asked) => work(asked).await,
-            Err(error) => ToolOutput::error(format!("the arguments do not fit: {error}")),
+            Err(error) => ToolOutput::error(format!(
+                "the arguments do not fit the parameters of the tool: {error}"
+            )),
         }
     }
     .boxed()
 }
 
-/// [Runs](with_arguments) a tool until the call is cancelled.
-pub(crate) fn until_cancelled<'a, A: DeserializeOwned + Send + 'a, F>(
+/// Runs a tool as [`run_with_arguments`] does, and stops it when the call is cancelled.
+pub(crate) fn run_until_cancelled<'a, A: DeserializeOwned + Send + 'a, F>(
     value: Value,
     ctx: &'a ToolCtx,
     work: impl FnOnce(A) -> F + Send + 'a,
@@ -140,7 +141,7 @@ pub(crate) fn until_cancelled<'a, A: DeserializeOwned + Send + 'a, F>(
 where
     F: Future<Output = ToolOutput> + Send + 'a,
 {
-    with_arguments(value, move |asked| async move {
+    run_with_arguments(value, move |asked| async move {
         tokio::select! {
             output = work(asked) => output,
             () = ctx.cancel.cancelled() => ToolOutput::error(""),
@@ -151,19 +152,19 @@ where
 /// Timeout for work that only reads the workspace.
 const MAX_LOOK: Duration = Duration::from_secs(30);
 
-/// Timeout for each look at the workspace before an approval question.
+/// Timeout for each read of the workspace that prepares an approval question.
 const MAX_TARGET: Duration = Duration::from_secs(1);
 
-/// Work of a tool on files of the workspace. May block.
+/// Function that runs a call of a file tool. May block.
 type FileWork<A> = fn(&Workspace, &FileCall, &A) -> Result<ToolOutput, WorkspaceError>;
 
-/// Predicts the reason why a call would be refused. May block.
+/// Function that returns the reason why a call would be refused, if it would be. May block.
 type FileCheck<A> = fn(&Workspace, &FileCall, &A) -> Result<Option<String>, WorkspaceError>;
 
-/// Describes the current state of a call's target. May block.
+/// Function that describes the file that a call would change, for approval questions. May block.
 type FileTarget<A> = fn(&Workspace, &A) -> Result<Option<String>, WorkspaceError>;
 
-/// Returns the change that a call would make. May block.
+/// Function that returns the change that a call would make to a file. May block.
 type FileChanging<A> = fn(&Workspace, &A) -> Result<Option<FileChange>, WorkspaceError>;
 
 /// Maximum size of a change that is shown, in bytes: the texts before and after it together.
@@ -214,7 +215,7 @@ struct FileTool<A> {
     check: FileCheck<A>,
 }
 
-fn file_tool<A: JsonSchema + DeserializeOwned + Send + 'static>(
+fn new_file_tool<A: JsonSchema + DeserializeOwned + Send + 'static>(
     name: &str,
     description: &str,
     effect_class: EffectClass,
@@ -224,7 +225,7 @@ fn file_tool<A: JsonSchema + DeserializeOwned + Send + 'static>(
     target: FileTarget<A>,
 ) -> FileTool<A> {
     FileTool {
-        spec: spec_of::<A>(name, description, effect_class),
+        spec: build_tool_spec::<A>(name, description, effect_class),
         subject,
         workspace: workspace.clone(),
         work,
@@ -234,8 +235,8 @@ fn file_tool<A: JsonSchema + DeserializeOwned + Send + 'static>(
     }
 }
 
-/// Target function of read-only tools.
-fn no_target<A>(_: &Workspace, _: &A) -> Result<Option<String>, WorkspaceError> {
+/// [`FileTarget`] of tools that change no file: returns no description.
+fn describe_no_target<A>(_: &Workspace, _: &A) -> Result<Option<String>, WorkspaceError> {
     Ok(None)
 }
 
@@ -250,7 +251,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
 
     fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
         let (workspace, path) = (self.workspace.clone(), arguments.get("path").cloned());
-        let place = tokio::task::spawn_blocking(move || argument_place(&workspace, path));
+        let place = tokio::task::spawn_blocking(move || resolve_argument_path(&workspace, path));
         place
             .map(|place| (self.subject)(place.unwrap_or(WorkspacePath::Unknown)))
             .boxed()
@@ -263,8 +264,8 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
             let look =
                 move |workspace: &Workspace, _: &CancellationToken| target(workspace, &asked);
             let never = CancellationToken::new();
-            // If the target cannot be read, the call itself reports the error.
-            let found = self.workspace.looking(&never, MAX_TARGET, look).await;
+            // Ignore an error: if the target cannot be read, the call itself reports the error.
+            let found = self.workspace.run_read_only(&never, MAX_TARGET, look).await;
             found.ok().flatten()
         }
         .boxed()
@@ -277,7 +278,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
             let look =
                 move |workspace: &Workspace, _: &CancellationToken| change(workspace, &asked);
             let never = CancellationToken::new();
-            let found = self.workspace.looking(&never, MAX_TARGET, look).await;
+            let found = self.workspace.run_read_only(&never, MAX_TARGET, look).await;
             let found = found.ok().flatten();
             found.filter(|change| change.before.len() + change.after.len() <= MAX_CHANGE_BYTES)
         }
@@ -295,10 +296,14 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
             let look = move |workspace: &Workspace, cancel: &CancellationToken| {
                 check(workspace, &call.with_cancel(cancel), &asked)
             };
-            let found = self.workspace.looking(&ctx.cancel, MAX_TARGET, look).await;
+            let found = self
+                .workspace
+                .run_read_only(&ctx.cancel, MAX_TARGET, look)
+                .await;
             match found {
                 Ok(found) => found,
-                // The call itself has a longer timeout and reports the error.
+                // Predict no refusal after a timeout: the call itself has a longer one, and reports
+                // the error.
                 Err(WorkspaceError::TooLong { .. } | WorkspaceError::Cancelled) => None,
                 Err(error) => Some(error.to_string()),
             }
@@ -308,14 +313,18 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
 
     /// Runs the tool off the async threads. Read-only work is abandoned on timeout or cancellation.
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        with_arguments(value, move |asked: A| async move {
+        run_with_arguments(value, move |asked: A| async move {
             let (work, call) = (self.work, FileCall::new(ctx));
             let work = move |workspace: &Workspace, cancel: &CancellationToken| {
                 work(workspace, &call.with_cancel(cancel), &asked)
             };
             let done = match self.spec.effect_class {
-                EffectClass::Read => self.workspace.looking(&ctx.cancel, MAX_LOOK, work).await,
-                _ => self.workspace.blocking(&ctx.cancel, work).await,
+                EffectClass::Read => {
+                    self.workspace
+                        .run_read_only(&ctx.cancel, MAX_LOOK, work)
+                        .await
+                }
+                _ => self.workspace.run_blocking(&ctx.cancel, work).await,
             };
             done.unwrap_or_else(|error| ToolOutput::error(error.to_string()))
         })
@@ -323,16 +332,16 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
 }
 
 /// Resolves the `path` of a call. Without one, returns the workspace itself.
-fn argument_place(workspace: &Workspace, path: Option<Value>) -> WorkspacePath {
+fn resolve_argument_path(workspace: &Workspace, path: Option<Value>) -> WorkspacePath {
     match path {
         None | Some(Value::Null) => WorkspacePath::Known(String::new()),
-        Some(Value::String(path)) => workspace.place(&path),
+        Some(Value::String(path)) => workspace.resolve_path(&path),
         Some(_) => WorkspacePath::Unknown,
     }
 }
 
-/// Formats a count with `word` or its plural.
-fn count_words(n: usize, word: &str) -> String {
+/// Formats a count and its noun, such as `1 line` and `2 lines`, from the singular `word`.
+fn format_count(n: usize, word: &str) -> String {
     let plural = if n == 1 {
         ""
     } else if word.ends_with("ch") {

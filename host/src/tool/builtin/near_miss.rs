@@ -4,7 +4,7 @@
 //! Models often write plain quotes instead of typographic ones, composed instead of decomposed
 //! letters, and spaces instead of tabs or no-break spaces. Naming the line and the character saves
 //! the model from reading the file again in search of an invisible difference. Start from
-//! [`near_miss`].
+//! [`describe_near_miss`].
 
 use std::ops::Range;
 
@@ -26,13 +26,13 @@ const MAX_LIKE_LINES: usize = 20_000;
 const LEAST_LIKENESS: f64 = 0.6;
 
 /// Describes the most similar text to `old` and the first difference; `None` if no text is similar.
-pub(super) fn near_miss(text: &str, old: &str) -> Option<String> {
+pub(super) fn describe_near_miss(text: &str, old: &str) -> Option<String> {
     for folds_case in [false, true] {
-        if let Some(place) = find_folded(text, old, folds_case) {
-            return Some(first_difference(text, place, old));
+        if let Some(place) = find_similar_text(text, old, folds_case) {
+            return Some(describe_first_difference(text, place, old));
         }
     }
-    nearest_line(text, old)
+    describe_nearest_line(text, old)
 }
 
 /// A text without differences that are hard to see, such as white space and kinds of quotes, and
@@ -53,13 +53,13 @@ impl FoldedText {
             if c.is_ascii() && !c.is_ascii_whitespace() && !folds_case {
                 folded.push(c, offset);
             } else {
-                folded.add_character(c, offset, &decomposition, folds_case);
+                folded.fold_character(c, offset, &decomposition, folds_case);
             }
         }
         folded
     }
 
-    fn add_character(
+    fn fold_character(
         &mut self,
         c: char,
         offset: usize,
@@ -79,11 +79,11 @@ impl FoldedText {
                 }
                 Decomposed::Default => self.push(c, offset),
                 Decomposed::Singleton(c) => {
-                    self.add_character(c, offset, decomposition, folds_case)
+                    self.fold_character(c, offset, decomposition, folds_case)
                 }
                 Decomposed::Expansion(first, second) => {
-                    self.add_character(first, offset, decomposition, folds_case);
-                    self.add_character(second, offset, decomposition, folds_case);
+                    self.fold_character(first, offset, decomposition, folds_case);
+                    self.fold_character(second, offset, decomposition, folds_case);
                 }
             },
         }
@@ -97,7 +97,7 @@ impl FoldedText {
 
 /// Finds the first match that differs from `old` only in white space and in similar characters, and
 /// in case if `folds_case`. Returns its range in `text`.
-fn find_folded(text: &str, old: &str, folds_case: bool) -> Option<Range<usize>> {
+fn find_similar_text(text: &str, old: &str, folds_case: bool) -> Option<Range<usize>> {
     let wanted = FoldedText::new(old, folds_case);
     if wanted.text.is_empty() {
         return None;
@@ -107,20 +107,20 @@ fn find_folded(text: &str, old: &str, folds_case: bool) -> Option<Range<usize>> 
     let start = *folded.offsets.get(at)?;
     let last = *folded.offsets.get(at + wanted.text.len() - 1)?;
     let mut end = last + text[last..].chars().next().map_or(0, char::len_utf8);
-    // Include combining marks that belong to the last letter.
-    while let Some(c) = text[end..].chars().next().filter(|c| is_mark(*c)) {
+    // Extend the match by the combining marks that belong to its last letter.
+    while let Some(c) = text[end..].chars().next().filter(|c| is_combining_mark(*c)) {
         end += c.len_utf8();
     }
     Some(start..end)
 }
 
 /// Whether a character is a common combining mark.
-fn is_mark(c: char) -> bool {
+fn is_combining_mark(c: char) -> bool {
     ('\u{300}'..='\u{36f}').contains(&c)
 }
 
 /// Describes the first difference between the match in `text` at `place` and `old`.
-fn first_difference(text: &str, place: Range<usize>, old: &str) -> String {
+fn describe_first_difference(text: &str, place: Range<usize>, old: &str) -> String {
     let inner = old.trim();
     let found = &text[place.clone()];
     let mut same = 0;
@@ -131,20 +131,20 @@ fn first_difference(text: &str, place: Range<usize>, old: &str) -> String {
         same += ours.len_utf8();
     }
     if same == found.len() && same == inner.len() {
-        let line = line_of(text, place.start);
+        let line = line_number_at(text, place.start);
         return format!(
             "Line {line} is like it, but for the white space at its beginning or end: old_text begins with {} and ends with {}; \
              the file has {} and {} there. Copy the text exactly",
-            quote_text(leading_space(old)),
-            quote_text(trailing_space(old)),
-            quote_text(trailing_on_line(&text[..place.start])),
-            quote_text(leading_space(&text[place.end..])),
+            escape_white_space(leading_space(old)),
+            escape_white_space(trailing_space(old)),
+            escape_white_space(trailing_line_space(&text[..place.start])),
+            escape_white_space(leading_space(&text[place.end..])),
         );
     }
     let at = place.start + same;
     let (ours, theirs) = (&text[at..place.end], &inner[same..]);
-    // The difference may be inside a run of white space that begins the same: show the complete
-    // run.
+    // Both texts may have white space before the difference that belongs to it: show all of the
+    // white space.
     let back = trailing_space(&text[place.start..at]).len();
     let is_space = |text: &str| text.chars().next().is_none_or(char::is_whitespace);
     let what = if is_space(ours) || is_space(theirs) {
@@ -152,7 +152,7 @@ fn first_difference(text: &str, place: Range<usize>, old: &str) -> String {
             let run = leading_space(text);
             match run.is_empty() {
                 true => "no white space".to_owned(),
-                false => quote_text(run),
+                false => escape_white_space(run),
             }
         };
         let (ours, theirs) = (&text[at - back..place.end], &inner[same - back..]);
@@ -164,20 +164,20 @@ fn first_difference(text: &str, place: Range<usize>, old: &str) -> String {
     } else {
         format!(
             "a character: the file has {}, old_text has {}",
-            name_text(&text[at..place.end]),
-            name_text(theirs)
+            describe_first_character(&text[at..place.end]),
+            describe_first_character(theirs)
         )
     };
-    let line = line_of(text, at);
+    let line = line_number_at(text, at);
     format!(
-        "Line {line} is like it and differs in {what}. The line is `{}`. Copy the text exactly",
-        shown_line(text, at)
+        "Line {line} is similar to old_text and differs in {what}. The line is `{}`. Copy the text exactly",
+        display_line(text, at)
     )
 }
 
 /// Describes the line of `text` that is most similar to the longest line of `old`; `None` if no
 /// line is similar enough.
-fn nearest_line(text: &str, old: &str) -> Option<String> {
+fn describe_nearest_line(text: &str, old: &str) -> Option<String> {
     let wanted: Vec<&str> = old.lines().collect();
     let is_like = |line: &&&str| line.len() <= MAX_LIKE_BYTES && !line.trim().is_empty();
     let longest = wanted
@@ -194,7 +194,7 @@ fn nearest_line(text: &str, old: &str) -> Option<String> {
     if likeness < LEAST_LIKENESS {
         return None;
     }
-    // The line itself may be equal while a neighboring line differs.
+    // The longest line of `old` may be in the file as it is, so compare the lines around it too.
     let first = at.checked_sub(at_wanted);
     let pairs = wanted.iter().enumerate().map(|(number, wanted)| {
         let number = first.map(|first| first + number);
@@ -217,11 +217,11 @@ fn nearest_line(text: &str, old: &str) -> Option<String> {
     })
 }
 
-fn line_of(text: &str, at: usize) -> usize {
+fn line_number_at(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-fn shown_line(text: &str, at: usize) -> String {
+fn display_line(text: &str, at: usize) -> String {
     let start = text[..at].rfind('\n').map_or(0, |line| line + 1);
     let line = text[start..].lines().next().unwrap_or_default();
     // Show the part of a long line around the difference.
@@ -242,19 +242,19 @@ fn trailing_space(text: &str) -> &str {
     &text[text.trim_end().len()..]
 }
 
-fn trailing_on_line(text: &str) -> &str {
+fn trailing_line_space(text: &str) -> &str {
     let start = text.rfind('\n').map_or(0, |line| line + 1);
     trailing_space(&text[start..])
 }
 
 /// Formats white space as escapes, so that it becomes visible.
-fn quote_text(text: &str) -> String {
+fn escape_white_space(text: &str) -> String {
     let text = &text[..text.floor_char_boundary(40)];
     format!("{text:?}")
 }
 
 /// Describes the first character of a text, with its code and name.
-fn name_text(text: &str) -> String {
+fn describe_first_character(text: &str) -> String {
     let Some(c) = text.chars().next() else {
         return "no more text".to_owned();
     };
@@ -270,8 +270,8 @@ fn name_text(text: &str) -> String {
         '\u{2026}' => " (ellipsis)",
         '\u{ad}' => " (soft hyphen)",
         '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' => " (no width)",
-        _ if is_mark(c) => " (combining mark: letters are decomposed, NFD)",
-        _ if text.chars().nth(1).is_some_and(is_mark) => {
+        _ if is_combining_mark(c) => " (combining mark: letters are decomposed, NFD)",
+        _ if text.chars().nth(1).is_some_and(is_combining_mark) => {
             " (followed by a combining mark: letters are decomposed, NFD)"
         }
         _ => "",
@@ -285,7 +285,7 @@ mod tests {
 
     /// Checks that the message about a text contains all of these words.
     fn check(text: &str, old: &str, words: &[&str]) {
-        let told = near_miss(text, old).unwrap_or_default();
+        let told = describe_near_miss(text, old).unwrap_or_default();
         for word in words {
             assert!(told.contains(word), "{told:?} has no {word:?}");
         }
@@ -345,9 +345,9 @@ mod tests {
             "    let total = count + 1;\n    sum\n",
             &["line 2", "Line 3", "`total`", "`sum`"],
         );
-        assert_eq!(near_miss(text, "quite another thing"), None);
-        assert_eq!(near_miss("", "a"), None);
-        assert_eq!(near_miss("a", " \n"), None);
-        assert_eq!(near_miss("a", ""), None);
+        assert_eq!(describe_near_miss(text, "quite another thing"), None);
+        assert_eq!(describe_near_miss("", "a"), None);
+        assert_eq!(describe_near_miss("a", " \n"), None);
+        assert_eq!(describe_near_miss("a", ""), None);
     }
 }

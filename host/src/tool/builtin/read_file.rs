@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 use super::super::encoding::{self, TextEncoding};
 use super::super::known::{FileVersion, LineReading};
 use super::super::subject::Subject;
-use super::super::workspace::{Workspace, WorkspaceError, stamp_of};
+use super::super::workspace::{Workspace, WorkspaceError, file_stamp_version};
 use super::super::{SharedTool, ToolOutput};
 use super::stale::{self, CAP_BYTES};
-use super::{FileCall, MAX_LOOK, file_tool, no_target};
-use crate::message::blob::{MAX_IMAGE_BYTES, image};
+use super::{FileCall, MAX_LOOK, describe_no_target, new_file_tool};
+use crate::message::blob::{MAX_IMAGE_BYTES, detect_image};
 use crate::message::{Blob, EffectClass};
 
 /// Maximum number of bytes in one answer, about as much as a model can use well.
@@ -47,7 +47,7 @@ struct Arguments {
 }
 
 pub(super) fn read_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
-    Arc::new(file_tool(
+    Arc::new(new_file_tool(
         "read_file",
         "Reads a text file of the workspace, or shows an image (PNG, JPEG, GIF, WebP). Long texts are cut; a note at \
                  the end then says with which offset to go on.",
@@ -55,12 +55,12 @@ pub(super) fn read_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
         Subject::File,
         workspace,
         read_file,
-        no_target,
+        describe_no_target,
     ))
 }
 
 /// Reads a file in a directory other than the workspace, with the same result as the tool.
-pub(crate) async fn read_within(
+pub(crate) async fn read_in_folder(
     folder: &Arc<Workspace>,
     path: &str,
     offset: u64,
@@ -73,13 +73,13 @@ pub(crate) async fn read_within(
     };
     let work = move |folder: &Workspace, cancel: &CancellationToken| {
         let (file, bytes) = folder.open_file(&asked.path)?;
-        Ok(read_open(file, bytes, cancel, &asked)?.output)
+        Ok(read_opened_file(file, bytes, cancel, &asked)?.output)
     };
-    folder.looking(cancel, MAX_LOOK, work).await
+    folder.run_read_only(cancel, MAX_LOOK, work).await
 }
 
-/// Reads a file from memory, with the same result as the tool.
-pub(crate) fn read_held(
+/// Returns lines of a file whose content is in memory, with the same result as the tool.
+pub(crate) fn read_from_memory(
     content: &[u8],
     path: &str,
     offset: u64,
@@ -90,7 +90,7 @@ pub(crate) fn read_held(
         offset: Some(offset),
         limit: None,
     };
-    Ok(read_open(content, content.len() as u64, cancel, &asked)?.output)
+    Ok(read_opened_file(content, content.len() as u64, cancel, &asked)?.output)
 }
 
 /// Answer to a call, with the range of the file that it shows.
@@ -107,7 +107,7 @@ struct ReadAnswer {
 
 impl ReadAnswer {
     /// Builds an answer that shows no text of the file.
-    fn without_range(output: ToolOutput) -> Self {
+    fn answer_without_text(output: ToolOutput) -> Self {
         Self {
             output,
             version: None,
@@ -123,9 +123,10 @@ fn read_file(
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
     let (file, bytes) = workspace.open_file(&asked.path)?;
-    // Take the stamp before reading, so that a change during the read yields another version.
-    let stamp = stamp_of(&file).ok();
-    let answer = read_open(file, bytes, &call.cancel, asked)?;
+    // Read the file's attributes before its content: if the file changes meanwhile, the attributes
+    // of the next check differ.
+    let stamp = file_stamp_version(&file).ok();
+    let answer = read_opened_file(file, bytes, &call.cancel, asked)?;
     let is_text = answer.lines.is_some() || answer.n_lines == Some(0);
     if let (Some(known), Some(version), true) = (&call.known, answer.version.or(stamp), is_text) {
         let reading = LineReading {
@@ -136,7 +137,7 @@ fn read_file(
         let text = answer.output.content.to_string();
         known.note_read(
             &call.id,
-            stale::known_key(workspace, &asked.path),
+            stale::known_file_key(workspace, &asked.path),
             reading,
             &text,
         );
@@ -144,7 +145,7 @@ fn read_file(
     Ok(answer.output)
 }
 
-fn read_open(
+fn read_opened_file(
     mut file: impl Read,
     size: u64,
     cancel: &CancellationToken,
@@ -162,23 +163,23 @@ fn read_open(
         .map_err(failed)?;
     let is_whole = begin.len() as u64 <= CAP_BYTES;
     let size = size.max(begin.len() as u64);
-    if image(&begin).is_some() {
+    if detect_image(&begin).is_some() {
         let output = read_image(begin.chain(file), size, &asked.path).map_err(failed)?;
-        return Ok(ReadAnswer::without_range(output));
+        return Ok(ReadAnswer::answer_without_text(output));
     }
     let binary = || {
-        ReadAnswer::without_range(ToolOutput::error(format!(
+        ReadAnswer::answer_without_text(ToolOutput::error(format!(
             "`{}` is a binary file of {size} bytes; this tool reads text and images",
             asked.path
         )))
     };
     if is_whole {
-        let version = FileVersion::version_of(&begin);
+        let version = FileVersion::from_content(&begin);
         let Some(decoded) = encoding::decode_file(begin) else {
             return Ok(binary());
         };
         let text = match decoded.encoding {
-            TextEncoding::Damaged => encoding::show_text(&decoded.text),
+            TextEncoding::Damaged => encoding::replace_invalid_bytes(&decoded.text),
             _ => decoded.text,
         };
         let mut answer = read_lines(text.as_bytes(), cancel, asked)?;
@@ -188,12 +189,12 @@ fn read_open(
             .encoding_note()
             .filter(|_| !answer.output.is_error)
         {
-            answer.output = with_note(answer.output, &note);
+            answer.output = append_note(answer.output, &note);
         }
         return Ok(answer);
     }
     if encoding::without_utf16_bom(&begin).is_some() {
-        return Ok(ReadAnswer::without_range(ToolOutput::error(format!(
+        return Ok(ReadAnswer::answer_without_text(ToolOutput::error(format!(
             "`{}` is UTF-16 text of {size} bytes, more than the {CAP_BYTES} that are decoded; convert it to UTF-8 first, for \
              example with `iconv -f UTF-16 -t UTF-8`",
             asked.path
@@ -205,13 +206,13 @@ fn read_open(
     let mut answer = read_lines(BufReader::new(begin.chain(file)), cancel, asked)?;
     if answer.output.content.to_string().contains('\u{fffd}') {
         let note = "some bytes of the file are not UTF-8 and are shown as U+FFFD";
-        answer.output = with_note(answer.output, note);
+        answer.output = append_note(answer.output, note);
     }
     Ok(answer)
 }
 
 /// Appends a note of the host to the text.
-fn with_note(output: ToolOutput, note: &str) -> ToolOutput {
+fn append_note(output: ToolOutput, note: &str) -> ToolOutput {
     let text = output.content.to_string();
     let line = if text.ends_with('\n') { "" } else { "\n" };
     ToolOutput::ok(format!("{text}{line}[{note}]"))
@@ -237,7 +238,7 @@ fn read_lines(
         }
         if reader.skip_until(b'\n').map_err(failed)? == 0 {
             let n_lines = number - 1;
-            return Ok(ReadAnswer::without_range(ToolOutput::error(format!(
+            return Ok(ReadAnswer::answer_without_text(ToolOutput::error(format!(
                 "`{}` has only {n_lines} lines; offset {first} is behind its end",
                 asked.path
             ))));
@@ -258,10 +259,10 @@ fn read_lines(
             break;
         }
         if text.len() > CAP_BYTES_SHOWN {
-            let output = cut_by_bytes(text, before, first, number);
+            let output = size_limited_answer(text, before, first, number);
             return Ok(ReadAnswer {
                 lines: (before > 0).then_some((first, number - 1)),
-                ..ReadAnswer::without_range(output)
+                ..ReadAnswer::answer_without_text(output)
             });
         }
         number += 1;
@@ -271,16 +272,16 @@ fn read_lines(
     if content.is_empty() && first == 1 && is_end {
         content.push_str("[the file is empty]");
     } else if !is_end {
-        content.push_str(&range_note(first, number - 1, number));
+        content.push_str(&format_range_note(first, number - 1, number));
     }
     Ok(ReadAnswer {
         lines: (number > first).then_some((first, number - 1)),
         n_lines: is_end.then_some(number - 1),
-        ..ReadAnswer::without_range(ToolOutput::ok(content))
+        ..ReadAnswer::answer_without_text(ToolOutput::ok(content))
     })
 }
 
-/// Returns the image, or the reason why no model accepts it.
+/// Returns the image, or an error with the reason why no model accepts the image.
 fn read_image(file: impl Read, size: u64, path: &str) -> std::io::Result<ToolOutput> {
     let mut bytes = Vec::new();
     // Read one byte more than allowed, to detect an oversized image.
@@ -291,18 +292,18 @@ fn read_image(file: impl Read, size: u64, path: &str) -> std::io::Result<ToolOut
         None => ToolOutput::blob(bytes, ""),
         Some(why) => ToolOutput::error(format!(
             "`{path}` cannot be shown, it is {}. Make a smaller copy of it and read that",
-            blob.not_shown(&why)
+            blob.unshown_blob_placeholder(&why)
         )),
     })
 }
 
-/// Builds the answer when line `number` does not fit: the lines before it, or the beginning of the
-/// line if it is the first one.
-fn cut_by_bytes(mut text: Vec<u8>, before: usize, first: u64, number: u64) -> ToolOutput {
+/// Builds the answer when line `number` exceeds the maximum size of an answer: the lines before it,
+/// or the beginning of this line if none precedes it.
+fn size_limited_answer(mut text: Vec<u8>, before: usize, first: u64, number: u64) -> ToolOutput {
     if before > 0 {
         text.truncate(before);
         let mut text = String::from_utf8_lossy(&text).into_owned();
-        text.push_str(&range_note(first, number - 1, number));
+        text.push_str(&format_range_note(first, number - 1, number));
         return ToolOutput::ok(text);
     }
     text.truncate(CAP_BYTES_SHOWN);
@@ -313,6 +314,6 @@ fn cut_by_bytes(mut text: Vec<u8>, before: usize, first: u64, number: u64) -> To
     ))
 }
 
-fn range_note(first: u64, last: u64, next: u64) -> String {
+fn format_range_note(first: u64, last: u64, next: u64) -> String {
     format!("[lines {first}–{last}; the file continues: read it with offset {next}]")
 }

@@ -1,4 +1,4 @@
-//! Confinement whose setup has failed and is tried again at each call.
+//! Confinement whose setup has failed. Each call tries the setup again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,26 +6,30 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 
-use super::super::process::confine::{Confinement, Obstacle};
+use super::super::process::confine::{Confinement, ConfinementObstacle};
 
-/// Function that sets up the confinement, or returns the reason why that fails.
-type Detect = dyn Fn() -> BoxFuture<'static, Result<Confinement, Obstacle>> + Send + Sync;
+/// Function that sets up the confinement and returns it, or the reason why the setup failed.
+type Detect =
+    dyn Fn() -> BoxFuture<'static, Result<Confinement, ConfinementObstacle>> + Send + Sync;
 
 /// A confinement that each call tries to set up until one succeeds. Clones share the result.
 #[derive(Clone)]
-pub struct Retried {
+pub struct RetriedConfinement {
     wanted: Arc<Confinement>,
     detect: Arc<Detect>,
     found: Arc<Mutex<Option<Confinement>>>,
 }
 
-impl Retried {
+impl RetriedConfinement {
     /// Creates a confinement that calls `detect` at each call until it succeeds. `wanted` describes
     /// the permissions of commands after that; the mechanism that `detect` finds may differ from
     /// the one in `wanted`.
     pub fn new(
         wanted: Confinement,
-        detect: impl Fn() -> BoxFuture<'static, Result<Confinement, Obstacle>> + Send + Sync + 'static,
+        detect: impl Fn() -> BoxFuture<'static, Result<Confinement, ConfinementObstacle>>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
         Self {
             wanted: Arc::new(wanted),
@@ -34,12 +38,12 @@ impl Retried {
         }
     }
 
-    pub(super) fn wanted(&self) -> &Confinement {
+    pub(super) fn wanted_confinement(&self) -> &Confinement {
         &self.wanted
     }
 
     /// Returns the confinement, or the reason why this attempt failed too.
-    pub(super) async fn confinement(&self) -> Result<Confinement, Obstacle> {
+    pub(super) async fn confinement(&self) -> Result<Confinement, ConfinementObstacle> {
         let mut found = self.found.lock().await;
         if let Some(confinement) = &*found {
             return Ok(confinement.clone());
@@ -49,8 +53,8 @@ impl Retried {
     }
 }
 
-impl fmt::Debug for Retried {
+impl fmt::Debug for RetriedConfinement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Retried")
+        f.write_str("RetriedConfinement")
     }
 }

@@ -23,8 +23,8 @@ use super::super::subject::Subject;
 use super::super::walk::{FileGlob, MAX_DEPTH, WalkEnd, WalkEntryKind, walk_workspace};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
-use super::{FileCall, count_words, file_tool, no_target};
-use crate::beneath::open_regular;
+use super::{FileCall, describe_no_target, format_count, new_file_tool};
+use crate::beneath::open_regular_file;
 use crate::message::EffectClass;
 use crate::text::clean_line;
 
@@ -41,9 +41,9 @@ const MAX_LINE_BYTES: usize = 2_000;
 /// Maximum memory for one line of a file, in bytes; a file with a longer line is skipped.
 const MAX_HEAP_BYTES: usize = 4 * 1024 * 1024;
 
-/// Maximum size of the compiled pattern, in bytes. If the fast matchers give up, each byte of a
-/// file costs time linear in the pattern size: nested repetitions such as `((a{1,50}){1,50}){1,50}`
-/// would take minutes for a file.
+/// Maximum size of the compiled pattern, in bytes. If the regex engine cannot use its lazy DFA,
+/// each byte of a file takes time linear in this size: a pattern with nested repetitions, such as
+/// `((a{1,50}){1,50}){1,50}`, would take minutes for a file.
 const MAX_PATTERN_BYTES: usize = 256 * 1024;
 
 /// Prefix of the regex crate's error for an oversized pattern.
@@ -52,10 +52,10 @@ const TOO_LARGE: &str = "compiled regex exceeds size limit";
 /// Maximum length of a pattern, or of the regex crate's error, in an error message, in bytes.
 const SHOWN_PATTERN_BYTES: usize = 200;
 
-/// Maximum memory of the fast matchers, in bytes.
+/// Maximum memory of the regex engine's caches (its lazy DFA), in bytes.
 const MAX_FAST_BYTES: usize = 8 * 1024 * 1024;
 
-/// Time limit of one search, after which it returns the matches found so far.
+/// Time limit of one search. A search that reaches it returns the matches found so far.
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -80,7 +80,7 @@ struct Arguments {
 }
 
 pub(super) fn search_tool(workspace: &Arc<Workspace>) -> SharedTool {
-    Arc::new(file_tool(
+    Arc::new(new_file_tool(
         "search",
         "Searches the text files of the workspace for lines that match a regular expression. Answers with \
                  `path:line:text`, context lines with `path-line-text`. What .gitignore leaves out is not searched.",
@@ -88,7 +88,7 @@ pub(super) fn search_tool(workspace: &Arc<Workspace>) -> SharedTool {
         Subject::Tree,
         workspace,
         search_files,
-        no_target,
+        describe_no_target,
     ))
 }
 
@@ -128,7 +128,7 @@ fn search_files(
     };
     let context = asked.context.unwrap_or(0) as usize;
     let mut search = SearchedFiles {
-        stop: SearchStop {
+        stop: SearchStopCondition {
             cancel,
             at: Instant::now() + LIMIT,
         },
@@ -159,7 +159,7 @@ fn search_files(
                 if kind == WalkEntryKind::File
                     && is_asked
                     && let Some(name) = path.file_name()
-                    && let Ok(Some((file, _))) = open_regular(dir, name.as_ref())
+                    && let Ok(Some((file, _))) = open_regular_file(dir, name.as_ref())
                 {
                     search.search_file(&path.to_string_lossy(), file);
                 }
@@ -172,7 +172,7 @@ fn search_files(
         )?,
         Err(WorkspaceError::NotAFolder(_)) => {
             let (file, _) = workspace.open_file(path)?;
-            let names = Path::new(workspace.relative(path)?).components();
+            let names = Path::new(workspace.relative_to_root(path)?).components();
             let name: PathBuf = names.filter(|name| *name != Component::CurDir).collect();
             search.search_file(&name.to_string_lossy(), file);
             WalkEnd::Complete
@@ -182,29 +182,29 @@ fn search_files(
     if cancel.is_cancelled() {
         return Err(WorkspaceError::Cancelled);
     }
-    Ok(ToolOutput::ok(search.found.into_answer(end)))
+    Ok(ToolOutput::ok(search.found.into_answer_text(end)))
 }
 
 /// Condition that ends a search early.
 #[derive(Clone, Copy)]
-struct SearchStop<'a> {
+struct SearchStopCondition<'a> {
     cancel: &'a CancellationToken,
     at: Instant,
 }
 
-impl SearchStop<'_> {
-    fn is_late(self) -> bool {
+impl SearchStopCondition<'_> {
+    fn is_past_deadline(self) -> bool {
         Instant::now() >= self.at
     }
 }
 
-/// A reader that fails once the search is stopped, because the searcher does not check for a stop
-/// between matches.
-struct UntilStop<'a, R>(R, SearchStop<'a>);
+/// Reader of a file whose reads fail after the search was cancelled or its time limit was reached.
+/// The searcher itself does not check for either between two matches.
+struct StoppableReader<'a, R>(R, SearchStopCondition<'a>);
 
-impl<R: Read> Read for UntilStop<'_, R> {
+impl<R: Read> Read for StoppableReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.1.cancel.is_cancelled() || self.1.is_late() {
+        if self.1.cancel.is_cancelled() || self.1.is_past_deadline() {
             return Err(io::Error::other("the search was stopped"));
         }
         self.0.read(buffer)
@@ -212,7 +212,7 @@ impl<R: Read> Read for UntilStop<'_, R> {
 }
 
 struct SearchedFiles<'a> {
-    stop: SearchStop<'a>,
+    stop: SearchStopCondition<'a>,
     matcher: RegexMatcher,
     searcher: Searcher,
     found: SearchFindings,
@@ -221,16 +221,16 @@ struct SearchedFiles<'a> {
 impl SearchedFiles<'_> {
     fn search_file(&mut self, name: &str, file: File) {
         let before = self.found.n_matches;
-        let sink = FileSink {
+        let sink = FileMatchSink {
             path: name,
             found: &mut self.found,
             has_break: false,
         };
         // Pass a reader, not the file: the searcher would map a file into memory, and a file that
         // shrinks meanwhile would crash the process.
-        let file = UntilStop(file, self.stop);
+        let file = StoppableReader(file, self.stop);
         let _ = self.searcher.search_reader(&self.matcher, file, sink);
-        self.found.is_late |= self.stop.is_late();
+        self.found.is_late |= self.stop.is_past_deadline();
         if self.found.n_matches > before {
             self.found.n_files += 1;
         }
@@ -249,7 +249,7 @@ struct SearchFindings {
 }
 
 impl SearchFindings {
-    /// Adds one line of a file; returns whether there is room for more.
+    /// Adds one line of a file to the answer. Returns whether another line would fit.
     fn push(&mut self, path: &str, sign: char, number: Option<u64>, line: &[u8]) -> bool {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -271,15 +271,15 @@ impl SearchFindings {
         true
     }
 
-    fn into_answer(mut self, end: WalkEnd) -> String {
+    fn into_answer_text(mut self, end: WalkEnd) -> String {
         if self.n_matches == 0 {
             self.text.push_str("[no match]");
         }
         if self.is_cut {
             self.text.push_str(&format!(
                 "[cut after {} in {}; there may be more: narrow the search by path, glob or pattern]",
-                count_words(self.n_matches, "match"),
-                count_words(self.n_files, "file"),
+                format_count(self.n_matches, "match"),
+                format_count(self.n_files, "file"),
             ));
         }
         if self.is_late {
@@ -297,13 +297,13 @@ impl SearchFindings {
     }
 }
 
-struct FileSink<'a> {
+struct FileMatchSink<'a> {
     path: &'a str,
     found: &'a mut SearchFindings,
     has_break: bool,
 }
 
-impl Sink for FileSink<'_> {
+impl Sink for FileMatchSink<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
@@ -318,7 +318,7 @@ impl Sink for FileSink<'_> {
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
-        // After the last match, the context lines before a further match must not be shown.
+        // No further match is shown, so do not show the context lines before it either.
         let is_full = self.found.n_matches >= self.found.max_matches;
         if is_full && *context.kind() == SinkContextKind::Before {
             self.found.is_cut = true;
@@ -336,7 +336,7 @@ impl Sink for FileSink<'_> {
     }
 }
 
-impl FileSink<'_> {
+impl FileMatchSink<'_> {
     fn add_separator(&mut self) {
         if std::mem::take(&mut self.has_break) && !self.found.text.is_empty() {
             self.found.text.push_str("--\n");

@@ -10,8 +10,8 @@ pub(super) const CAP_BYTES: u64 = 8 << 20;
 
 /// Returns the key of a file in `KnownFiles`: its path with symlinks resolved, so that each file
 /// has one key.
-pub(super) fn known_key(workspace: &Workspace, path: &str) -> String {
-    match workspace.place(path) {
+pub(super) fn known_file_key(workspace: &Workspace, path: &str) -> String {
+    match workspace.resolve_path(path) {
         WorkspacePath::Known(place) => place,
         WorkspacePath::Unknown => path.to_owned(),
     }

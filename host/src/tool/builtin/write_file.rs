@@ -11,7 +11,7 @@ use super::super::subject::Subject;
 use super::super::workspace::{ExpectedFile, Workspace, WorkspaceError};
 use super::super::{FileChange, SharedTool, ToolOutput};
 use super::stale::{self, CAP_BYTES};
-use super::{FileCall, FileTool, count_words, file_tool};
+use super::{FileCall, FileTool, format_count, new_file_tool};
 use crate::message::EffectClass;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -26,8 +26,8 @@ struct Arguments {
 pub(super) fn write_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
     Arc::new(FileTool {
         check: |workspace, call, asked| Ok(plan_write(workspace, call, asked)?.err()),
-        change: write_change,
-        ..file_tool(
+        change: preview_write,
+        ..new_file_tool(
             "write_file",
             "Writes a whole text file of the workspace, in one step; what was in it before is gone. A file that exists \
                  must have been read first. To change a part of a file use edit_file.",
@@ -35,22 +35,22 @@ pub(super) fn write_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
             Subject::File,
             workspace,
             write_file,
-            write_target,
+            describe_replaced_file,
         )
     })
 }
 
-fn write_target(
+fn describe_replaced_file(
     workspace: &Workspace,
     asked: &Arguments,
 ) -> Result<Option<String>, WorkspaceError> {
     Ok(Some(match workspace.read(&asked.path, CAP_BYTES) {
         Ok(content) => {
-            let lines = count_words(
+            let lines = format_count(
                 content.split_inclusive(|byte| *byte == b'\n').count(),
                 "line",
             );
-            let names = workspace.other_names(&asked.path)?;
+            let names = workspace.hard_link_note(&asked.path)?;
             format!("replaces {} bytes, {lines}{names}", content.len())
         }
         Err(WorkspaceError::Missing(_)) => "a file that is not there yet".to_owned(),
@@ -59,7 +59,7 @@ fn write_target(
 }
 
 /// Returns the text of an existing file before and after the write.
-fn write_change(
+fn preview_write(
     workspace: &Workspace,
     asked: &Arguments,
 ) -> Result<Option<FileChange>, WorkspaceError> {
@@ -68,8 +68,8 @@ fn write_change(
         content => content?,
     };
     let decoded = encoding::decode_file(content);
-    // The text of a file with invalid bytes has placeholders for them, so its change cannot be
-    // shown.
+    // The text of a file with invalid bytes contains placeholders for these bytes, so a diff would
+    // show text that is not in the file.
     let decoded = decoded.filter(|decoded| decoded.encoding != TextEncoding::Damaged);
     Ok(decoded.map(|decoded| FileChange {
         path: asked.path.clone(),
@@ -86,7 +86,7 @@ struct WritePlan {
     notes: Vec<String>,
 }
 
-/// Plans a write. The inner error is the reason why the file must not be written, worded for the
+/// Prepares a write. The inner `Err` is the reason why the file must not be written, worded for the
 /// model.
 fn plan_write(
     workspace: &Workspace,
@@ -95,7 +95,7 @@ fn plan_write(
 ) -> Result<Result<WritePlan, String>, WorkspaceError> {
     let path = &asked.path;
     let (version, old) = match workspace.read(path, CAP_BYTES) {
-        Ok(old) => (FileVersion::version_of(&old), Some(old)),
+        Ok(old) => (FileVersion::from_content(&old), Some(old)),
         Err(WorkspaceError::TooLarge { .. }) => (workspace.version(path, CAP_BYTES)?, None),
         Err(WorkspaceError::Missing(_)) => {
             return Ok(Ok(WritePlan {
@@ -112,7 +112,7 @@ fn plan_write(
         .is_some_and(|old| old.is_empty() || old == asked.content.as_bytes());
     let known = call.known.as_ref().filter(|_| !is_harmless);
     let checked = known.map_or(Ok(()), |known| {
-        known.check_whole(&stale::known_key(workspace, path), version, call.step)
+        known.check_overwrite(&stale::known_file_key(workspace, path), version, call.step)
     });
     let decoded = old.map(encoding::decode_file);
     match (checked, &decoded) {
@@ -129,7 +129,7 @@ fn plan_write(
     let mut encoding = TextEncoding::Utf8 { has_bom: false };
     if let Some(decoded) = decoded.flatten() {
         encoding = decoded.encoding;
-        notes.extend(line_end_note(&decoded.text, &asked.content));
+        notes.extend(line_ending_note(&decoded.text, &asked.content));
     }
     let refused = match encoding {
         TextEncoding::Damaged if !is_harmless => Some(
@@ -137,7 +137,7 @@ fn plan_write(
              these bytes, or delete the file first"
                 .to_owned(),
         ),
-        _ => encoding.refusal_of(&asked.content).map(|why| format!("in `content`, {why}")),
+        _ => encoding.refusal_reason(&asked.content).map(|why| format!("in `content`, {why}")),
     };
     let bytes = match refused {
         Some(why) => Err(why),
@@ -164,7 +164,7 @@ fn plan_write(
 }
 
 /// Returns a note for the model if all lines ended in CR LF and the new content has only LF.
-fn line_end_note(old: &str, new: &str) -> Option<String> {
+fn line_ending_note(old: &str, new: &str) -> Option<String> {
     let is_crlf = |text: &str| {
         let n_breaks = text.matches('\n').count();
         n_breaks > 0 && text.matches("\r\n").count() == n_breaks
@@ -183,15 +183,19 @@ fn write_file(
         Ok(plan) => plan,
         Err(why) => return Ok(ToolOutput::error(why)),
     };
-    let written =
-        workspace.write_over(path, &plan.bytes, plan.expected, call.recorder.as_deref())?;
+    let written = workspace.write_expected_file(
+        path,
+        &plan.bytes,
+        plan.expected,
+        call.recorder.as_deref(),
+    )?;
     if let Some(known) = &call.known {
         let n_lines = asked.content.split_inclusive('\n').count() as u64;
-        let place = stale::known_key(workspace, path);
+        let place = stale::known_file_key(workspace, path);
         known.note_written(
             &call.id,
             place,
-            FileVersion::version_of(&plan.bytes),
+            FileVersion::from_content(&plan.bytes),
             n_lines,
         );
     }

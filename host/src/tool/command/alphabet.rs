@@ -1,5 +1,5 @@
-//! Checks the characters of a command that a rule allows. This is independent of the parser, so
-//! that a mistake in `read.rs` cannot let other characters through.
+//! Checks that a command that a rule allows has only permitted characters. The check is independent
+//! of the parser, so that a mistake in `read.rs` cannot let other characters through.
 
 /// Whether a line consists only of characters that every shell reads alike: no expansion, glob,
 /// escape, background operator or here-document, regardless of the rest of the line.
@@ -10,14 +10,14 @@ pub(super) fn is_plain(text: &str) -> bool {
     let mut before = ' ';
     while let Some(first) = rest.first() {
         let after = match rest {
-            ['\'', after @ ..] => read_quoted(after, '\'', ""),
-            ['"', after @ ..] => read_quoted(after, '"', "$`\\!"),
+            ['\'', after @ ..] => skip_quoted_text(after, '\'', ""),
+            ['"', after @ ..] => skip_quoted_text(after, '"', "$`\\!"),
             ['&', '&', after @ ..] => Some(after),
             ['>', '&', digit, after @ ..] if digit.is_ascii_digit() => Some(after),
             ['<', '<' | '>', ..] => None,
             ['#', after @ ..] if is_in_word(before) => Some(after),
             ['~', after @ ..] if before.is_ascii_alphanumeric() => Some(after),
-            // Brackets as separate words: `[ -f x ]`.
+            // A bracket is permitted as a separate word, as in `[ -f x ]`.
             ['[' | ']', after @ ..]
                 if ends_word(before) && after.first().is_none_or(|c| ends_word(*c)) =>
             {
@@ -44,9 +44,9 @@ fn ends_word(c: char) -> bool {
     " \t\n;&|<>".contains(c)
 }
 
-/// Returns the rest after the closing quote, if the quoted text has no control character and none
-/// of `special`.
-fn read_quoted<'a>(text: &'a [char], end: char, special: &str) -> Option<&'a [char]> {
+/// Returns the text after the closing quote, if the quoted text contains no control character and
+/// no character of `special`.
+fn skip_quoted_text<'a>(text: &'a [char], end: char, special: &str) -> Option<&'a [char]> {
     let at = text.iter().position(|c| *c == end)?;
     let (inner, after) = text.split_at(at);
     let is_itself =

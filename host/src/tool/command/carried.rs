@@ -4,26 +4,27 @@
 //! This does not cover everything that such programs can do: a rule that allows `make *` allows all
 //! of the makefile. It covers programs that users consider harmless, so that a rule or an "always"
 //! answer for `git log …` does not allow an arbitrary command in an option. Start from
-//! [`read_carried`].
+//! [`check_carried_commands`].
 
 mod table;
 
-use super::{Command, Word};
-use table::{CARRIERS, GIT, git_letters};
+use super::{Command, ShellWord};
+use table::{CARRIERS, GIT, dangerous_git_letters};
 
-/// A program, and which of its arguments can be commands or output files.
+/// A program that can run a command from its arguments or write a file named there, with the
+/// arguments that can do so.
 struct CarrierProgram {
     names: &'static [&'static str],
     /// Letters of dangerous short options, which may be combined with other letters.
     letters: &'static str,
     /// Dangerous long options without dashes. Programs accept any unambiguous prefix.
     long: &'static [&'static str],
-    /// Dangerous options with a single dash, and other dangerous words.
+    /// Other arguments that can be dangerous, such as long options with a single dash.
     words: &'static [&'static str],
-    /// Verbs whose arguments can all be commands.
+    /// Verbs (subcommands) that can take a command in any of their arguments.
     verbs: &'static [&'static str],
-    /// The only verbs that start no other program. If empty, every verb that is not in `verbs`
-    /// counts as harmless.
+    /// Verbs that start no other program; every other verb is dangerous. If this list is empty,
+    /// every verb that is not in `verbs` counts as harmless.
     harmless: &'static [&'static str],
     /// Options before the verb whose value is the next word; a long one also takes its value after
     /// `=`.
@@ -34,9 +35,9 @@ struct CarrierProgram {
 
 /// Returns the index of the verb among the arguments of a program, if all options before it are
 /// known.
-pub(super) fn verb_at(name: &str, arguments: &[Word]) -> Option<usize> {
-    let carrier = find_carrier(name).filter(|carrier| carrier.has_options())?;
-    carrier.verb_at(arguments).ok()
+pub(super) fn verb_index(name: &str, arguments: &[ShellWord]) -> Option<usize> {
+    let carrier = find_carrier(name).filter(|carrier| carrier.has_known_options())?;
+    carrier.verb_index(arguments).ok()
 }
 
 fn find_carrier(name: &str) -> Option<&'static CarrierProgram> {
@@ -45,56 +46,62 @@ fn find_carrier(name: &str) -> Option<&'static CarrierProgram> {
 }
 
 /// Returns the verb in the name of a program that implements a git verb: `push` for `git-push`.
-pub(super) fn own_program_of_git(name: &str) -> Option<&str> {
+pub(super) fn git_program_verb(name: &str) -> Option<&str> {
     name.strip_prefix("git-").filter(|verb| !verb.is_empty())
 }
 
 /// Marks the command as doubtful if one of the arguments of the program `name` is, or can be, a
 /// command or an output file.
-pub(super) fn read_carried(name: &str, arguments: &[Word], command: &mut Command) {
-    if let Some(verb) = own_program_of_git(name) {
-        let verb = [Word::Literal(verb.to_owned())];
-        return read_carried(GIT, &[&verb, arguments].concat(), command);
+pub(super) fn check_carried_commands(name: &str, arguments: &[ShellWord], command: &mut Command) {
+    if let Some(verb) = git_program_verb(name) {
+        let verb = [ShellWord::Literal(verb.to_owned())];
+        return check_carried_commands(GIT, &[&verb, arguments].concat(), command);
     }
     let Some(carrier) = find_carrier(name) else {
         return;
     };
     let has_verbs = !carrier.verbs.is_empty() || !carrier.harmless.is_empty();
-    let verb_at = match carrier.verb_at(arguments) {
+    let verb_at = match carrier.verb_index(arguments) {
         Err(option) if has_verbs => {
-            return command.doubt(format!("`{name} {option}`, an option that is not known"));
+            return command.set_doubt(format!("`{name} {option}`, an unknown option"));
         }
         at => at.unwrap_or(arguments.len()),
     };
-    let verb = arguments.get(verb_at).and_then(Word::literal);
-    if verb.is_some_and(|verb| carrier.is_doubtful(verb)) {
+    let verb = arguments.get(verb_at).and_then(ShellWord::literal);
+    if verb.is_some_and(|verb| carrier.is_doubtful_verb(verb)) {
         let verb = verb.unwrap_or_default();
-        return command.doubt(format!("`{name} {verb}` may start or write anything"));
+        return command.set_doubt(format!(
+            "`{name} {verb}` may start any program or write any file"
+        ));
     }
     for (at, word) in arguments.iter().enumerate() {
         // The shell may expand an unknown word, such as one with braces or a glob that matches a
         // file named like an option, to a dangerous option.
-        let Word::Literal(text) = word else {
-            return command.doubt(format!("`{name}` with what is not known here"));
+        let ShellWord::Literal(text) = word else {
+            return command.set_doubt(format!(
+                "`{name}` with an argument that only the shell knows"
+            ));
         };
-        if carrier.carries_argument(at, text, verb.filter(|_| at > verb_at)) {
-            return command.doubt(format!("`{name} {text}` may start or write anything"));
+        if carrier.is_carried_command(at, text, verb.filter(|_| at > verb_at)) {
+            return command.set_doubt(format!(
+                "`{name} {text}` may start any program or write any file"
+            ));
         }
     }
 }
 
 impl CarrierProgram {
-    fn has_options(&self) -> bool {
+    fn has_known_options(&self) -> bool {
         !self.valued.is_empty() || !self.flags.is_empty()
     }
 
     /// Returns the index of the verb, or the number of arguments if there is none. The error is the
     /// first unknown option.
-    fn verb_at<'a>(&self, arguments: &'a [Word]) -> Result<usize, &'a str> {
+    fn verb_index<'a>(&self, arguments: &'a [ShellWord]) -> Result<usize, &'a str> {
         let mut at = 0;
         while let Some(word) = arguments.get(at) {
-            // The word is known only when the command runs. Put `…` in its place; `read_carried`
-            // marks the command as doubtful.
+            // The word is unknown until the command runs. Return `…` in its place, so that
+            // `check_carried_commands` marks the command as doubtful.
             let Some(text) = word.literal() else {
                 return Err("…");
             };
@@ -119,13 +126,13 @@ impl CarrierProgram {
         Ok(at.min(arguments.len()))
     }
 
-    fn is_doubtful(&self, verb: &str) -> bool {
+    fn is_doubtful_verb(&self, verb: &str) -> bool {
         self.verbs.contains(&verb) || (!self.harmless.is_empty() && !self.harmless.contains(&verb))
     }
 
     /// Whether this argument can be a command or an output file. `verb` is the first argument that
     /// is not an option, if it precedes this one.
-    fn carries_argument(&self, at: usize, text: &str, verb: Option<&str>) -> bool {
+    fn is_carried_command(&self, at: usize, text: &str, verb: Option<&str>) -> bool {
         if self.words.contains(&text) {
             return true;
         }
@@ -134,11 +141,11 @@ impl CarrierProgram {
             return !name.is_empty() && self.long.iter().any(|option| option.starts_with(name));
         }
         let is_git = self.names.contains(&GIT);
-        if is_git && is_of_helper(text) {
+        if is_git && is_remote_helper_address(text) {
             return true;
         }
         let own = if is_git {
-            git_letters(verb)
+            dangerous_git_letters(verb)
         } else {
             self.letters
         };
@@ -149,8 +156,9 @@ impl CarrierProgram {
     }
 }
 
-/// Whether an address makes git start a remote helper: `ext::command`.
-fn is_of_helper(text: &str) -> bool {
+/// Whether git would start a remote helper program for this repository address, such as
+/// `ext::command`.
+fn is_remote_helper_address(text: &str) -> bool {
     text.split_once("::").is_some_and(|(name, _)| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
     })

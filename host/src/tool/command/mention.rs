@@ -3,7 +3,7 @@
 //!
 //! This over-approximates on purpose. It is unknown in general whether a program starts its
 //! arguments, so `runner -x git push` may be a push, and so may `echo "do not git push"`. Such a
-//! match asks the user instead of denying. Start from [`CommandPattern::is_mentioned`].
+//! match asks the user instead of denying. Start from [`CommandPattern::words_occur_in_part`].
 //!
 //! For example:
 //!
@@ -15,40 +15,40 @@
 //! git push *        legit push                    no
 //! ```
 
-use super::pattern::{CommandPattern, STAR, plain_path};
+use super::pattern::{CommandPattern, STAR, simplify_path};
 use super::starters::base_name;
-use super::{Part, Word};
+use super::{CommandPart, ShellWord};
 
 impl CommandPattern {
-    /// Whether the program of the pattern and its further words occur in a part, in this order.
-    pub(super) fn is_mentioned(&self, part: &Part) -> bool {
+    /// Whether the words of the pattern, beginning with its program, occur in a part in this order.
+    pub(super) fn words_occur_in_part(&self, part: &CommandPart) -> bool {
         if part.is_redirection() {
             return false;
         }
-        let literal = part.words().iter().filter_map(Word::literal);
+        let literal = part.words().iter().filter_map(ShellWord::literal);
         let others = || part.others.iter().map(String::as_str);
         if self.is_redirection {
             let mut texts = literal.chain(others()).filter(|text| text.contains('>'));
             let path = self.words.first().map_or("", String::as_str);
             return texts.any(|text| {
-                let mut pieces = text_pieces(text);
-                pieces.any(|piece| Self::is_word(path, &plain_path(&piece)))
+                let mut pieces = split_into_words(text);
+                pieces.any(|piece| Self::matches_word(path, &simplify_path(&piece)))
             });
         }
-        let mut wanted = WordsInOrder::new(&self.words);
-        // A pattern without literal words matches any command, which `matched` handles.
-        if wanted.is_over() {
+        let mut wanted = PatternWordSearch::new(&self.words);
+        // Skip a pattern without literal words: `match_part` has already compared it.
+        if wanted.are_all_words_found() {
             return false;
         }
-        // The texts of `others` may occur anywhere among the words, so search them before and
-        // after.
+        // It is unknown where the texts of `others` stand among the words of the command, so search
+        // them before the words and again after them.
         for text in others() {
-            wanted.take_words(text);
+            wanted.advance_past_words(text);
         }
         let mut is_of_program = false;
         for (at, word) in part.words().iter().enumerate() {
             match word.literal() {
-                Some(text) => wanted.take_words(text),
+                Some(text) => wanted.advance_past_words(text),
                 // An unknown word after the program, as in `runner git $X`, may expand to the rest.
                 // If the program is the first word of the part, the caller has already compared the
                 // words.
@@ -58,20 +58,20 @@ impl CommandPattern {
             is_of_program |= at == 0 && wanted.n_taken > 0;
         }
         for text in others() {
-            wanted.take_words(text);
+            wanted.advance_past_words(text);
         }
-        wanted.is_over()
+        wanted.are_all_words_found()
     }
 }
 
-/// Words of a pattern, searched in their order and in lower case, because some file systems are
-/// case-insensitive.
-struct WordsInOrder {
+/// Search for the words of a pattern in their order. The words are in lower case, because some file
+/// systems are case-insensitive.
+struct PatternWordSearch {
     words: Vec<String>,
     n_taken: usize,
 }
 
-impl WordsInOrder {
+impl PatternWordSearch {
     fn new(words: &[String]) -> Self {
         let of_words = |(at, word): (usize, &String)| {
             let name = if at == 0 { base_name(word) } else { word };
@@ -87,16 +87,15 @@ impl WordsInOrder {
         }
     }
 
-    /// Counts the next words of the pattern as found if a text contains them, whole or in its
-    /// pieces.
-    fn take_words(&mut self, text: &str) {
-        self.take_word(text);
-        if has_pieces(text) {
-            text_pieces(text).for_each(|piece| self.take_word(&piece));
+    /// Advances past the next words of the pattern if `text` equals them or contains them.
+    fn advance_past_words(&mut self, text: &str) {
+        self.advance_past_word(text);
+        if may_contain_words(text) {
+            split_into_words(text).for_each(|piece| self.advance_past_word(&piece));
         }
     }
 
-    fn take_word(&mut self, word: &str) {
+    fn advance_past_word(&mut self, word: &str) {
         let Some(next) = self.words.get(self.n_taken) else {
             return;
         };
@@ -107,19 +106,19 @@ impl WordsInOrder {
         } else {
             word
         };
-        if is_word(next, word) || is_word(next, base_name(word)) {
+        if word_may_match(next, word) || word_may_match(next, base_name(word)) {
             self.n_taken += 1;
         }
     }
 
-    fn is_over(&self) -> bool {
+    fn are_all_words_found(&self) -> bool {
         self.n_taken == self.words.len()
     }
 }
 
 /// Whether a pattern word can match this word. A star can span several words, so only the text
 /// before the first star is compared, or the text after it if nothing is before it.
-fn is_word(pattern: &str, text: &str) -> bool {
+fn word_may_match(pattern: &str, text: &str) -> bool {
     match pattern.split_once(STAR) {
         None => pattern == text,
         Some(("", rest)) => {
@@ -131,21 +130,25 @@ fn is_word(pattern: &str, text: &str) -> bool {
 }
 
 /// Whether a character separates words in a text.
-fn is_border(c: char) -> bool {
+fn is_word_separator(c: char) -> bool {
     c.is_whitespace() || "=;&|<>(){}[]!,:$`#*?~".contains(c)
 }
 
-/// Whether a single word of a command can contain other words.
-fn has_pieces(text: &str) -> bool {
-    text.starts_with('-') || text.contains(|c| is_border(c) || "'\"\\".contains(c))
+/// Whether one word of a command may contain several words, as a quoted text or an option with a
+/// value does.
+fn may_contain_words(text: &str) -> bool {
+    text.starts_with('-') || text.contains(|c| is_word_separator(c) || "'\"\\".contains(c))
 }
 
 /// Splits a word of a command into the words inside it, ignoring quotes. Also returns option values
 /// after `=` or after the option letter.
-fn text_pieces(text: &str) -> impl Iterator<Item = String> {
+fn split_into_words(text: &str) -> impl Iterator<Item = String> {
     let bare: String = text.chars().filter(|c| !"'\"\\".contains(*c)).collect();
     let mut pieces = Vec::new();
-    for piece in bare.split(is_border).filter(|piece| !piece.is_empty()) {
+    for piece in bare
+        .split(is_word_separator)
+        .filter(|piece| !piece.is_empty())
+    {
         // The value in `-Igit`, which follows the option letter.
         let value = piece
             .strip_prefix('-')

@@ -20,14 +20,14 @@ mod starters;
 #[cfg(test)]
 mod tests;
 
-pub use pattern::{CommandPattern, Matched};
-pub(crate) use starters::runs_others;
-pub(super) use starters::runs_unread;
+pub use pattern::{CommandPattern, PatternMatch};
+pub(crate) use starters::runs_argument_programs;
+pub(super) use starters::starts_unparsed_programs;
 
 use super::subject::WorkspacePath;
 
-/// Maximum length of a command, in bytes. Linux starts no program with a longer argument
-/// (`MAX_ARG_STRLEN`, which includes the NUL).
+/// Maximum length of a command, in bytes: that of one argument of a program on Linux
+/// (`MAX_ARG_STRLEN`, which includes the terminating NUL).
 pub const MAX_BYTES: usize = 128 * 1024 - 1;
 
 /// Maximum number of parts of a command.
@@ -37,12 +37,12 @@ const MAX_PARTS: usize = 1000;
 /// or one path. The user would not read a longer one.
 pub(super) const MAX_COVER_BYTES: usize = 200;
 
-/// Maximum number of different parts that an "always" answer may cover.
+/// Maximum number of different parts of a command for which an "always" answer is possible.
 const MAX_COVERED: usize = 8;
 
 /// One word of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum ShellWord {
     /// Literal text.
     Literal(String),
     /// Text that is unknown before the shell expands it, such as `$X`; it may become several words
@@ -50,7 +50,7 @@ pub enum Word {
     Any,
 }
 
-impl Word {
+impl ShellWord {
     fn literal(&self) -> Option<&str> {
         match self {
             Self::Literal(text) => Some(text),
@@ -61,10 +61,10 @@ impl Word {
 
 /// Part of a command: a program that the command starts, or a file to which it redirects output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// The program and its arguments; the file if [`Part::is_redirection`].
-    words: Vec<Word>,
-    /// Whether variable assignments precede the program, which may change its behavior.
+pub struct CommandPart {
+    /// The program and its arguments; the file if [`CommandPart::is_redirection`].
+    words: Vec<ShellWord>,
+    /// Whether the program is preceded by variable assignments, which may change its behavior.
     is_altered: bool,
     /// Whether the part is a file to which output is redirected.
     is_redirection: bool,
@@ -76,18 +76,18 @@ pub struct Part {
 /// A parsed command line.
 ///
 /// `parts` is complete only if `doubt` is `None`. A rule that allows must therefore check
-/// [`Command::why_asked`] first; a rule that denies can match `parts` in any case.
+/// [`Command::reason_to_ask`] first; a rule that denies can match `parts` in any case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
-    /// Programs that the command starts, including those in substitutions and those that other
-    /// programs start, and files to which the command redirects output.
-    pub parts: Vec<Part>,
+    /// Programs that the command starts, also in substitutions and through other programs, and
+    /// files to which the command redirects output.
+    pub parts: Vec<CommandPart>,
     /// Reason why `parts` may be incomplete; `None` if the list is certainly complete.
     pub doubt: Option<String>,
     /// Reason why no rule allows the command although its parts are known: it is outside the
     /// grammar.
     pub outside: Option<String>,
-    /// Length in bytes, if the command is too long to be parsed or started.
+    /// Length of the command in bytes if it exceeds [`MAX_BYTES`], so that it is not parsed.
     pub n_bytes_too_long: Option<usize>,
 }
 
@@ -95,7 +95,7 @@ impl Command {
     /// Parses a command as a shell would. A command over [`MAX_BYTES`], which no system can start,
     /// is not parsed.
     ///
-    /// Commands and the parts that are read, separated by `|` here:
+    /// For example, a command on the left and its parts on the right, separated by `|`:
     ///
     /// ```text
     /// a; b && c || d           a | b | c | d
@@ -109,21 +109,21 @@ impl Command {
         let mut command = Self::default();
         if text.len() > MAX_BYTES {
             command.n_bytes_too_long = Some(text.len());
-            command.doubt(format!("it has more than {MAX_BYTES} bytes"));
+            command.set_doubt(format!("it has more than {MAX_BYTES} bytes"));
             return command;
         }
-        read::read_command(text, 0, &mut command);
+        read::parse_command(text, 0, &mut command);
         if command.parts.is_empty() {
-            command.doubt("it starts no program");
+            command.set_doubt("it starts no program");
         }
-        command.look_at_folders();
+        command.check_folder_changes();
         command
     }
 
     /// Resolves the files of redirections with `place`, as the file tools resolve their paths: a
     /// file inside the workspace gets a path relative to the workspace.
     #[must_use]
-    pub fn resolved(mut self, place: impl Fn(&str) -> WorkspacePath) -> Self {
+    pub fn resolve_redirections(mut self, place: impl Fn(&str) -> WorkspacePath) -> Self {
         for part in self.parts.iter_mut().filter(|part| part.is_redirection) {
             let others = part.others.iter().filter_map(|path| match place(path) {
                 WorkspacePath::Known(known) => Some(known),
@@ -131,7 +131,7 @@ impl Command {
             });
             let others: Vec<String> = others.collect();
             part.others.extend(others);
-            let Some(Word::Literal(path)) = part.words.first_mut() else {
+            let Some(ShellWord::Literal(path)) = part.words.first_mut() else {
                 continue;
             };
             if let WorkspacePath::Known(known) = place(path) {
@@ -141,7 +141,7 @@ impl Command {
                 // The relative path leads out of the workspace, by `..` or a symlink.
                 let why = format!("the target of `> {path}` is unknown");
                 self.outside.get_or_insert(why);
-                part.words = vec![Word::Any];
+                part.words = vec![ShellWord::Any];
             }
         }
         self
@@ -149,56 +149,58 @@ impl Command {
 
     /// Returns the reason why no rule allows the command, if there is one.
     #[must_use]
-    pub fn why_asked(&self) -> Option<&str> {
+    pub fn reason_to_ask(&self) -> Option<&str> {
         self.doubt.as_deref().or(self.outside.as_deref())
     }
 
-    fn doubt(&mut self, why: impl Into<String>) {
+    fn set_doubt(&mut self, why: impl Into<String>) {
         self.doubt.get_or_insert_with(|| why.into());
     }
 
-    fn outside(&mut self, why: impl Into<String>) {
+    fn set_outside_grammar(&mut self, why: impl Into<String>) {
         self.outside.get_or_insert_with(|| why.into());
     }
 
     /// Marks the command as outside the grammar if it changes the working directory and uses a
     /// relative path for a later program or for a redirection, or if it redirects output to a path
     /// with `..`, below `/proc/` or below `/dev/fd/`.
-    fn look_at_folders(&mut self) {
-        let moves = |part: &Part| part.name().is_some_and(|name| MOVING.contains(&name));
+    fn check_folder_changes(&mut self) {
+        let moves = |part: &CommandPart| part.name().is_some_and(|name| MOVING.contains(&name));
         let first_move = self.parts.iter().position(moves);
         let mut why = None;
         for (at, part) in self.parts.iter_mut().enumerate() {
-            let Some(Word::Literal(path)) = part.words.first_mut() else {
+            let Some(ShellWord::Literal(path)) = part.words.first_mut() else {
                 continue;
             };
             let is_relative = !path.starts_with('/');
             if part.is_redirection {
-                let plain = pattern::plain_path(path);
+                let plain = pattern::simplify_path(path);
                 if is_relative && first_move.is_some() {
-                    why = Some(format!("`> {path}` in a folder that the command changes"));
-                    part.words = vec![Word::Any];
+                    why = Some(format!(
+                        "`> {path}` after a change of the working directory"
+                    ));
+                    part.words = vec![ShellWord::Any];
                 } else if plain.starts_with("/proc/") || plain.starts_with("/dev/fd/") {
                     why = Some(format!("the target of `> {path}` is unknown"));
-                    part.words = vec![Word::Any];
+                    part.words = vec![ShellWord::Any];
                 } else if plain.split('/').any(|name| name == "..") {
                     why = Some(format!("`> {path}` with `..`"));
-                    part.others.push(pattern::without_parents(&plain));
+                    part.others.push(pattern::resolve_parents(&plain));
                     *path = plain;
                 } else {
                     *path = plain;
                 }
             } else if is_relative && path.contains('/') && first_move.is_some_and(|n| n < at) {
-                why = Some(format!("`{path}` in a folder that the command changes"));
+                why = Some(format!("`{path}` after a change of the working directory"));
             }
         }
         if let Some(why) = why {
-            self.outside(why);
+            self.set_outside_grammar(why);
         }
     }
 
-    /// Returns the scope of an "always" answer: for each part the program and its first argument,
-    /// or the exact part if that would cover too much.
+    /// Returns the scope of an "always" answer. For each part, this is the program and its first
+    /// argument; or the exact part, if that argument is an option or the program may run others.
     ///
     /// For example:
     ///
@@ -211,15 +213,15 @@ impl Command {
     ///
     /// # Errors
     /// Reason why no "always" answer is possible.
-    pub fn covers(&self) -> Result<Vec<String>, String> {
-        if let Some(why) = self.why_asked() {
+    pub fn always_scopes(&self) -> Result<Vec<String>, String> {
+        if let Some(why) = self.reason_to_ask() {
             return Err(format!(
-                "only simple commands can be covered, and this one has more to it ({why})"
+                "an \"always\" answer can cover only simple commands, and this one is not simple ({why})"
             ));
         }
         let mut covers: Vec<String> = Vec::new();
         for part in &self.parts {
-            let cover = part.cover()?;
+            let cover = part.always_scope()?;
             if !covers.contains(&cover) {
                 covers.push(cover);
             }
@@ -229,7 +231,7 @@ impl Command {
         }
         let n_bytes: usize = covers.iter().map(String::len).sum();
         if covers.len() > MAX_COVERED || n_bytes > MAX_COVER_BYTES {
-            return Err("this command is too long to be covered as a whole".to_owned());
+            return Err("this command is too long for an \"always\" answer".to_owned());
         }
         Ok(covers)
     }
@@ -238,8 +240,8 @@ impl Command {
 /// Builtins that change the working directory.
 const MOVING: &[&str] = &["cd", "popd", "pushd"];
 
-impl Part {
-    fn program(words: Vec<Word>) -> Self {
+impl CommandPart {
+    fn program_part(words: Vec<ShellWord>) -> Self {
         Self {
             words,
             is_altered: false,
@@ -248,10 +250,10 @@ impl Part {
         }
     }
 
-    fn redirection(file: Word) -> Self {
+    fn redirection_part(file: ShellWord) -> Self {
         Self {
             is_redirection: true,
-            ..Self::program(vec![file])
+            ..Self::program_part(vec![file])
         }
     }
 
@@ -263,11 +265,11 @@ impl Part {
 
     /// Returns the program and its arguments; for a redirection, only the file.
     #[must_use]
-    pub fn words(&self) -> &[Word] {
+    pub fn words(&self) -> &[ShellWord] {
         &self.words
     }
 
-    /// Whether variable assignments precede the program, which may change its behavior.
+    /// Whether the program is preceded by variable assignments, which may change its behavior.
     #[must_use]
     pub fn is_altered(&self) -> bool {
         self.is_altered
@@ -279,19 +281,19 @@ impl Part {
         self.is_redirection
     }
 
-    fn cover(&self) -> Result<String, String> {
+    fn always_scope(&self) -> Result<String, String> {
         let mut words = self.words.iter();
-        let (Some(Word::Literal(program)), first) = (words.next(), words.next()) else {
+        let (Some(ShellWord::Literal(program)), first) = (words.next(), words.next()) else {
             return Err("the name of a program in it is not known before it runs".to_owned());
         };
-        let is_general = !self.is_redirection && !starters::may_run_others(program);
+        let is_general = !self.is_redirection && !starters::may_run_other_programs(program);
         match first {
-            Some(Word::Literal(first)) if is_general && !first.starts_with('-') => {
-                Ok(format!("{} {} …", quoted(program), quoted(first)))
+            Some(ShellWord::Literal(first)) if is_general && !first.starts_with('-') => {
+                Ok(format!("{} {} …", quote_word(program), quote_word(first)))
             }
-            _ if self.words.contains(&Word::Any) => Err(format!(
+            _ if self.words.contains(&ShellWord::Any) => Err(format!(
                 "the arguments of `{}` are not known before it runs",
-                quoted(program)
+                quote_word(program)
             )),
             _ => Ok(self.text()),
         }
@@ -302,8 +304,8 @@ impl Part {
     #[must_use]
     pub fn text(&self) -> String {
         let words = self.words.iter().map(|word| match word {
-            Word::Literal(text) => quoted(text),
-            Word::Any => "…".to_owned(),
+            ShellWord::Literal(text) => quote_word(text),
+            ShellWord::Any => "…".to_owned(),
         });
         let text = words.collect::<Vec<_>>().join(" ");
         if self.is_redirection {
@@ -315,7 +317,7 @@ impl Part {
 }
 
 /// Quotes a word where a shell needs it. Patterns in rules have the same syntax.
-fn quoted(word: &str) -> String {
+fn quote_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+=^".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) && !word.starts_with('=') {
         word.to_owned()

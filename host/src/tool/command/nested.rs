@@ -2,16 +2,16 @@
 //! `sh -c`: the started programs become parts of the command too.
 //!
 //! Only exact forms are parsed: known options, no `--`, the inner command as separate words.
-//! Anything else is marked as doubtful. Start from [`start_read`].
+//! Anything else is marked as doubtful. Start from [`add_parsed_part`].
 
-use super::starters::{base_name, runs_unread};
-use super::{Command, Part, Word, carried, read};
+use super::starters::{base_name, starts_unparsed_programs};
+use super::{Command, CommandPart, ShellWord, carried, read};
 
 /// Maximum nesting depth of commands.
 pub(super) const MAX_DEPTH: usize = 12;
 
-/// Shells: `-c` takes a command, a name is a script, and without arguments the commands come from
-/// standard input.
+/// Names of shells. The argument of `-c` is a command, another argument is the path of a script;
+/// without arguments, a shell reads commands from standard input.
 pub(super) const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "yash", "zsh"];
 
 /// Builtins that can change the meaning of later words, or that run code that this parser cannot
@@ -58,8 +58,8 @@ const EVALUATING: &[&str] = &[
     "[", "break", "continue", "exit", "kill", "printf", "return", "shift", "test", "ulimit", "wait",
 ];
 
-/// A program that runs another command: its name, options without a value, options with a value (in
-/// the next word or the same one), and the number of its own arguments before the inner program.
+/// A program that runs another command: its name, its options without a value, its options with a
+/// value (in the next word or the same word), and the number of arguments before the inner program.
 type Wrapper = (
     &'static str,
     &'static [&'static str],
@@ -91,139 +91,140 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
     ),
 ];
 
-/// Adds a parsed part, and the programs that it starts.
-pub(super) fn start_read(part: Part, depth: usize, command: &mut Command) {
-    let Part {
+/// Adds a parsed part and the programs that its program starts to `command`.
+pub(super) fn add_parsed_part(part: CommandPart, depth: usize, command: &mut Command) {
+    let CommandPart {
         words,
         is_altered,
         others,
         ..
     } = part;
     let n_before = command.parts.len();
-    start_nested(words, is_altered, depth, command);
-    // The part itself comes after the parts that it starts.
+    add_nested_part(words, is_altered, depth, command);
+    // The part itself is the last one: the programs that it starts were added before it.
     if let Some(part) = command.parts[n_before..].last_mut() {
         part.others = others;
     }
 }
 
-/// Adds a part, and the programs that it starts.
-fn start_nested(words: Vec<Word>, is_altered: bool, depth: usize, command: &mut Command) {
+/// Adds the part with these words and the programs that its program starts to `command`.
+fn add_nested_part(words: Vec<ShellWord>, is_altered: bool, depth: usize, command: &mut Command) {
     if depth > MAX_DEPTH {
-        return command.doubt("commands in commands in commands");
+        return command.set_doubt("commands that are nested too deeply");
     }
     match words.split_first() {
         None => return,
-        Some((Word::Any, _)) => {
-            command.doubt("the name of a program in it is not known before it runs");
+        Some((ShellWord::Any, _)) => {
+            command.set_doubt("the name of a program in it is not known before it runs");
         }
-        Some((Word::Literal(program), arguments)) => {
-            read_nested(program, arguments, is_altered, depth, command);
+        Some((ShellWord::Literal(program), arguments)) => {
+            add_started_programs(program, arguments, is_altered, depth, command);
         }
     }
-    command.parts.push(Part {
+    command.parts.push(CommandPart {
         is_altered,
-        ..Part::program(words)
+        ..CommandPart::program_part(words)
     });
 }
 
-/// Adds the programs that `program` starts, other than itself.
-fn read_nested(
+/// Adds the programs that `program` starts, without `program` itself.
+fn add_started_programs(
     program: &str,
-    arguments: &[Word],
+    arguments: &[ShellWord],
     is_altered: bool,
     depth: usize,
     command: &mut Command,
 ) {
     let name = base_name(program);
     if program.contains('=') || read::RESERVED.contains(&program) {
-        command.outside(format!("a program with the name `{program}`"));
+        command.set_outside_grammar(format!("a program with the name `{program}`"));
     }
-    // These builtins also work after `command` and `builtin`.
+    // Check these builtins for nested calls too: `command` and `builtin` may run them.
     if CHANGING.contains(&program) {
-        command.doubt(format!("`{program}` may change what the later commands do"));
+        command.set_doubt(format!("`{program}` may change what the later commands do"));
     }
-    let evaluates = |word: &Word| word.literal().is_none_or(|text| text.contains(['$', '`']));
+    let evaluates = |word: &ShellWord| word.literal().is_none_or(|text| text.contains(['$', '`']));
     if EVALUATING.contains(&program) && arguments.iter().any(evaluates) {
-        command.outside(format!("`{program}` may evaluate what it is given"));
+        command.set_outside_grammar(format!("`{program}` may evaluate its arguments as code"));
     }
-    carried::read_carried(name, arguments, command);
+    carried::check_carried_commands(name, arguments, command);
     if SHELLS.contains(&name) {
-        read_shell(name, arguments, depth, command);
-    } else if runs_unread(name) {
-        command.doubt(format!("`{name}` starts other programs"));
+        parse_shell_call(name, arguments, depth, command);
+    } else if starts_unparsed_programs(name) {
+        command.set_doubt(format!("`{name}` starts other programs"));
     } else if name == "eval" {
-        read_eval(arguments, depth, command);
+        parse_eval_call(arguments, depth, command);
     } else if name == "find" {
-        read_find(arguments, depth, command);
+        parse_find_actions(arguments, depth, command);
     } else if name == "printf" && may_be_option_v(arguments.first()) {
-        command.doubt("`printf -v` may change what the later commands do");
+        command.set_doubt("`printf -v` may change what the later commands do");
     } else if let Some(wrapper) = WRAPPERS.iter().find(|(wrapper, ..)| *wrapper == name) {
-        read_wrapped(wrapper, arguments, is_altered, depth, command);
+        parse_wrapper_call(wrapper, arguments, is_altered, depth, command);
     }
 }
 
 /// Whether a word is `-v` with or without a value, or may expand to it.
-fn may_be_option_v(word: Option<&Word>) -> bool {
+fn may_be_option_v(word: Option<&ShellWord>) -> bool {
     word.is_some_and(|word| word.literal().is_none_or(|text| text.starts_with("-v")))
 }
 
-/// Returns the words of an inner command in which another program replaces `mark`: a word that
-/// contains `mark` is unknown until the command runs.
-fn fill_words(words: &[Word], mark: &str) -> Vec<Word> {
-    let fill = |word: &Word| match word {
-        Word::Literal(text) if !text.contains(mark) => word.clone(),
-        Word::Literal(_) | Word::Any => Word::Any,
+/// Returns the words of a command in which a program such as `xargs -I` replaces `mark`: each word
+/// that contains `mark` becomes an unknown word.
+fn mark_replaced_words(words: &[ShellWord], mark: &str) -> Vec<ShellWord> {
+    let fill = |word: &ShellWord| match word {
+        ShellWord::Literal(text) if !text.contains(mark) => word.clone(),
+        ShellWord::Literal(_) | ShellWord::Any => ShellWord::Any,
     };
     words.iter().map(fill).collect()
 }
 
 /// Parses `sh -c 'text'` and `sh script`.
-fn read_shell(name: &str, arguments: &[Word], depth: usize, command: &mut Command) {
+fn parse_shell_call(name: &str, arguments: &[ShellWord], depth: usize, command: &mut Command) {
     let mut rest = arguments.iter();
     loop {
-        match rest.next().and_then(Word::literal) {
+        match rest.next().and_then(ShellWord::literal) {
             None => {
-                return command.doubt(format!(
-                    "`{name}` runs its standard input, or a program that is not known here"
+                return command.set_doubt(format!(
+                    "`{name}` runs its standard input, or a program that only the shell knows"
                 ));
             }
             Some(option) if option.starts_with(['-', '+']) => {
                 let letters = option.strip_prefix('-').unwrap_or_default();
                 if letters.is_empty() || !letters.chars().all(|c| "celux".contains(c)) {
-                    return command.doubt(format!("`{name} {option}`"));
+                    return command.set_doubt(format!("`{name} {option}`"));
                 }
                 if letters.contains('c') {
                     // Accept one word after `-c` only: shells differ in where they accept options,
                     // and later words become positional parameters.
-                    return match (rest.next().and_then(Word::literal), rest.next()) {
+                    return match (rest.next().and_then(ShellWord::literal), rest.next()) {
                         (Some(text), None) if !text.starts_with(['-', '+']) => {
-                            read::read_command(text, depth + 1, command)
+                            read::parse_command(text, depth + 1, command)
                         }
-                        _ => command.doubt(format!("`{name} -c` with more than a command")),
+                        _ => command
+                            .set_doubt(format!("`{name} -c` with arguments after the command")),
                     };
                 }
             }
-            // A script is a program like others; its name is in the part.
+            // A script needs no parsing: its name is among the words of the part.
             Some(_) => return,
         }
     }
 }
 
-fn read_eval(arguments: &[Word], depth: usize, command: &mut Command) {
-    let texts: Option<Vec<&str>> = arguments.iter().map(Word::literal).collect();
+fn parse_eval_call(arguments: &[ShellWord], depth: usize, command: &mut Command) {
+    let texts: Option<Vec<&str>> = arguments.iter().map(ShellWord::literal).collect();
     match texts {
         Some(texts) if texts.first().is_some_and(|text| !text.starts_with('-')) => {
-            read::read_command(&texts.join(" "), depth + 1, command);
+            read::parse_command(&texts.join(" "), depth + 1, command);
         }
-        _ => command.doubt("`eval` of what is not known here"),
+        _ => command.set_doubt("`eval` of a text that only the shell knows"),
     }
 }
 
 /// Parses `-exec` and similar actions of `find`.
-fn read_find(arguments: &[Word], depth: usize, command: &mut Command) {
-    if arguments.contains(&Word::Any) {
-        command.doubt("`find` with what is not known here");
+fn parse_find_actions(arguments: &[ShellWord], depth: usize, command: &mut Command) {
+    if arguments.contains(&ShellWord::Any) {
+        command.set_doubt("`find` with an argument that only the shell knows");
     }
     let mut rest = arguments;
     while let Some((word, after)) = rest.split_first() {
@@ -231,25 +232,25 @@ fn read_find(arguments: &[Word], depth: usize, command: &mut Command) {
         match word.literal() {
             Some("-exec" | "-ok") => {}
             Some("-execdir" | "-okdir") => {
-                command.outside("`find` with an option that changes directories")
+                command.set_outside_grammar("`find` with an option that changes directories")
             }
             _ => continue,
         }
-        let is = |at: usize, text: &str| rest.get(at).and_then(Word::literal) == Some(text);
-        // `+` ends the command only after `{}`.
+        let is = |at: usize, text: &str| rest.get(at).and_then(ShellWord::literal) == Some(text);
+        // `;` ends the command; `+` ends it only after `{}`.
         let is_end = |at: &usize| is(*at, ";") || (*at > 0 && is(*at, "+") && is(*at - 1, "{}"));
         let Some(n_inner) = (0..rest.len()).find(is_end) else {
-            return command.doubt("`find` with a command that does not end");
+            return command.set_doubt("`find` with a command that does not end");
         };
         let (inner, after) = rest.split_at(n_inner);
-        start_nested(fill_words(inner, "{}"), false, depth + 1, command);
+        add_nested_part(mark_replaced_words(inner, "{}"), false, depth + 1, command);
         rest = after;
     }
 }
 
-fn read_wrapped(
+fn parse_wrapper_call(
     wrapper: &Wrapper,
-    arguments: &[Word],
+    arguments: &[ShellWord],
     is_altered: bool,
     depth: usize,
     command: &mut Command,
@@ -261,16 +262,20 @@ fn read_wrapped(
     let mut rest = arguments;
     while let Some((word, after)) = rest.split_first() {
         let Some(text) = word.literal() else {
-            return command.doubt(format!("`{name}` starts what is not known here"));
+            return command.set_doubt(format!(
+                "`{name}` starts a program that only the shell knows"
+            ));
         };
         if name == "xargs" && text.starts_with("-I") {
             let own = text.strip_prefix("-I").filter(|own| !own.is_empty());
-            mark = own.or_else(|| after.first().and_then(Word::literal));
+            mark = own.or_else(|| after.first().and_then(ShellWord::literal));
         }
         if valued.contains(&text) {
             // The unknown word may expand to several words.
-            if after.first().and_then(Word::literal).is_none() {
-                return command.doubt(format!("`{name} {text}` with what is not known here"));
+            if after.first().and_then(ShellWord::literal).is_none() {
+                return command.set_doubt(format!(
+                    "`{name} {text}` with a value that only the shell knows"
+                ));
             }
             rest = after.get(1..).unwrap_or_default();
         } else if flags.contains(&text)
@@ -278,18 +283,19 @@ fn read_wrapped(
         {
             rest = after;
         } else if text.starts_with('-') {
-            return command.doubt(format!("`{name} {text}`"));
+            return command.set_doubt(format!("`{name} {text}`"));
         } else if name == "env" && text.contains('=') {
             is_altered = true;
-            command.outside("it sets variables");
+            command.set_outside_grammar("it sets variables");
             rest = after;
         } else if n_own > 0 {
-            // A duration in the syntax that `timeout` of GNU and of busybox share.
+            // Accept only durations in the syntax that the `timeout` of GNU and the one of busybox
+            // share.
             if !text
                 .chars()
                 .all(|c| c.is_ascii_digit() || "smhd.".contains(c))
             {
-                return command.doubt(format!("`{name} {text}`"));
+                return command.set_doubt(format!("`{name} {text}`"));
             }
             n_own -= 1;
             rest = after;
@@ -301,9 +307,9 @@ fn read_wrapped(
     if rest.is_empty() {
         return;
     }
-    let mut inner = mark.map_or_else(|| rest.to_vec(), |mark| fill_words(rest, mark));
+    let mut inner = mark.map_or_else(|| rest.to_vec(), |mark| mark_replaced_words(rest, mark));
     if name == "xargs" {
-        inner.push(Word::Any);
+        inner.push(ShellWord::Any);
     }
-    start_nested(inner, is_altered, depth + 1, command);
+    add_nested_part(inner, is_altered, depth + 1, command);
 }

@@ -5,7 +5,7 @@
 //! characters separate the words. Start from [`CommandPattern`].
 
 use super::starters::base_name;
-use super::{Command, Part, Word, carried, read};
+use super::{Command, CommandPart, ShellWord, carried, read};
 
 /// Sentinel for `*` in the words of a pattern. The last code point, a noncharacter that no text
 /// contains.
@@ -27,7 +27,7 @@ const MAX_UNKNOWN: u32 = 4;
 
 /// Result of matching a pattern against a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Matched {
+pub enum PatternMatch {
     /// No match.
     No,
     /// Possible match, depending on an expansion of the shell or on how a program treats its
@@ -70,10 +70,10 @@ impl CommandPattern {
         }
         let mut command = Command::default();
         if text.contains(STAR) {
-            command.doubt("a character that does not exist");
+            command.set_doubt("a character that does not exist");
         }
-        read::read_pattern(text, &mut command);
-        if let Some(why) = command.why_asked() {
+        read::parse_pattern(text, &mut command);
+        if let Some(why) = command.reason_to_ask() {
             return Err(format!(
                 "`command = {text:?}` can match no command ({why}): rules match only what every shell reads as it stands; write `*` \
                  for what varies, and quotes around words with special characters, as in \"curl 'https://a.example/?q=*'\""
@@ -85,7 +85,7 @@ impl CommandPattern {
                  for each"
             ));
         }
-        let Some(Part {
+        let Some(CommandPart {
             words,
             is_redirection,
             ..
@@ -93,9 +93,9 @@ impl CommandPattern {
         else {
             return Err(format!("`command = {text:?}` names no program"));
         };
-        let words = words.iter().filter_map(Word::literal);
+        let words = words.iter().filter_map(ShellWord::literal);
         let words: Vec<String> = if is_redirection {
-            words.map(plain_path).collect()
+            words.map(simplify_path).collect()
         } else {
             words.map(str::to_owned).collect()
         };
@@ -119,10 +119,10 @@ impl CommandPattern {
         (!program.contains(STAR)).then_some(program)
     }
 
-    /// Returns the specificity: of two matching patterns, the one with more literal characters
-    /// decides.
+    /// Returns the number of literal characters and words. Of two matching patterns, the one with
+    /// the larger number decides.
     #[must_use]
-    pub fn n_fixed(&self) -> usize {
+    pub fn specificity(&self) -> usize {
         let fixed = self.words.iter().flat_map(|word| word.chars());
         fixed.filter(|c| *c != STAR).count() + self.words.len()
     }
@@ -130,64 +130,69 @@ impl CommandPattern {
     /// Matches a part for a rule that allows: the part must spell the program or file exactly as
     /// the pattern does.
     #[must_use]
-    pub fn matched(&self, part: &Part) -> Matched {
-        let n_unknown = part.words.iter().filter(|word| **word == Word::Any).count();
+    pub fn match_part(&self, part: &CommandPart) -> PatternMatch {
+        let n_unknown = part
+            .words
+            .iter()
+            .filter(|word| **word == ShellWord::Any)
+            .count();
         let n_unknown = u32::try_from(n_unknown).unwrap_or(u32::MAX);
         if n_unknown > MAX_UNKNOWN {
-            return self.matched_open(part.words(), part);
+            return self.match_part_loosely(part.words(), part);
         }
-        // An unknown word may expand to nothing, so the pattern must match with and without each
-        // one.
+        // An unknown word may expand to nothing, so the pattern must match the part with and
+        // without each unknown word.
         let mut readings = 0..1_u32 << n_unknown;
-        if readings.all(|bits| self.covers(&text_of(part, &part.words, bits))) {
-            Matched::Yes
+        if readings.all(|bits| self.matches_text(&join_part_words(part, &part.words, bits))) {
+            PatternMatch::Yes
         } else {
-            self.matched_open(part.words(), part)
+            self.match_part_loosely(part.words(), part)
         }
     }
 
     /// Matches a part for a rule that asks or denies. The program also matches by its base name and
-    /// without the options before its verb, and a file by each of its paths. If the pattern's words
-    /// only occur elsewhere in the part, that is a possible match.
+    /// without the options before its verb, and the file of a redirection by each of its paths. If
+    /// the pattern's words occur only as other words of the part, the match is
+    /// [`PatternMatch::Maybe`].
     #[must_use]
-    pub fn matched_by_name(&self, part: &Part) -> Matched {
-        let mut found = Matched::No;
+    pub fn match_part_by_name(&self, part: &CommandPart) -> PatternMatch {
+        let mut found = PatternMatch::No;
         for words in part_spellings(part) {
-            let is_covered = |bits| self.covers(&text_of(part, &words, bits));
+            let is_covered = |bits| self.matches_text(&join_part_words(part, &words, bits));
             if is_covered(0) && is_covered(u32::MAX) {
-                return Matched::Yes;
+                return PatternMatch::Yes;
             }
-            found = found.max(self.matched_open(&words, part));
+            found = found.max(self.match_part_loosely(&words, part));
         }
-        if found == Matched::No && self.is_mentioned(part) {
-            return Matched::Maybe;
+        if found == PatternMatch::No && self.words_occur_in_part(part) {
+            return PatternMatch::Maybe;
         }
         found
     }
 
-    /// Whether the pattern matches the complete text. Only a `*` matches an unknown word.
-    fn covers(&self, text: &[char]) -> bool {
-        self.pieces()
+    /// Whether the pattern matches the complete text. An unknown word matches only a `*`.
+    fn matches_text(&self, text: &[char]) -> bool {
+        self.matched_forms()
             .iter()
             .any(|pattern| is_covered(pattern, text))
     }
 
-    fn matched_open(&self, words: &[Word], part: &Part) -> Matched {
-        if !words.contains(&Word::Any) {
-            return Matched::No;
+    fn match_part_loosely(&self, words: &[ShellWord], part: &CommandPart) -> PatternMatch {
+        if !words.contains(&ShellWord::Any) {
+            return PatternMatch::No;
         }
-        let text = text_of(part, words, u32::MAX);
-        let mut patterns = self.pieces().into_iter();
-        if patterns.any(|pattern| may_match(&pattern, &text)) {
-            Matched::Maybe
+        let text = join_part_words(part, words, u32::MAX);
+        let mut patterns = self.matched_forms().into_iter();
+        if patterns.any(|pattern| may_match_expanded(&pattern, &text)) {
+            PatternMatch::Maybe
         } else {
-            Matched::No
+            PatternMatch::No
         }
     }
 
-    /// Returns the pattern in the form of the matched texts; if it ends with ` *`, also without
-    /// that ending.
-    fn pieces(&self) -> Vec<Vec<char>> {
+    /// Returns the pattern with the sentinels of the matched texts. If the pattern ends with ` *`,
+    /// also returns it without that ending.
+    fn matched_forms(&self) -> Vec<Vec<char>> {
         let join = |words: &[String]| {
             let mut pieces = Vec::new();
             if self.is_redirection {
@@ -210,7 +215,7 @@ impl CommandPattern {
     }
 
     /// Whether one word of the pattern matches a text.
-    pub(super) fn is_word(pattern: &str, text: &str) -> bool {
+    pub(super) fn matches_word(pattern: &str, text: &str) -> bool {
         let (pattern, text): (Vec<char>, Vec<char>) =
             (pattern.chars().collect(), text.chars().collect());
         is_covered(&pattern, &text)
@@ -218,36 +223,36 @@ impl CommandPattern {
 }
 
 /// Returns every spelling of a part that `ask` and `deny` rules are matched against.
-fn part_spellings(part: &Part) -> Vec<Vec<Word>> {
+fn part_spellings(part: &CommandPart) -> Vec<Vec<ShellWord>> {
     let mut spellings = vec![part.words.clone()];
     if part.is_redirection {
         let others = part.others.iter();
-        spellings.extend(others.map(|path| vec![Word::Literal(plain_path(path))]));
+        spellings.extend(others.map(|path| vec![ShellWord::Literal(simplify_path(path))]));
         return spellings;
     }
-    let Some(Word::Literal(program)) = part.words.first() else {
+    let Some(ShellWord::Literal(program)) = part.words.first() else {
         return spellings;
     };
     let name = base_name(program);
-    let named = Word::Literal(name.to_owned());
+    let named = ShellWord::Literal(name.to_owned());
     let arguments = part.words.get(1..).unwrap_or_default();
     if name != program {
         spellings.push([std::slice::from_ref(&named), arguments].concat());
     }
-    if let Some(verb) = carried::own_program_of_git(name) {
-        let verb = ["git", verb].map(|word| Word::Literal(word.to_owned()));
+    if let Some(verb) = carried::git_program_verb(name) {
+        let verb = ["git", verb].map(|word| ShellWord::Literal(word.to_owned()));
         spellings.push([&verb, arguments].concat());
     }
-    let verb_at = carried::verb_at(name, arguments).filter(|at| *at > 0);
+    let verb_at = carried::verb_index(name, arguments).filter(|at| *at > 0);
     if let Some(from_verb) = verb_at.and_then(|at| arguments.get(at..)) {
         spellings.push([std::slice::from_ref(&named), from_verb].concat());
     }
     spellings
 }
 
-/// Returns the text of a part with these words. The n-th unknown word is included if bit n of
-/// `bits` is set.
-fn text_of(part: &Part, words: &[Word], bits: u32) -> Vec<char> {
+/// Joins the words of a part to one text with sentinels. The n-th unknown word is left out unless
+/// bit n of `bits` is set.
+fn join_part_words(part: &CommandPart, words: &[ShellWord], bits: u32) -> Vec<char> {
     let mut text = Vec::new();
     if part.is_redirection {
         text.push(WRITES);
@@ -256,11 +261,11 @@ fn text_of(part: &Part, words: &[Word], bits: u32) -> Vec<char> {
     for (at, word) in words.iter().enumerate() {
         let border = (at > 0).then_some(BORDER);
         match word {
-            Word::Literal(word) => {
+            ShellWord::Literal(word) => {
                 text.extend(border);
                 text.extend(word.chars());
             }
-            Word::Any => {
+            ShellWord::Any => {
                 if bits.checked_shr(n_unknown).unwrap_or(bits) & 1 == 1 {
                     text.extend(border);
                     text.push(UNKNOWN);
@@ -303,7 +308,7 @@ fn is_covered(pattern: &[char], text: &[char]) -> bool {
 
 /// Whether the pattern can match for some expansion of the unknown words. Computes row by row which
 /// prefixes of the pattern match which prefixes of the text.
-fn may_match(pattern: &[char], text: &[char]) -> bool {
+fn may_match_expanded(pattern: &[char], text: &[char]) -> bool {
     let mut row = vec![true];
     // An unknown word may expand to nothing, and then its separator vanishes too.
     let is_unknown = |at: usize| {
@@ -331,7 +336,7 @@ fn may_match(pattern: &[char], text: &[char]) -> bool {
     row.last() == Some(&true)
 }
 
-/// Returns a path without `.` and doubled slashes.
+/// Returns a path without `.` components and doubled slashes.
 ///
 /// For example:
 ///
@@ -340,7 +345,7 @@ fn may_match(pattern: &[char], text: &[char]) -> bool {
 /// /a/./b/     ->  /a/b
 /// a/../b      ->  a/../b
 /// ```
-pub(super) fn plain_path(path: &str) -> String {
+pub(super) fn simplify_path(path: &str) -> String {
     let root = if path.starts_with('/') { "/" } else { "" };
     let names = path.split('/').filter(|name| !matches!(*name, "" | "."));
     format!("{root}{}", names.collect::<Vec<_>>().join("/"))
@@ -355,7 +360,7 @@ pub(super) fn plain_path(path: &str) -> String {
 /// ../a          ->  ../a
 /// /a/b/../../c  ->  /c
 /// ```
-pub(super) fn without_parents(path: &str) -> String {
+pub(super) fn resolve_parents(path: &str) -> String {
     let root = if path.starts_with('/') { "/" } else { "" };
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/').filter(|name| !name.is_empty()) {

@@ -13,16 +13,16 @@
 //! ```
 //!
 //! Words are separated by spaces and tabs. The first word is not a reserved word and contains no
-//! `=`. The first character outside the grammar marks the command: with
-//! [`ShellReader::mark_outside`] if the programs are still known (such as a variable among the
-//! arguments), with [`ShellReader::mark_doubt`] if they are not. A mark is never removed, so a
+//! `=`. At the first character outside the grammar, the parser calls
+//! [`ShellParser::mark_outside_grammar`] if the programs are still known (such as for a variable
+//! among the arguments), otherwise [`ShellParser::mark_doubt`]. A mark is never removed, so a
 //! parsing mistake after it cannot allow anything. In addition, an allowed command may only contain
-//! the characters of `alphabet.rs`.
+//! the characters that `alphabet.rs` permits.
 
 use super::alphabet;
 use super::nested::{self, MAX_DEPTH};
 use super::pattern::STAR;
-use super::{Command, MAX_PARTS, Part, Word};
+use super::{Command, CommandPart, MAX_PARTS, ShellWord};
 
 /// Words that begin or end a compound command in any of the shells.
 pub(super) const RESERVED: &[&str] = &[
@@ -56,23 +56,23 @@ pub(super) const RESERVED: &[&str] = &[
 ];
 
 /// Parses `text` into `command`. `depth` is the nesting level of the command.
-pub(super) fn read_command(text: &str, depth: usize, command: &mut Command) {
-    // Checked even inside a comment, because the system ends the text at a NUL.
+pub(super) fn parse_command(text: &str, depth: usize, command: &mut Command) {
+    // Look for a NUL even inside a comment, because the system ends the text there.
     if text.contains('\0') {
-        return command.doubt("a NUL in it");
+        return command.set_doubt("a NUL in it");
     }
-    ShellReader::new(text, depth, false, command).read_list(None);
+    ShellParser::new(text, depth, false, command).parse_command_list(None);
     if !alphabet::is_plain(text) {
-        command.outside("a character that not every shell takes alike");
+        command.set_outside_grammar("a character that not every shell takes alike");
     }
 }
 
 /// Parses a pattern from the settings into `command`, with [`STAR`] for each unquoted `*`.
-pub(super) fn read_pattern(text: &str, command: &mut Command) {
-    ShellReader::new(text, 0, true, command).read_list(None);
+pub(super) fn parse_pattern(text: &str, command: &mut Command) {
+    ShellParser::new(text, 0, true, command).parse_command_list(None);
 }
 
-struct ShellReader<'a> {
+struct ShellParser<'a> {
     rest: Vec<char>,
     at: usize,
     depth: usize,
@@ -83,8 +83,8 @@ struct ShellReader<'a> {
 /// A simple command that is being parsed.
 #[derive(Default)]
 struct SimpleCommand {
-    words: Vec<Word>,
-    /// Texts of the command's assignments, and the known text in its unknown words.
+    words: Vec<ShellWord>,
+    /// Values of the variable assignments, and the known fragments of unknown words.
     others: Vec<String>,
     has_assignments: bool,
     has_redirections: bool,
@@ -106,16 +106,16 @@ struct WordBuilder {
 }
 
 impl WordBuilder {
-    fn into_word(self) -> Word {
+    fn into_word(self) -> ShellWord {
         if self.is_any {
-            Word::Any
+            ShellWord::Any
         } else {
-            Word::Literal(self.text)
+            ShellWord::Literal(self.text)
         }
     }
 }
 
-impl<'a> ShellReader<'a> {
+impl<'a> ShellParser<'a> {
     fn new(text: &str, depth: usize, is_pattern: bool, command: &'a mut Command) -> Self {
         Self {
             rest: text.chars().collect(),
@@ -147,22 +147,22 @@ impl<'a> ShellReader<'a> {
     }
 
     /// Marks the command as outside the grammar; its programs are still known.
-    fn mark_outside(&mut self, why: &str) {
-        self.command.outside(why);
+    fn mark_outside_grammar(&mut self, why: &str) {
+        self.command.set_outside_grammar(why);
     }
 
     /// Marks the command as doubtful and stops parsing, because the position may be inside any
     /// construct.
     fn mark_doubt(&mut self, why: &str) {
-        self.command.doubt(why);
+        self.command.set_doubt(why);
         self.at = self.rest.len();
     }
 
     /// Parses commands up to `end`, or to the end of the text.
-    fn read_list(&mut self, end: Option<char>) {
+    fn parse_command_list(&mut self, end: Option<char>) {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            self.mark_doubt("commands in commands in commands");
+            self.mark_doubt("commands that are nested too deeply");
         }
         let mut simple = SimpleCommand::default();
         // Whether a command must follow, as after `&&`, `||` and `|`.
@@ -185,38 +185,38 @@ impl<'a> ShellReader<'a> {
                 ' ' | '\t' => {
                     self.at += 1;
                     if self.peek() == Some('\\') && self.peek_at(1) == Some('\n') {
-                        self.mark_outside("a backslash at the end of a line");
+                        self.mark_outside_grammar("a backslash at the end of a line");
                         self.at += 2;
                     }
                 }
                 '\n' if simple.is_empty() => self.at += 1,
                 '#' => {
-                    self.mark_outside("a comment");
+                    self.mark_outside_grammar("a comment");
                     self.skip_while(|c| c != '\n');
                 }
                 ';' | '&' | '|' if simple.is_empty() => {
                     self.mark_doubt("an operator without a command")
                 }
                 '\n' | ';' | '&' | '|' => {
-                    self.finish_simple(std::mem::take(&mut simple));
-                    is_open = self.read_operator();
+                    self.finish_simple_command(std::mem::take(&mut simple));
+                    is_open = self.parse_operator();
                     continue;
                 }
-                '<' | '>' => self.read_redirection(&mut simple),
+                '<' | '>' => self.parse_redirection(&mut simple),
                 '(' | ')' => self.mark_doubt("a subshell or a function"),
-                _ => self.word_of(&mut simple),
+                _ => self.parse_command_word(&mut simple),
             }
             is_open &= simple.is_empty();
         }
         if is_open {
             self.mark_doubt("an operator without a command");
         }
-        self.finish_simple(simple);
+        self.finish_simple_command(simple);
         self.depth -= 1;
     }
 
     /// Parses a control operator; returns whether another command must follow.
-    fn read_operator(&mut self) -> bool {
+    fn parse_operator(&mut self) -> bool {
         match (self.next(), self.peek()) {
             (Some('&'), Some('&')) | (Some('|'), Some('|')) => {
                 self.at += 1;
@@ -232,21 +232,21 @@ impl<'a> ShellReader<'a> {
                 false
             }
             (Some('&'), _) => {
-                self.mark_outside("a command in the background");
+                self.mark_outside_grammar("a command in the background");
                 false
             }
             (operator, _) => operator == Some('|'),
         }
     }
 
-    fn word_of(&mut self, simple: &mut SimpleCommand) {
+    fn parse_command_word(&mut self, simple: &mut SimpleCommand) {
         let begin = self.at;
-        let building = self.read_word();
+        let building = self.parse_word();
         let written = &self.rest[begin..self.at];
         if matches!(self.peek(), Some('<' | '>')) {
-            // A digit before `<` or `>` is the descriptor of the redirection.
+            // A single digit before `<` or `>` is the file descriptor that is redirected.
             match written {
-                [digit] if digit.is_ascii_digit() => return self.read_redirection(simple),
+                [digit] if digit.is_ascii_digit() => return self.parse_redirection(simple),
                 _ if written.iter().all(char::is_ascii_digit) || written.first() == Some(&'{') => {
                     return self
                         .mark_doubt("a descriptor of more than one digit, or in a variable");
@@ -258,17 +258,17 @@ impl<'a> ShellReader<'a> {
             if is_assignment(written) {
                 simple.has_assignments = true;
                 simple.others.push(building.text);
-                return self.mark_outside("it sets variables");
+                return self.mark_outside_grammar("it sets variables");
             }
             if written.contains(&'=') {
-                self.mark_outside("`=` in the name of a program");
+                self.mark_outside_grammar("`=` in the name of a program");
             }
             if !building.is_quoted && !building.is_any {
                 if building.text == "!" {
                     return;
                 }
                 if RESERVED.contains(&building.text.as_str()) {
-                    let why = format!("`{}` of the shell's own language", building.text);
+                    let why = format!("the reserved word `{}` of the shell", building.text);
                     return self.mark_doubt(&why);
                 }
             }
@@ -279,8 +279,8 @@ impl<'a> ShellReader<'a> {
         simple.words.push(building.into_word());
     }
 
-    /// Ends a simple command and adds the programs that it starts.
-    fn finish_simple(&mut self, simple: SimpleCommand) {
+    /// Adds the parts of a complete simple command, including the programs that it starts.
+    fn finish_simple_command(&mut self, simple: SimpleCommand) {
         let SimpleCommand {
             words,
             others,
@@ -291,38 +291,38 @@ impl<'a> ShellReader<'a> {
             if has_assignments {
                 self.mark_doubt("it sets variables, which may change what the later commands do");
             } else if simple.has_redirections && !self.is_pattern {
-                self.mark_outside("a redirection without a command");
+                self.mark_outside_grammar("a redirection without a command");
             }
         } else {
-            let part = Part {
+            let part = CommandPart {
                 is_altered: has_assignments,
                 others,
-                ..Part::program(words)
+                ..CommandPart::program_part(words)
             };
             match self.is_pattern {
                 true => self.command.parts.push(part),
-                false => nested::start_read(part, self.depth, self.command),
+                false => nested::add_parsed_part(part, self.depth, self.command),
             }
         }
     }
 
     /// Parses a redirection, from `<` or `>` to the end of the word that follows.
-    fn read_redirection(&mut self, simple: &mut SimpleCommand) {
+    fn parse_redirection(&mut self, simple: &mut SimpleCommand) {
         simple.has_redirections = true;
         let writes = self.next() == Some('>');
         match self.peek() {
             Some('>') if writes => self.at += 1,
             Some('|') if writes => {
-                self.mark_outside("`>|`");
+                self.mark_outside_grammar("`>|`");
                 self.at += 1;
             }
             Some('&') if writes => {
                 self.at += 1;
                 let target = self.next();
                 if target == Some('-') {
-                    self.mark_outside("a descriptor that is closed");
+                    self.mark_outside_grammar("a descriptor that is closed");
                 }
-                // `>&-x` closes a descriptor in one shell and writes a file in another.
+                // `>&-x` closes a file descriptor in some shells and writes a file in others.
                 let is_known = target.is_some_and(|c| c.is_ascii_digit() || c == '-');
                 if !is_known || !self.is_at_word_end() {
                     self.mark_doubt("`>&` before something else than a digit");
@@ -336,7 +336,7 @@ impl<'a> ShellReader<'a> {
         }
         self.skip_while(|c| matches!(c, ' ' | '\t'));
         let begin = self.at;
-        let word = self.read_word().into_word();
+        let word = self.parse_word().into_word();
         if begin == self.at {
             return self.mark_doubt("a redirection to nowhere");
         }
@@ -345,12 +345,12 @@ impl<'a> ShellReader<'a> {
             return self.mark_doubt("a redirection to the network");
         }
         if writes && path != "/dev/null" {
-            self.command.parts.push(Part::redirection(word));
+            self.command.parts.push(CommandPart::redirection_part(word));
         }
     }
 
     /// Parses one word and removes its quotes.
-    fn read_word(&mut self) -> WordBuilder {
+    fn parse_word(&mut self) -> WordBuilder {
         let begin = self.at;
         let mut word = WordBuilder::default();
         while let Some(c) = self.peek() {
@@ -359,72 +359,80 @@ impl<'a> ShellReader<'a> {
                 _ if ends_word(c) => break,
                 '\'' => {
                     self.at += 1;
-                    self.single_quoted(&mut word);
+                    self.read_single_quoted(&mut word);
                 }
                 '"' => {
                     self.at += 1;
-                    self.double_quoted(&mut word);
+                    self.read_double_quoted(&mut word);
                 }
                 '=' if before.is_none() => {
-                    self.read_strange(&mut word, "a word that begins with `=`")
+                    self.read_outside_grammar(&mut word, "a word that begins with `=`")
                 }
-                '#' if before.is_some_and(is_plain) => self.read_plain(&mut word),
+                '#' if before.is_some_and(is_plain) => self.read_plain_characters(&mut word),
                 '~' if before.is_some_and(|c| c.is_ascii_alphanumeric())
                     && !word.text.contains(['=', ':']) =>
                 {
-                    self.read_plain(&mut word);
+                    self.read_plain_characters(&mut word);
                 }
-                _ if is_plain(c) => self.read_plain(&mut word),
+                _ if is_plain(c) => self.read_plain_characters(&mut word),
                 '[' | ']' if before.is_none() && self.peek_at(1).is_none_or(ends_word) => {
-                    self.read_plain(&mut word);
+                    self.read_plain_characters(&mut word);
                 }
-                // Everything below is outside the grammar.
+                // The characters of the following arms are outside the grammar.
                 '*' if self.is_pattern => {
                     self.at += 1;
                     word.text.push(STAR);
                 }
                 '#' => self.mark_doubt("`#` in a place where not every shell begins a comment"),
                 '\\' => self.read_backslash(&mut word),
-                '$' => self.read_dollar(&mut word, false),
+                '$' => self.parse_expansion(&mut word, false),
                 '`' => self.mark_doubt("backticks"),
                 '{' if self.peek_at(1) == Some('}') => {
-                    self.read_strange(&mut word, "braces");
-                    self.read_plain(&mut word);
+                    self.read_outside_grammar(&mut word, "braces");
+                    self.read_plain_characters(&mut word);
                 }
-                // A brace as a separate word is a name or a reserved word.
+                // A brace that is a word by itself is an ordinary or a reserved word.
                 '{' | '}' if before.is_none() && self.peek_at(1).is_none_or(ends_word) => {
-                    self.read_strange(&mut word, "braces");
+                    self.read_outside_grammar(&mut word, "braces");
                 }
                 '*' | '?' | '[' | ']' | '{' | '}' | '~' => {
                     word.is_any = true;
-                    self.read_strange(&mut word, "`*`, `?`, `[`, `{` or `~` outside of quotes");
+                    self.read_outside_grammar(
+                        &mut word,
+                        "`*`, `?`, `[`, `{` or `~` outside of quotes",
+                    );
                 }
-                '!' => self.read_strange(&mut word, "`!`"),
+                '!' => self.read_outside_grammar(&mut word, "`!`"),
                 _ if c.is_control() => self.mark_doubt("a control character"),
                 // In some locales, shells split words at these characters.
-                _ if c.is_whitespace() => self.mark_doubt("a blank that is none everywhere"),
-                _ => self.read_strange(&mut word, "a letter that is not ASCII, outside of quotes"),
+                _ if c.is_whitespace() => {
+                    self.mark_doubt("a blank that only some shells treat as one")
+                }
+                _ => self.read_outside_grammar(
+                    &mut word,
+                    "a letter that is not ASCII, outside of quotes",
+                ),
             }
         }
         word
     }
 
-    fn read_plain(&mut self, word: &mut WordBuilder) {
+    fn read_plain_characters(&mut self, word: &mut WordBuilder) {
         word.text.extend(self.next());
     }
 
-    /// Adds to the word a character that is outside the grammar and that the shell reads literally
-    /// or expands.
-    fn read_strange(&mut self, word: &mut WordBuilder, why: &str) {
-        self.mark_outside(why);
-        self.read_plain(word);
+    /// Adds the next character to the word and marks the command as outside the grammar. Shells
+    /// read such a character literally or expand it.
+    fn read_outside_grammar(&mut self, word: &mut WordBuilder, why: &str) {
+        self.mark_outside_grammar(why);
+        self.read_plain_characters(word);
     }
 
     fn is_at_word_end(&self) -> bool {
         self.peek().is_none_or(ends_word)
     }
 
-    fn single_quoted(&mut self, word: &mut WordBuilder) {
+    fn read_single_quoted(&mut self, word: &mut WordBuilder) {
         word.is_quoted = true;
         loop {
             match self.next() {
@@ -436,7 +444,7 @@ impl<'a> ShellReader<'a> {
         }
     }
 
-    fn double_quoted(&mut self, word: &mut WordBuilder) {
+    fn read_double_quoted(&mut self, word: &mut WordBuilder) {
         word.is_quoted = true;
         loop {
             match self.peek() {
@@ -445,7 +453,7 @@ impl<'a> ShellReader<'a> {
                     return;
                 }
                 Some('\\') => {
-                    self.mark_outside("a backslash in double quotes");
+                    self.mark_outside_grammar("a backslash in double quotes");
                     self.at += 1;
                     match self.next() {
                         Some(c @ ('$' | '`' | '"' | '\\')) => word.text.push(c),
@@ -453,10 +461,10 @@ impl<'a> ShellReader<'a> {
                         _ => return self.mark_doubt("a backslash at the end of a line"),
                     }
                 }
-                Some('$') => self.read_dollar(word, true),
+                Some('$') => self.parse_expansion(word, true),
                 Some('`') => return self.mark_doubt("backticks"),
-                Some('!') => self.read_strange(word, "`!` in double quotes"),
-                Some(c) if is_quotable(c) => self.read_plain(word),
+                Some('!') => self.read_outside_grammar(word, "`!` in double quotes"),
+                Some(c) if is_quotable(c) => self.read_plain_characters(word),
                 Some(_) => return self.mark_doubt("a control character"),
                 None => return self.mark_doubt("a quote that does not end"),
             }
@@ -464,26 +472,26 @@ impl<'a> ShellReader<'a> {
     }
 
     fn read_backslash(&mut self, word: &mut WordBuilder) {
-        self.mark_outside("a backslash");
+        self.mark_outside_grammar("a backslash");
         self.at += 1;
         word.is_quoted = true;
         match self.next() {
             Some(c) if c == ' ' || c.is_ascii_graphic() => word.text.push(c),
-            // An escaped line feed joins the text around it, possibly to an operator or an
-            // expansion.
+            // A shell removes an escaped line feed, and the characters around it may then form an
+            // operator or an expansion.
             _ => self.mark_doubt("a backslash before a line feed or a letter that is not ASCII"),
         }
     }
 
     /// Parses an expansion that begins with `$`.
-    fn read_dollar(&mut self, word: &mut WordBuilder, is_in_quotes: bool) {
-        self.mark_outside("an expansion with `$`");
+    fn parse_expansion(&mut self, word: &mut WordBuilder, is_in_quotes: bool) {
+        self.mark_outside_grammar("an expansion with `$`");
         self.at += 1;
         match self.peek() {
             Some('(') if self.peek_at(1) != Some('(') => {
                 self.at += 1;
                 word.is_any = true;
-                self.read_list(Some(')'));
+                self.parse_command_list(Some(')'));
             }
             Some('{') => {
                 self.at += 1;
@@ -514,7 +522,7 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_./:,@%+=^".contains(c)
 }
 
-/// Whether a character is literal within quotes.
+/// Whether the parser accepts a character within quotes, where shells read it literally.
 fn is_quotable(c: char) -> bool {
     !c.is_control() || matches!(c, '\n' | '\t')
 }

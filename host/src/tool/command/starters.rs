@@ -5,15 +5,16 @@ use std::sync::LazyLock;
 
 use super::nested::{SHELLS, WRAPPERS};
 
-/// Names of programs, and prefixes of names (ending in `*`).
-struct StarterLists {
+/// Lists of programs that start other programs, by name or by prefix (an entry that ends in `*`).
+struct StarterProgramLists {
     /// Programs that start a program named in their arguments.
     runs: Vec<&'static str>,
-    /// Programs that take commands, or a language that can run commands, in some argument.
+    /// Programs that can take a command, or a script in a language that can run commands, in an
+    /// argument.
     scripts: Vec<&'static str>,
 }
 
-static LISTS: LazyLock<StarterLists> = LazyLock::new(|| {
+static LISTS: LazyLock<StarterProgramLists> = LazyLock::new(|| {
     let lines = include_str!("starters.txt").lines().map(str::trim);
     let lines: Vec<&str> = lines.filter(|line| !line.starts_with('#')).collect();
     let section = |title: &str| {
@@ -21,7 +22,7 @@ static LISTS: LazyLock<StarterLists> = LazyLock::new(|| {
         let names = behind.take_while(|line| !line.starts_with('['));
         names.copied().filter(|name| !name.is_empty()).collect()
     };
-    StarterLists {
+    StarterProgramLists {
         runs: section("[runs]"),
         scripts: section("[scripts]"),
     }
@@ -32,34 +33,35 @@ pub(super) fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// Whether a program starts other programs named in its arguments, and these are not parsed.
-pub(in super::super) fn runs_unread(program: &str) -> bool {
+/// Whether a program starts other programs named in its arguments and `nested.rs` does not parse
+/// these arguments.
+pub(in super::super) fn starts_unparsed_programs(program: &str) -> bool {
     let name = base_name(program);
-    // The arguments of `bash-5.2` and `env9` are not parsed, although those of `bash` and `env`
-    // are.
+    // `nested.rs` parses the arguments of `bash` and `env`, but not those of programs whose names
+    // contain a version, such as `bash-5.2` and `env9`.
     let is_read = |name: &str| SHELLS.contains(&name) || WRAPPERS.iter().any(|w| w.0 == name);
     let is_of_version = without_version(name) != name && is_read(without_version(name));
-    is_of_version || (!is_read(name) && is_in(&LISTS.runs, name))
+    is_of_version || (!is_read(name) && list_contains(&LISTS.runs, name))
 }
 
-/// Whether a program starts a program named in its arguments. A rule that allows such a program
-/// with any arguments would allow every command.
-pub(crate) fn runs_others(program: &str) -> bool {
+/// Whether a program starts another program that its arguments name. A rule that allowed such a
+/// program with any arguments would allow every command.
+pub(crate) fn runs_argument_programs(program: &str) -> bool {
     let name = base_name(program);
-    runs_unread(name)
+    starts_unparsed_programs(name)
         || SHELLS.contains(&name)
         || name == "eval"
         || WRAPPERS.iter().any(|(wrapper, ..)| *wrapper == name)
 }
 
-/// Whether the first argument of a program says little about its effect, because the program may
-/// run other programs or scripts.
-pub(super) fn may_run_others(program: &str) -> bool {
+/// Whether a program may run other programs or scripts, so that its first argument does not show
+/// what a call does.
+pub(super) fn may_run_other_programs(program: &str) -> bool {
     let name = base_name(program);
-    runs_others(name) || name == "find" || is_in(&LISTS.scripts, name)
+    runs_argument_programs(name) || name == "find" || list_contains(&LISTS.scripts, name)
 }
 
-fn is_in(list: &[&str], name: &str) -> bool {
+fn list_contains(list: &[&str], name: &str) -> bool {
     let bare = without_version(name);
     list.iter().any(|listed| match listed.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
@@ -90,16 +92,16 @@ mod tests {
             "busybox",
             "cross-env",
         ] {
-            assert!(runs_unread(name), "{name}");
+            assert!(starts_unparsed_programs(name), "{name}");
         }
         for name in ["bash", "env", "timeout", "git", "cargo", "ls", "[", "7z"] {
-            assert!(!runs_unread(name), "{name}");
+            assert!(!starts_unparsed_programs(name), "{name}");
         }
         for name in ["python3.12", "gawk", "make", "find", "sh", "perl5.36.0"] {
-            assert!(may_run_others(name), "{name}");
+            assert!(may_run_other_programs(name), "{name}");
         }
         for name in ["git", "cargo", "ls", "grep", "cat"] {
-            assert!(!may_run_others(name), "{name}");
+            assert!(!may_run_other_programs(name), "{name}");
         }
     }
 

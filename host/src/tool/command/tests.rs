@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn parts(command: &Command) -> Vec<String> {
+fn part_texts(command: &Command) -> Vec<String> {
     let parts = command.parts.iter().map(|part| {
         let altered = if part.is_altered { "!" } else { "" };
         format!("{altered}{}", part.text())
@@ -11,7 +11,7 @@ fn parts(command: &Command) -> Vec<String> {
 }
 
 #[test]
-fn what_every_shell_reads_alike_is_read() {
+fn commands_that_every_shell_parses_alike_are_parsed() {
     let table: &[(&str, &[&str])] = &[
         ("git status", &["git status"]),
         ("  git   'log' \"-n\" 1 ", &["git log -n 1"]),
@@ -72,13 +72,13 @@ fn what_every_shell_reads_alike_is_read() {
     ];
     for (text, expected) in table {
         let command = Command::read(text);
-        assert_eq!(command.why_asked(), None, "{text}");
-        assert_eq!(parts(&command), *expected, "{text}");
+        assert_eq!(command.reason_to_ask(), None, "{text}");
+        assert_eq!(part_texts(&command), *expected, "{text}");
     }
 }
 
 #[test]
-fn what_is_outside_of_the_grammar_asks_although_its_programs_are_known() {
+fn commands_outside_the_grammar_ask_although_their_programs_are_known() {
     let table: &[(&str, &[&str])] = &[
         (r"\git push", &["git push"]),
         ("git \\\n push", &["git push"]),
@@ -113,13 +113,13 @@ fn what_is_outside_of_the_grammar_asks_although_its_programs_are_known() {
         let command = Command::read(text);
         assert_eq!(command.doubt, None, "{text}");
         assert!(command.outside.is_some(), "{text}");
-        assert!(command.covers().is_err(), "{text}");
-        assert_eq!(parts(&command), *expected, "{text}");
+        assert!(command.always_scopes().is_err(), "{text}");
+        assert_eq!(part_texts(&command), *expected, "{text}");
     }
 }
 
 #[test]
-fn what_cannot_be_read_with_certainty_is_a_doubt() {
+fn commands_that_cannot_be_parsed_with_certainty_have_a_doubt() {
     for text in [
         "",
         "   # nothing",
@@ -239,7 +239,7 @@ fn what_cannot_be_read_with_certainty_is_a_doubt() {
     ] {
         let command = Command::read(text);
         assert!(command.doubt.is_some(), "{text}: {command:?}");
-        assert!(command.covers().is_err(), "{text}");
+        assert!(command.always_scopes().is_err(), "{text}");
     }
     let deep = format!("{}x{}", "$(".repeat(100_000), ")".repeat(100_000));
     assert!(Command::read(&deep).doubt.is_some());
@@ -248,7 +248,7 @@ fn what_cannot_be_read_with_certainty_is_a_doubt() {
 }
 
 #[test]
-fn an_argument_that_is_a_command_is_a_doubt() {
+fn an_argument_that_may_be_a_command_causes_a_doubt() {
     for text in [
         "git -c alias.x='!rm x' x",
         "git -C d -c core.pager='rm x' log",
@@ -335,12 +335,12 @@ fn an_argument_that_is_a_command_is_a_doubt() {
         "cargo test --locked",
         "find . -name x",
     ] {
-        assert_eq!(Command::read(text).why_asked(), None, "{text}");
+        assert_eq!(Command::read(text).reason_to_ask(), None, "{text}");
     }
 }
 
 #[test]
-fn a_long_command_is_refused_unread_and_many_parts_are_a_doubt() {
+fn a_too_long_command_is_not_parsed_and_too_many_parts_cause_a_doubt() {
     let long = "a ".repeat(MAX_BYTES);
     let command = Command::read(&long);
     assert_eq!(command.n_bytes_too_long, Some(long.len()));
@@ -350,17 +350,17 @@ fn a_long_command_is_refused_unread_and_many_parts_are_a_doubt() {
     assert!(command.doubt.is_some() && command.parts.len() <= MAX_PARTS + 1);
 }
 
-fn matched(pattern: &str, text: &str) -> Matched {
+fn match_part(pattern: &str, text: &str) -> PatternMatch {
     let command = Command::read(text);
     let part = command.parts.last().expect("it has a part");
     CommandPattern::new(pattern)
         .expect("a pattern")
-        .matched(part)
+        .match_part(part)
 }
 
 #[test]
-fn a_pattern_matches_whatever_the_unknown_words_are_or_only_maybe() {
-    use Matched::{Maybe, No, Yes};
+fn a_pattern_matches_for_every_expansion_of_unknown_words_or_only_maybe() {
+    use PatternMatch::{Maybe, No, Yes};
     for (pattern, text, expected) in [
         ("git *", "git", Yes),
         ("git *", "git status", Yes),
@@ -383,20 +383,20 @@ fn a_pattern_matches_whatever_the_unknown_words_are_or_only_maybe() {
         ("*", "anything $X", Yes),
         ("> out/*", "x", No),
     ] {
-        assert_eq!(matched(pattern, text), expected, "{pattern}: {text}");
+        assert_eq!(match_part(pattern, text), expected, "{pattern}: {text}");
     }
     let redirection = &Command::read("a > out/x").parts[0];
     let pattern = CommandPattern::new("> out/*").expect("a pattern");
-    assert_eq!(pattern.matched(redirection), Yes);
+    assert_eq!(pattern.match_part(redirection), Yes);
     let push = CommandPattern::new("git push *").expect("a pattern");
     let by_path = &Command::read("/usr/bin/git push").parts[0];
-    assert_eq!(push.matched(by_path), No);
-    assert_eq!(push.matched_by_name(by_path), Yes);
+    assert_eq!(push.match_part(by_path), No);
+    assert_eq!(push.match_part_by_name(by_path), Yes);
 }
 
 #[test]
-fn a_pattern_means_what_the_shell_says_it_means() {
-    use Matched::{No, Yes};
+fn a_pattern_is_parsed_as_the_shell_parses_a_command() {
+    use PatternMatch::{No, Yes};
     for (pattern, text, expected) in [
         ("touch \"pwn\"", "touch \"pwn\"", Yes),
         ("touch 'pwn'", "touch pwn", Yes),
@@ -419,8 +419,8 @@ fn a_pattern_means_what_the_shell_says_it_means() {
         let pattern = CommandPattern::new(pattern).expect(pattern);
         let command = Command::read(text);
         let part = &command.parts[0];
-        assert_eq!(pattern.matched(part), expected, "{pattern:?}: {text}");
-        let is_sure = pattern.matched_by_name(part) == Yes;
+        assert_eq!(pattern.match_part(part), expected, "{pattern:?}: {text}");
+        let is_sure = pattern.match_part_by_name(part) == Yes;
         assert_eq!(is_sure, expected == Yes, "{pattern:?}: {text}");
     }
     for pattern in [
@@ -461,8 +461,8 @@ fn a_pattern_means_what_the_shell_says_it_means() {
 }
 
 #[test]
-fn a_denied_command_is_found_wherever_its_words_stand() {
-    use Matched::{Maybe, No, Yes};
+fn a_denied_command_is_found_at_any_position_of_its_words() {
+    use PatternMatch::{Maybe, No, Yes};
     for (pattern, text, expected) in [
         ("git push *", "git -C . push o x:y", Yes),
         ("git push *", "git --no-pager push", Yes),
@@ -522,13 +522,16 @@ fn a_denied_command_is_found_wherever_its_words_stand() {
     ] {
         let read = Command::read(text);
         let pattern = CommandPattern::new(pattern).expect(pattern);
-        let matched = read.parts.iter().map(|part| pattern.matched_by_name(part));
+        let matched = read
+            .parts
+            .iter()
+            .map(|part| pattern.match_part_by_name(part));
         assert_eq!(matched.max(), Some(expected), "{pattern:?}: {text}");
     }
 }
 
 #[test]
-fn files_that_output_goes_to_are_resolved() {
+fn files_of_output_redirections_are_resolved() {
     use super::super::subject::WorkspacePath::{Known, Unknown};
     // Resolves as the workspace does, with a symlink `link` to `src`.
     let place = |path: &str| match path.strip_prefix("/ws/").unwrap_or(path) {
@@ -538,30 +541,50 @@ fn files_that_output_goes_to_are_resolved() {
         path => Known(path.replacen("link/", "src/", 1)),
     };
     for (text, target, src, asks) in [
-        ("a > target/x", Matched::Yes, Matched::No, false),
-        ("a > /ws/target/x", Matched::Yes, Matched::No, false),
-        ("a > target/../pwn", Matched::No, Matched::No, true),
-        ("a > ./src/x", Matched::No, Matched::Yes, false),
-        ("a > /ws/src/x", Matched::No, Matched::Yes, false),
-        ("a > link/x", Matched::No, Matched::Yes, false),
-        ("a > ../x", Matched::Maybe, Matched::Maybe, true),
-        ("a > dangling", Matched::Maybe, Matched::Maybe, true),
-        ("a > /other/x", Matched::No, Matched::No, false),
-        ("cd src && a > x", Matched::Maybe, Matched::Maybe, true),
+        ("a > target/x", PatternMatch::Yes, PatternMatch::No, false),
+        (
+            "a > /ws/target/x",
+            PatternMatch::Yes,
+            PatternMatch::No,
+            false,
+        ),
+        (
+            "a > target/../pwn",
+            PatternMatch::No,
+            PatternMatch::No,
+            true,
+        ),
+        ("a > ./src/x", PatternMatch::No, PatternMatch::Yes, false),
+        ("a > /ws/src/x", PatternMatch::No, PatternMatch::Yes, false),
+        ("a > link/x", PatternMatch::No, PatternMatch::Yes, false),
+        ("a > ../x", PatternMatch::Maybe, PatternMatch::Maybe, true),
+        (
+            "a > dangling",
+            PatternMatch::Maybe,
+            PatternMatch::Maybe,
+            true,
+        ),
+        ("a > /other/x", PatternMatch::No, PatternMatch::No, false),
+        (
+            "cd src && a > x",
+            PatternMatch::Maybe,
+            PatternMatch::Maybe,
+            true,
+        ),
     ] {
-        let command = Command::read(text).resolved(place);
-        assert_eq!(command.why_asked().is_some(), asks, "{text}");
+        let command = Command::read(text).resolve_redirections(place);
+        assert_eq!(command.reason_to_ask().is_some(), asks, "{text}");
         let mut parts = command.parts.iter();
         let part = parts.find(|part| part.is_redirection).expect(text);
         let matched = |pattern| CommandPattern::new(pattern).expect(pattern);
-        assert_eq!(matched("> target/*").matched(part), target, "{text}");
-        assert_eq!(matched("> src/*").matched_by_name(part), src, "{text}");
+        assert_eq!(matched("> target/*").match_part(part), target, "{text}");
+        assert_eq!(matched("> src/*").match_part_by_name(part), src, "{text}");
     }
 }
 
 #[test]
-fn always_covers_the_program_and_its_first_argument_or_exactly_this() {
-    let covers = |text: &str| Command::read(text).covers();
+fn always_covers_the_program_and_its_first_argument_or_the_exact_command() {
+    let covers = |text: &str| Command::read(text).always_scopes();
     for (text, expected) in [
         ("git status", "git status …"),
         ("git log -n 1 | head", "git log …; head"),

@@ -1,21 +1,21 @@
 //! Finds rules that can never apply, because none of the tools makes a call that they match.
 //!
 //! A denying rule that never applies protects nothing, so each fault is described with what to do.
-//! Start from [`PolicyRule::fault`].
+//! Start from [`PolicyRule::find_fault`].
 
 use super::Rule;
 use super::rule::{BASH, OF_FILES, PolicyRule};
 use crate::message::ToolSpec;
-use crate::tool::command::{CommandPattern, runs_unread};
+use crate::tool::command::{CommandPattern, starts_unparsed_programs};
 
-/// Tools whose calls concern a whole directory tree.
+/// Tools whose calls have a directory with everything below it as their subject.
 const OF_TREES: &[&str] = &["list_files", "search"];
 
 impl PolicyRule {
     /// Returns the reason why the rule matches no call of these tools; `None` if it can match.
-    pub(super) fn fault(&self, tools: &[&ToolSpec]) -> Option<String> {
+    pub(super) fn find_fault(&self, tools: &[&ToolSpec]) -> Option<String> {
         let program = self.command.as_ref().and_then(CommandPattern::program);
-        if let Some(program) = program.filter(|program| runs_unread(program))
+        if let Some(program) = program.filter(|program| starts_unparsed_programs(program))
             && self.decision == Rule::Allow
         {
             return Some(format!(
@@ -26,13 +26,13 @@ impl PolicyRule {
         let names = |spec: &&ToolSpec| self.tool.as_ref().is_none_or(|tool| tool.matches(spec));
         let named: Vec<&ToolSpec> = tools.iter().copied().filter(names).collect();
         match named.is_empty() {
-            true => self.names_no_tool(tools),
-            false => self.contradiction(&named),
+            true => self.describe_missing_tool(tools),
+            false => self.describe_contradiction(&named),
         }
     }
 
     /// Returns a description of the fault if a rule names none of these tools.
-    fn names_no_tool(&self, tools: &[&ToolSpec]) -> Option<String> {
+    fn describe_missing_tool(&self, tools: &[&ToolSpec]) -> Option<String> {
         let tool = self.tool.as_ref()?;
         let Some((plugin, name)) = tool.text.split_once(':') else {
             let mut names: Vec<&str> = tools.iter().map(|spec| spec.name.as_str()).collect();
@@ -57,12 +57,14 @@ impl PolicyRule {
         })
     }
 
-    /// Describes why the other conditions of a rule match no call of the tools that it names.
-    fn contradiction(&self, named: &[&ToolSpec]) -> Option<String> {
+    /// Describes why a rule's conditions on the command, path and effect match no call of the tools
+    /// that the rule names.
+    fn describe_contradiction(&self, named: &[&ToolSpec]) -> Option<String> {
         let (key, of_key) = match (&self.command, &self.path) {
             (Some(_), _) => ("command", &[BASH][..]),
             (None, Some(_)) => ("path", OF_FILES),
-            // A rule that names only an effect also covers tools that are installed later.
+            // Accept a rule that names only an effect: it may be for tools that are installed
+            // later.
             (None, None) if self.tool.is_none() => return None,
             (None, None) => ("", &[][..]),
         };
@@ -74,8 +76,8 @@ impl PolicyRule {
             // A rule without a tool name may be for tools that are not installed now.
             self.tool.as_ref()?;
             return Some(format!(
-                "{} no `{key}` that rules know, so this rule has no effect; remove `{key}`, or name one of these tools: {}",
-                listed(named, "has", "have"),
+                "{} no `{key}` that a rule can match, so this rule has no effect; remove `{key}`, or name one of these tools: {}",
+                list_with_verb(named, "has", "have"),
                 of_key.join(", ")
             ));
         }
@@ -90,25 +92,25 @@ impl PolicyRule {
             classes.dedup();
             return Some(format!(
                 "{} the effect {} and not {effect}, so this rule has no effect; remove `effect`, or name another tool",
-                listed(&able, "has", "have"),
+                list_with_verb(&able, "has", "have"),
                 classes.join(" or ")
             ));
         }
         let is_of_tree = |spec: &&ToolSpec| OF_TREES.contains(&spec.name.as_str());
-        let path = self.path.as_ref().filter(|path| !path.may_hold_trees())?;
+        let path = self.path.as_ref().filter(|path| !path.can_match_tree())?;
         (self.decision == Rule::Allow && able.iter().all(is_of_tree)).then(|| {
             format!(
                 "{} a folder with everything below it, and `path = {:?}` allows no such folder, so this rule has no effect; name a \
                  folder as in `path = \"docs/**\"`",
-                listed(&able, "looks at", "look at"),
+                list_with_verb(&able, "looks at", "look at"),
                 path.text
             )
         })
     }
 }
 
-/// Lists tools with a verb that fits their number.
-fn listed(tools: &[&ToolSpec], one: &str, more: &str) -> String {
+/// Formats the names of tools, followed by the verb `one` for one tool or `more` for several.
+fn list_with_verb(tools: &[&ToolSpec], one: &str, more: &str) -> String {
     let names: Vec<String> = tools
         .iter()
         .map(|spec| format!("`{}`", spec.name))

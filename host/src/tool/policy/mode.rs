@@ -1,6 +1,6 @@
 //! Modes of approval, which a person switches while the program runs.
 //!
-//! A mode decides only about calls that no rule and no hook mentions, or makes a decision stricter.
+//! A mode decides calls that no rule matches and no hook asks about, or makes a decision stricter.
 //! Only [`ApprovalMode::Full`] also allows calls about which a rule asks; no mode allows a call
 //! that a rule denies. Start from [`ApprovalMode`].
 
@@ -27,12 +27,14 @@ pub enum ApprovalMode {
     /// The user is asked.
     #[default]
     Ask,
-    /// Built-in tools edit files of the workspace without a question if only a default asks.
-    /// Everything else is asked about.
+    /// Built-in tools edit files of the workspace without an approval if only a default asks. All
+    /// other calls that need an approval ask the user.
     AcceptEdits,
-    /// Only calls that read run. The turn ends with a plan for the user to approve.
+    /// Only calls of tools that only read may run. The turn ends with a plan that the user approves
+    /// or rejects.
     Plan,
-    /// Calls that would be asked about run, as with `--yes`. What is denied stays denied.
+    /// Calls that would need an approval run without one, as with `--yes`. Denied calls stay
+    /// denied.
     Full,
 }
 
@@ -76,7 +78,8 @@ impl ApprovalMode {
         }
     }
 
-    /// Whether a call is an edit that this mode accepts without a question if only a default asks.
+    /// Whether a call is an edit that this mode allows without asking the user. The caller checks
+    /// that only a default asks.
     pub(super) fn accepts_edit(self, call: &PolicyCall<'_>) -> bool {
         let is_edit = call.spec.effect_class == EffectClass::Write && call.spec.plugin.is_none();
         let (Self::AcceptEdits, true, Subject::File(WorkspacePath::Known(path))) =
@@ -108,15 +111,15 @@ impl FromStr for ApprovalMode {
         found.ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
             format!(
-                "`{}` is not a mode; the modes are {names}",
+                "`{}` is not an approval mode; the approval modes are {names}",
                 text.escape_debug()
             )
         })
     }
 }
 
-/// The current approval mode, shared by the code that decides by it and the code that shows it. A
-/// switch affects all clones.
+/// The current approval mode, shared by its clones: setting it in one clone sets it in all. The
+/// policy and the user interface each have one.
 #[derive(Clone, Debug, Default)]
 pub struct ModeSwitch(Arc<AtomicU8>);
 
@@ -133,7 +136,8 @@ impl ModeSwitch {
     #[must_use]
     pub fn mode(&self) -> ApprovalMode {
         let number = usize::from(self.0.load(Ordering::Acquire));
-        // The number always belongs to a mode; if it did not, the default mode asks.
+        // The number is always the index of a mode. If it were not, the default mode, which asks,
+        // would be the safe choice.
         ApprovalMode::ALL.get(number).copied().unwrap_or_default()
     }
 

@@ -9,15 +9,15 @@ use crate::message::ToolSpec;
 /// Rules for the calls of one tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ToolOverview {
-    /// Decision on a call that no narrower rule matches.
+    /// Decision on a call of the tool that no rule in `narrower` matches.
     pub decision: Rule,
     /// Rule or default that decided.
     pub by: String,
-    /// Rules on some of its calls, limited to a command or path.
+    /// Rules that match only the tool's calls with a certain command or path.
     pub narrower: Vec<NarrowRule>,
 }
 
-/// A rule on some calls of a tool.
+/// A rule that matches only some calls of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NarrowRule {
     pub decision: Rule,
@@ -27,9 +27,9 @@ pub struct NarrowRule {
 impl ToolPolicy {
     /// Returns the rules for a tool, without modes and hooks.
     pub fn overview(&self, spec: &ToolSpec) -> ToolOverview {
-        let ruling = self.ruling_of(spec, CallFacet::Whole);
+        let ruling = self.rule_on_facet(spec, CallFacet::Whole);
         let rules = self.rules.iter().enumerate();
-        let narrower = rules.filter(|(_, rule)| rule.is_of_some_calls(spec));
+        let narrower = rules.filter(|(_, rule)| rule.matches_some_calls(spec));
         ToolOverview {
             decision: match ruling.strictness {
                 RuleStrictness::Allow => Rule::Allow,

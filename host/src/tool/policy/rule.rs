@@ -20,14 +20,14 @@ use std::cmp::Reverse;
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
-use super::super::command::{CommandPattern, Matched, Part};
+use super::super::command::{CommandPart, CommandPattern, PatternMatch};
 use super::super::subject::WorkspacePath;
 use super::Rule;
 use crate::message::{EffectClass, ToolSpec};
 
 pub(super) const BASH: &str = "bash";
 
-/// Tools that report the path of the file they work on.
+/// Tools whose calls have a path as their subject, so that rules with `path` can match them.
 pub(super) const OF_FILES: &[&str] = &[
     "edit_file",
     "list_files",
@@ -110,11 +110,13 @@ impl TryFrom<RuleText> for PolicyRule {
             rule.tool.as_ref().is_none_or(matches)
         };
         if rule.command.is_some() && !can_be(&[BASH]) {
-            return Err(format!("only the tool `{BASH}` has a `command`"));
+            return Err(format!(
+                "a rule with `command` can match only the tool `{BASH}`"
+            ));
         }
         if rule.path.is_some() && !can_be(OF_FILES) {
             return Err(format!(
-                "only these tools have a `path` that rules know: {}",
+                "a rule with `path` can match only these tools: {}",
                 OF_FILES.join(", ")
             ));
         }
@@ -139,10 +141,11 @@ impl From<PolicyRule> for RuleText {
 pub(super) enum CallFacet<'a> {
     /// The whole call, if no more is known about it.
     Whole,
-    Part(&'a Part),
-    /// Effects of a command beyond its known parts.
+    CommandPart(&'a CommandPart),
+    /// Unknown effects of a command whose list of parts may be incomplete.
     Doubt,
-    /// Unusual syntax of a command with known parts; no command rule allows it.
+    /// Syntax outside the grammar, in a command whose parts are all known. No rule with a command
+    /// pattern allows it.
     Outside,
     File(&'a WorkspacePath),
     /// A directory with everything below it.
@@ -177,68 +180,77 @@ impl PolicyRule {
         }
     }
 
-    /// Whether the rule matches this tool but only some of its calls.
-    pub(super) fn is_of_some_calls(&self, spec: &ToolSpec) -> bool {
-        self.is_of(spec) && (self.command.is_some() || self.path.is_some())
+    /// Whether the rule matches only calls of this tool with a certain command or path.
+    pub(super) fn matches_some_calls(&self, spec: &ToolSpec) -> bool {
+        self.matches_tool(spec) && (self.command.is_some() || self.path.is_some())
     }
 
-    fn is_of(&self, spec: &ToolSpec) -> bool {
+    fn matches_tool(&self, spec: &ToolSpec) -> bool {
         self.tool.as_ref().is_none_or(|tool| tool.matches(spec))
             && self.effect.is_none_or(|effect| effect == spec.effect_class)
     }
 
     /// Returns whether the rule matches this facet of a call.
-    pub(super) fn match_rule(&self, spec: &ToolSpec, facet: CallFacet<'_>) -> Matched {
-        if !self.is_of(spec) {
-            return Matched::No;
+    pub(super) fn match_rule(&self, spec: &ToolSpec, facet: CallFacet<'_>) -> PatternMatch {
+        if !self.matches_tool(spec) {
+            return PatternMatch::No;
         }
         if let Some(command) = &self.command {
             return match facet {
-                CallFacet::Part(part) => self.of_part(command, part),
-                CallFacet::Doubt => Matched::Maybe,
+                CallFacet::CommandPart(part) => self.match_command_part(command, part),
+                CallFacet::Doubt => PatternMatch::Maybe,
                 CallFacet::Whole | CallFacet::Outside | CallFacet::File(_) | CallFacet::Tree(_) => {
-                    Matched::No
+                    PatternMatch::No
                 }
             };
         }
         let Some(path) = &self.path else {
-            return Matched::Yes;
+            return PatternMatch::Yes;
         };
         match facet {
-            CallFacet::File(WorkspacePath::Known(file)) if path.is_about(file, self.decision) => {
-                Matched::Yes
+            CallFacet::File(WorkspacePath::Known(file))
+                if path.matches_path(file, self.decision) =>
+            {
+                PatternMatch::Yes
             }
-            CallFacet::Tree(WorkspacePath::Known(folder)) => path.of_tree(folder, self.decision),
+            CallFacet::Tree(WorkspacePath::Known(folder)) => path.match_tree(folder, self.decision),
             CallFacet::File(WorkspacePath::Unknown) | CallFacet::Tree(WorkspacePath::Unknown) => {
-                Matched::Maybe
+                PatternMatch::Maybe
             }
             CallFacet::File(_)
             | CallFacet::Whole
-            | CallFacet::Part(_)
+            | CallFacet::CommandPart(_)
             | CallFacet::Doubt
-            | CallFacet::Outside => Matched::No,
+            | CallFacet::Outside => PatternMatch::No,
         }
     }
 
-    /// Matches a part of a command. An allowing rule matches exactly the program that it names;
-    /// other rules match every way to start it.
-    fn of_part(&self, command: &CommandPattern, part: &Part) -> Matched {
+    /// Matches a part of a command. An allowing rule matches only the exact spelling of the program
+    /// that it names; other rules match every way to start the program.
+    fn match_command_part(&self, command: &CommandPattern, part: &CommandPart) -> PatternMatch {
         if self.decision != Rule::Allow {
-            return command.matched_by_name(part);
+            return command.match_part_by_name(part);
         }
-        let matched = command.matched(part);
+        let matched = command.match_part(part);
         if part.is_altered() {
-            matched.min(Matched::Maybe)
+            matched.min(PatternMatch::Maybe)
         } else {
             matched
         }
     }
 
-    /// Returns the specificity of the rule: of two matching rules, the narrower decides.
-    pub(super) fn narrowness(&self) -> (usize, usize, bool) {
-        let command = self.command.as_ref().map(CommandPattern::n_fixed);
-        let path = self.path.as_ref().map(|path| n_fixed(&path.text));
-        let tool = self.tool.as_ref().map(|tool| n_fixed(&tool.text));
+    /// Returns the specificity of the rule. Of two rules that match a call, the one with the larger
+    /// specificity decides.
+    pub(super) fn rule_narrowness(&self) -> (usize, usize, bool) {
+        let command = self.command.as_ref().map(CommandPattern::specificity);
+        let path = self
+            .path
+            .as_ref()
+            .map(|path| count_literal_characters(&path.text));
+        let tool = self
+            .tool
+            .as_ref()
+            .map(|tool| count_literal_characters(&tool.text));
         (
             // A rule with a command or path is narrower than one without.
             command.or(path).map_or(0, |n| n + 1),
@@ -249,8 +261,8 @@ impl PolicyRule {
 
     /// Returns the sort key: the narrowest rule first, and among equally narrow ones the first in
     /// the file.
-    pub(super) fn rule_order(&self, index: usize) -> (Reverse<(usize, usize, bool)>, usize) {
-        (Reverse(self.narrowness()), index)
+    pub(super) fn precedence_key(&self, index: usize) -> (Reverse<(usize, usize, bool)>, usize) {
+        (Reverse(self.rule_narrowness()), index)
     }
 
     pub(super) fn name(&self, index: usize) -> String {
@@ -273,7 +285,7 @@ impl PolicyRule {
 }
 
 /// Counts the literal characters of a glob.
-fn n_fixed(text: &str) -> usize {
+fn count_literal_characters(text: &str) -> usize {
     text.chars()
         .filter(|c| !matches!(c, '*' | '?' | '[' | ']' | '{' | '}'))
         .count()
@@ -307,10 +319,10 @@ impl RuleToolPattern {
     }
 
     pub(super) fn matches(&self, spec: &ToolSpec) -> bool {
-        self.is(spec.plugin.as_deref(), &spec.name)
+        self.matches_name(spec.plugin.as_deref(), &spec.name)
     }
 
-    fn is(&self, plugin: Option<&str>, name: &str) -> bool {
+    fn matches_name(&self, plugin: Option<&str>, name: &str) -> bool {
         let is_plugin = match (&self.plugin, plugin) {
             (None, _) => true,
             (Some(_), None) => false,
@@ -320,7 +332,7 @@ impl RuleToolPattern {
     }
 
     fn is_built_in(&self, name: &str) -> bool {
-        self.is(None, name)
+        self.matches_name(None, name)
     }
 }
 
@@ -333,20 +345,20 @@ const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 pub(super) struct PathPattern {
     pub(super) text: String,
     glob: GlobMatcher,
-    /// Directory that contains every match.
+    /// Directory that contains all paths that the pattern can match.
     base: String,
     /// Whether the last component of the pattern has no wildcard, so that it may name a directory.
     is_name: bool,
 }
 
-/// Whether a path, used as the pattern of a rule, matches this file alone.
-pub(super) fn is_spelt_path(path: &str) -> bool {
+/// Whether a path, used as the pattern of a rule, would match only the file with this path.
+pub(super) fn is_exact_path(path: &str) -> bool {
     !path.contains(WILDCARDS) && PathPattern::new(path, Rule::Allow).is_ok()
 }
 
 impl PathPattern {
     fn new(text: &str, decision: Rule) -> Result<Self, String> {
-        // The paths of calls never contain these, so such a rule would never match.
+        // The paths of calls never contain these characters, so such a rule would never match.
         let odd = [
             (text.contains('\\'), "a backslash; write `/` between names"),
             (text.trim() != text, "a blank at its beginning or end"),
@@ -408,27 +420,29 @@ impl PathPattern {
     /// secrets    deny        secrets, secrets/key
     /// secrets    allow       secrets only
     /// ```
-    fn is_about(&self, path: &str, decision: Rule) -> bool {
+    fn matches_path(&self, path: &str, decision: Rule) -> bool {
         let above = path.match_indices('/').map(|(at, _)| &path[..at]);
         let mut above = above.filter(|_| self.is_name && decision != Rule::Allow);
         self.glob.is_match(path) || above.any(|folder| self.glob.is_match(folder))
     }
 
     /// Whether an allowing rule may match a whole directory tree.
-    pub(super) fn may_hold_trees(&self) -> bool {
+    pub(super) fn can_match_tree(&self) -> bool {
         self.text.ends_with('/') || self.text.contains("**") || self.text.contains('{')
     }
 
-    /// Matches a directory. An allowing rule must match everything below it; for other rules a
-    /// single match below is a possible match.
-    fn of_tree(&self, folder: &str, decision: Rule) -> Matched {
-        // Paths of a file in the directory and of one deeper, with names that no pattern contains.
+    /// Matches a directory with everything below it. A rule that allows must match all of it. For
+    /// other rules, one match below the directory makes the result [`PatternMatch::Maybe`].
+    fn match_tree(&self, folder: &str, decision: Rule) -> PatternMatch {
+        // Match two paths below the directory, of one and two levels, with names that no pattern
+        // contains.
         let below = ["\u{1}", "\u{1}/\u{1}"].map(|name| {
             let separator = if folder.is_empty() { "" } else { "/" };
             self.glob.is_match(format!("{folder}{separator}{name}"))
         });
-        if below == [true, true] || (decision != Rule::Allow && self.is_about(folder, decision)) {
-            return Matched::Yes;
+        if below == [true, true] || (decision != Rule::Allow && self.matches_path(folder, decision))
+        {
+            return PatternMatch::Yes;
         }
         let is_in = |inner: &str, outer: &str| {
             outer.is_empty()
@@ -437,9 +451,9 @@ impl PathPattern {
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         if decision != Rule::Allow && (is_in(&self.base, folder) || is_in(folder, &self.base)) {
-            Matched::Maybe
+            PatternMatch::Maybe
         } else {
-            Matched::No
+            PatternMatch::No
         }
     }
 }

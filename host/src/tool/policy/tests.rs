@@ -11,7 +11,7 @@ const TERMINAL: PolicyMode = PolicyMode {
     has_terminal: true,
 };
 
-fn spec(name: &str, effect_class: EffectClass) -> ToolSpec {
+fn tool_spec(name: &str, effect_class: EffectClass) -> ToolSpec {
     let (plugin, name) = match name.split_once(':') {
         Some((plugin, name)) => (Some(plugin.to_owned()), name),
         None => (None, name),
@@ -22,7 +22,7 @@ fn spec(name: &str, effect_class: EffectClass) -> ToolSpec {
     }
 }
 
-fn policy(text: &str, mode: PolicyMode) -> ToolPolicy {
+fn parse_policy(text: &str, mode: PolicyMode) -> ToolPolicy {
     ToolPolicy {
         mode,
         ..toml::from_str(text).expect("a good policy")
@@ -31,7 +31,7 @@ fn policy(text: &str, mode: PolicyMode) -> ToolPolicy {
 
 /// Decides a call without arguments that no hook asks about.
 fn decide(policy: &ToolPolicy, tool: &str, class: EffectClass, subject: &Subject) -> Decision {
-    decide_with(policy, &spec(tool, class), subject, &json!({}), false)
+    decide_with(policy, &tool_spec(tool, class), subject, &json!({}), false)
 }
 
 fn decide_with(
@@ -56,7 +56,7 @@ fn policy_of_line(line: &str) -> ToolPolicy {
     config["tools"].clone().try_into().expect(line)
 }
 
-fn word(verdict: &ToolVerdict) -> &'static str {
+fn verdict_word(verdict: &ToolVerdict) -> &'static str {
     match verdict {
         ToolVerdict::Allow => "allow",
         ToolVerdict::Ask => "ask",
@@ -79,7 +79,7 @@ defaults = { external = "deny" }
 
 #[test]
 fn rules_and_defaults_decide_as_the_table_says() {
-    let policy = policy(RULES, TERMINAL);
+    let policy = parse_policy(RULES, TERMINAL);
     for (tool, class, expected) in [
         ("git_log", Read, "allow by tool rule 1 (`git_*`)"),
         ("git_push", External, "deny by tool rule 2 (`git_push`)"),
@@ -101,7 +101,7 @@ fn rules_and_defaults_decide_as_the_table_says() {
         ("read_file", Read, "allow by the default for effect read"),
     ] {
         let decision = decide(&policy, tool, class, &Subject::Any);
-        let decided = format!("{} by {}", word(&decision.verdict), decision.rule);
+        let decided = format!("{} by {}", verdict_word(&decision.verdict), decision.rule);
         assert_eq!(decided, expected, "{tool}");
     }
 }
@@ -130,14 +130,14 @@ fn modes_change_the_verdict_as_the_table_says() {
         (dry, "read_file", Read, false, "allow"),
         (dry, "git_push", Write, false, "deny"),
     ] {
-        let (policy, spec) = (policy(RULES, mode), spec(tool, class));
+        let (policy, spec) = (parse_policy(RULES, mode), tool_spec(tool, class));
         let decision = decide_with(&policy, &spec, &Subject::Any, &json!({}), asked);
-        assert_eq!(word(&decision.verdict), verdict, "{mode:?} {tool}");
+        assert_eq!(verdict_word(&decision.verdict), verdict, "{mode:?} {tool}");
     }
 }
 
 #[test]
-fn modes_of_approval_never_loosen_a_rule_or_what_a_hook_asks() {
+fn approval_modes_never_loosen_a_rule_or_the_request_of_a_hook() {
     use ApprovalMode::{AcceptEdits, Ask, Full, Plan};
     let file = |path: &str| Subject::File(WorkspacePath::Known(path.to_owned()));
     let rules = r#"
@@ -148,7 +148,7 @@ fn modes_of_approval_never_loosen_a_rule_or_what_a_hook_asks() {
         { tool = "bash", command = "git status", decision = "allow" },
     ]
     "#;
-    let policy = policy(rules, TERMINAL);
+    let policy = parse_policy(rules, TERMINAL);
     for (mode, tool, class, subject, is_asked, verdict) in [
         (Ask, "write_file", Write, file("a"), false, "ask"),
         (AcceptEdits, "write_file", Write, file("a"), false, "allow"),
@@ -223,10 +223,10 @@ fn modes_of_approval_never_loosen_a_rule_or_what_a_hook_asks() {
         (Full, "bash", Execute, Subject::Any, true, "allow"),
     ] {
         policy.switch.set(mode);
-        let spec = spec(tool, class);
+        let spec = tool_spec(tool, class);
         let decision = decide_with(&policy, &spec, &subject, &json!({}), is_asked);
         assert_eq!(
-            word(&decision.verdict),
+            verdict_word(&decision.verdict),
             verdict,
             "{mode} {tool} {subject:?}"
         );
@@ -239,7 +239,10 @@ fn modes_of_approval_never_loosen_a_rule_or_what_a_hook_asks() {
             is_asked,
         };
         let is_refused = mode == Plan && class != Read;
-        assert!(!(is_refused && policy.may_spare(&call)), "{mode} {tool}");
+        assert!(
+            !(is_refused && policy.may_skill_approve(&call)),
+            "{mode} {tool}"
+        );
         assert_eq!(policy.is_planning(), mode == Plan);
     }
 }
@@ -258,18 +261,24 @@ fn without_a_terminal_the_reason_names_the_flag_and_the_line() {
 }
 
 #[test]
-fn a_dry_run_says_what_would_have_been_done() {
+fn a_dry_run_describes_the_call_that_would_have_run() {
     let mode = PolicyMode {
         dry_run: true,
         ..TERMINAL
     };
-    let (bash, arguments) = (spec("bash", Execute), json!({"command": "make clean"}));
-    let decision = decide_with(&policy("", mode), &bash, &Subject::Any, &arguments, false);
+    let (bash, arguments) = (tool_spec("bash", Execute), json!({"command": "make clean"}));
+    let decision = decide_with(
+        &parse_policy("", mode),
+        &bash,
+        &Subject::Any,
+        &arguments,
+        false,
+    );
     assert!(matches!(decision.verdict, ToolVerdict::DryRun(text) if text.contains("$ make clean")));
 }
 
 #[test]
-fn rules_that_say_nothing_or_are_misspelled_are_refused() {
+fn rules_without_conditions_or_with_misspelled_keys_are_refused() {
     for text in [
         r#"rules = [{ decision = "allow" }]"#,
         r#"rules = [{ tool = "bash", decision = "maybe" }]"#,
@@ -345,7 +354,7 @@ fn commands_are_decided_part_by_part_and_the_narrowest_rule_wins() {
         ("/usr/bin/git push", "deny", "deny"),
         ("g\\it pu''sh", "deny", "deny"),
         ("find . -exec git push ';'", "deny", "deny"),
-        // Only the user may allow commands that may be denied ones.
+        // Only the user may allow these commands, because a denying rule may match them.
         ("git $X", "ask", "deny"),
         ("$X push", "ask", "deny"),
         ("for x in a; do git status; done", "ask", "deny"),
@@ -365,19 +374,24 @@ fn commands_are_decided_part_by_part_and_the_narrowest_rule_wins() {
             ..TERMINAL
         };
         for (mode, expected) in [(TERMINAL, at_terminal), (yes, with_yes)] {
-            let decision = decide(&policy(COMMANDS, mode), "bash", Execute, &command(text));
+            let decision = decide(
+                &parse_policy(COMMANDS, mode),
+                "bash",
+                Execute,
+                &command(text),
+            );
             let rule = &decision.rule;
-            assert_eq!(word(&decision.verdict), expected, "{text}: {rule}");
+            assert_eq!(verdict_word(&decision.verdict), expected, "{text}: {rule}");
         }
     }
     // Another tool with that effect has no command, so a command rule does not match it.
-    let policy = policy(COMMANDS, TERMINAL);
+    let policy = parse_policy(COMMANDS, TERMINAL);
     let other = decide(&policy, "p:run", Execute, &Subject::Any);
     assert_eq!(other.rule, "the default for effect execute");
 }
 
 #[test]
-fn a_rule_for_the_whole_tool_allows_what_cannot_be_read_unless_something_is_denied() {
+fn a_rule_for_a_tool_allows_unparsable_commands_unless_a_rule_denies_something() {
     let loops = command("for x in a; do b; done");
     for (text, expected) in [
         (
@@ -389,8 +403,8 @@ fn a_rule_for_the_whole_tool_allows_what_cannot_be_read_unless_something_is_deni
             "ask",
         ),
     ] {
-        let decision = decide(&policy(text, TERMINAL), "bash", Execute, &loops);
-        assert_eq!(word(&decision.verdict), expected);
+        let decision = decide(&parse_policy(text, TERMINAL), "bash", Execute, &loops);
+        assert_eq!(verdict_word(&decision.verdict), expected);
     }
 }
 
@@ -407,7 +421,7 @@ rules = [
 "#;
 
 #[test]
-fn no_spelling_leads_around_the_rules_of_the_manual() {
+fn no_spelling_of_a_command_bypasses_the_rules_of_the_manual() {
     for (text, expected) in [
         ("echo x > target/y", "allow"),
         ("git -C . log", "allow"),
@@ -428,26 +442,36 @@ fn no_spelling_leads_around_the_rules_of_the_manual() {
         ("cd src && echo x > y", "ask"),
         ("echo do not git push", "ask"),
     ] {
-        let decision = decide(&policy(MANUAL, TERMINAL), "bash", Execute, &command(text));
+        let decision = decide(
+            &parse_policy(MANUAL, TERMINAL),
+            "bash",
+            Execute,
+            &command(text),
+        );
         let rule = &decision.rule;
-        assert_eq!(word(&decision.verdict), expected, "{text}: {rule}");
+        assert_eq!(verdict_word(&decision.verdict), expected, "{text}: {rule}");
         let nobody = PolicyMode::default();
-        let decision = decide(&policy(MANUAL, nobody), "bash", Execute, &command(text));
+        let decision = decide(
+            &parse_policy(MANUAL, nobody),
+            "bash",
+            Execute,
+            &command(text),
+        );
         let is_allowed = decision.verdict == ToolVerdict::Allow;
         assert_eq!(is_allowed, expected == "allow", "{text}: {}", decision.rule);
     }
 }
 
 #[test]
-fn a_yes_for_the_session_covers_no_command_that_may_be_denied() {
-    for (text, may_cover) in [
+fn an_always_answer_covers_no_command_that_may_be_denied() {
+    for (text, may_always_answer_cover) in [
         ("runner -x git pull", true),
         ("runner -x git push", false),
         ("rm x", true),
         ("git push", true),
         ("sudo x", false),
     ] {
-        let (bash, subject) = (spec("bash", Execute), command(text));
+        let (bash, subject) = (tool_spec("bash", Execute), command(text));
         let call = PolicyCall {
             spec: &bash,
             arguments: &json!({}),
@@ -455,13 +479,17 @@ fn a_yes_for_the_session_covers_no_command_that_may_be_denied() {
             may: &[],
             is_asked: false,
         };
-        let policy = policy(MANUAL, TERMINAL);
-        assert_eq!(policy.may_cover(&call), may_cover, "{text}");
+        let policy = parse_policy(MANUAL, TERMINAL);
+        assert_eq!(
+            policy.may_always_answer_cover(&call),
+            may_always_answer_cover,
+            "{text}"
+        );
     }
 }
 
 #[test]
-fn a_command_that_no_system_starts_is_refused_unread() {
+fn a_command_too_long_for_any_system_is_refused_without_parsing() {
     let long = command(&"a ".repeat(3 << 20));
     for mode in [
         TERMINAL,
@@ -471,7 +499,7 @@ fn a_command_that_no_system_starts_is_refused_unread() {
         },
     ] {
         let all = r#"rules = [{ tool = "bash", decision = "allow" }]"#;
-        let decision = decide(&policy(all, mode), "bash", Execute, &long);
+        let decision = decide(&parse_policy(all, mode), "bash", Execute, &long);
         let ToolVerdict::Deny(reason) = decision.verdict else {
             panic!("not denied");
         };
@@ -528,14 +556,14 @@ rules = [
         ("search", Read, tree(""), "ask"),
         ("list_files", Read, tree("docs"), "allow"),
     ] {
-        let decision = decide(&policy(text, TERMINAL), tool, class, &subject);
-        let (decided, rule) = (word(&decision.verdict), &decision.rule);
+        let decision = decide(&parse_policy(text, TERMINAL), tool, class, &subject);
+        let (decided, rule) = (verdict_word(&decision.verdict), &decision.rule);
         assert_eq!(decided, expected, "{tool} {subject:?}: {rule}");
     }
 }
 
 #[test]
-fn a_call_that_may_do_what_is_denied_is_refused_with_a_remedy_that_its_tool_can_follow() {
+fn a_call_that_a_rule_may_deny_is_refused_with_a_remedy_for_its_tool() {
     let rules = r#"rules = [
         { path = "secrets/", decision = "deny" },
         { command = "git push *", decision = "deny" },
@@ -551,7 +579,7 @@ fn a_call_that_may_do_what_is_denied_is_refused_with_a_remedy_that_its_tool_can_
             "simple commands",
         ),
     ] {
-        let decision = decide(&policy(rules, nobody), tool, class, &subject);
+        let decision = decide(&parse_policy(rules, nobody), tool, class, &subject);
         let ToolVerdict::Deny(reason) = &decision.verdict else {
             panic!("{tool}: {:?}", decision.verdict);
         };
@@ -560,9 +588,9 @@ fn a_call_that_may_do_what_is_denied_is_refused_with_a_remedy_that_its_tool_can_
 }
 
 #[test]
-fn the_line_that_would_allow_a_call_allows_it_and_not_its_neighbors() {
-    let bash = spec("bash", Execute);
-    let write = spec("write_file", Write);
+fn the_suggested_rule_allows_the_call_and_no_similar_call() {
+    let bash = tool_spec("bash", Execute);
+    let write = tool_spec("write_file", Write);
     let file = |path: &str| Subject::File(WorkspacePath::Known(path.to_owned()));
     for (spec, subject, neighbor) in [
         (&bash, command("git status -s"), command("git push")),
@@ -578,7 +606,7 @@ fn the_line_that_would_allow_a_call_allows_it_and_not_its_neighbors() {
         (&bash, command("ls > 'a b'"), command("ls > b")),
         (&write, file("docs/a \"b\".md"), file("docs/b.md")),
     ] {
-        let line = allow_line(spec, &subject);
+        let line = suggest_allow_line(spec, &subject);
         let allowed = policy_of_line(&line);
         let decide = |subject| decide_with(&allowed, spec, subject, &json!({}), false).verdict;
         assert_eq!(decide(&subject), ToolVerdict::Allow, "{line}");
@@ -587,7 +615,7 @@ fn the_line_that_would_allow_a_call_allows_it_and_not_its_neighbors() {
 }
 
 #[test]
-fn rules_for_tools_that_there_are_not_are_named() {
+fn rules_for_missing_tools_are_reported() {
     let text = r#"
 rules = [
     { tool = "bahs", decision = "deny" },
@@ -601,11 +629,11 @@ rules = [
 ]
 "#;
     let known = [
-        spec("bash", Execute),
-        spec("read_file", Read),
-        spec("fetch:get", External),
+        tool_spec("bash", Execute),
+        tool_spec("read_file", Read),
+        tool_spec("fetch:get", External),
     ];
-    let faults = policy(text, TERMINAL).faults(&known.each_ref());
+    let faults = parse_policy(text, TERMINAL).faults(&known.each_ref());
     let numbers: Vec<usize> = faults.iter().map(|(index, _)| *index).collect();
     assert_eq!(numbers, [0, 1, 3, 6]);
     assert!(faults[3].1.contains("no rule allows that"), "{faults:?}");
@@ -618,14 +646,14 @@ rules = [
 }
 
 #[test]
-fn rules_that_contradict_their_tools_are_named() {
+fn rules_that_contradict_their_tools_are_reported() {
     let tools = [
-        spec("bash", Execute),
-        spec("read_file", Read),
-        spec("list_files", Read),
-        spec("search", Read),
-        spec("edit_file", Write),
-        spec("fetch:write_file", External),
+        tool_spec("bash", Execute),
+        tool_spec("read_file", Read),
+        tool_spec("list_files", Read),
+        tool_spec("search", Read),
+        tool_spec("edit_file", Write),
+        tool_spec("fetch:write_file", External),
     ];
     for (rule, expected) in [
         ("tool = \"bash\", effect = \"execute\"", None),
@@ -653,7 +681,7 @@ fn rules_that_contradict_their_tools_are_named() {
         ),
         (
             "tool = \"write_file\", path = \"docs/**\"",
-            Some("`write_file` has no `path` that rules know"),
+            Some("`write_file` has no `path` that a rule can match"),
         ),
         ("tool = \"search\", path = \"docs/\"", None),
         ("tool = \"search\", path = \"docs/{*,*/*}\"", None),
@@ -664,12 +692,12 @@ fn rules_that_contradict_their_tools_are_named() {
         ("path = \"docs/*\"", None),
     ] {
         let text = format!("rules = [{{ {rule}, decision = \"allow\" }}]");
-        let faults = policy(&text, TERMINAL).faults(&tools.each_ref());
+        let faults = parse_policy(&text, TERMINAL).faults(&tools.each_ref());
         match (faults.first(), expected) {
             (Some((_, told)), Some(expected)) => assert!(told.contains(expected), "{rule}: {told}"),
             (told, expected) => assert_eq!((told, expected), (None, None), "{rule}"),
         }
     }
     let denies = "rules = [{ tool = \"search\", path = \"docs\", decision = \"deny\" }]";
-    assert_eq!(policy(denies, TERMINAL).faults(&tools.each_ref()), []);
+    assert_eq!(parse_policy(denies, TERMINAL).faults(&tools.each_ref()), []);
 }

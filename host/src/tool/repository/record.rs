@@ -1,10 +1,11 @@
-//! Records of running commands on disk. A record holds the state before the command, so that a later
-//! process of Rind can judge the files that the command left when the first was killed.
+//! Records of running commands on disk. A record holds the state before the command. If Rind is
+//! killed, a later process of Rind reads it to check the files that the command left.
 //!
 //! Each record is a file `ID.json`, locked by the process that runs the command and removed after
-//! its files were judged. An unlocked record belongs to an interrupted command. This module must
-//! not know how files are judged (see the module above). All functions block. Start from
-//! [`CommandRecord::create`] and [`judge_interrupted`].
+//! the command's files were checked. An unlocked record belongs to an interrupted command. This
+//! module must not know how files are checked (see the module above). All functions block. Start
+//! from
+//! [`CommandRecord::create`] and [`check_interrupted_commands`].
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -19,30 +20,31 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
-use super::{ChangedRoots, KnownFingerprint, MAX_KEPT_BYTES, RepositoryBefore, Stamp};
-use crate::beneath::open_regular;
+use super::{FileFingerprint, MAX_KEPT_BYTES, RepositoryBefore, Stamp, WritableRoots};
+use crate::beneath::open_regular_file;
 use crate::clock;
-use crate::disk::private_folder;
+use crate::disk::create_private_folder;
 
-/// Version of the format. A record of another version is only reported, and its files are not
-/// judged.
+/// Version of the format. A record of another version is only reported, and the command's files are
+/// not checked.
 const VERSION: u32 = 1;
 
 /// Extension of records. A record that is being written has the extension [`UNFINISHED`].
 const FINISHED: &str = "json";
 const UNFINISHED: &str = "new";
 
-/// Maximum size of a record, in bytes: the contents in base64, and some 100,000 paths.
+/// Maximum size of a record, in bytes: the kept contents of files in base64, and about 100,000
+/// paths.
 const MAX_RECORD_BYTES: u64 = 2 * MAX_KEPT_BYTES + (32 << 20);
 
-/// Time that a command may run beyond its deadline until all of its processes are stopped.
+/// Maximum time after the deadline of a command in which its last process ends.
 const GRACE: Duration = Duration::from_secs(60);
 
 /// Age at which an unfinished record is removed. Its command was never started.
 const MAX_UNFINISHED_AGE: Duration = Duration::from_secs(3600);
 
-/// Record of a running command. Dropping it leaves the record on disk, for the next process or
-/// command to judge.
+/// Record of a running command. If this is dropped, the record stays on disk, and the next process
+/// or command checks the files of this command.
 pub(in crate::tool) struct CommandRecord {
     path: PathBuf,
     /// Open file, which holds the lock.
@@ -51,7 +53,7 @@ pub(in crate::tool) struct CommandRecord {
 
 /// Content of a record.
 #[derive(Serialize, Deserialize)]
-struct Recorded {
+struct RecordContent {
     version: u32,
     /// Latest time at which the command can change a file, in seconds since 1970.
     last: i64,
@@ -60,7 +62,7 @@ struct Recorded {
     known: Vec<RecordedFile>,
 }
 
-/// File of a record.
+/// State of one file before the command.
 #[derive(Serialize, Deserialize)]
 struct RecordedFile {
     path: RecordedPath,
@@ -86,8 +88,8 @@ impl RecordedPath {
     }
 }
 
-impl Recorded {
-    fn of(before: &RepositoryBefore, deadline: Duration) -> Self {
+impl RecordContent {
+    fn from_state(before: &RepositoryBefore, deadline: Duration) -> Self {
         let lived = i64::try_from((deadline + GRACE).as_secs()).unwrap_or(i64::MAX);
         let now = clock::current_time().as_second();
         Self {
@@ -111,10 +113,10 @@ impl Recorded {
         }
     }
 
-    /// Returns the state before the command; `None` if a part cannot be decoded. A folder that is now
-    /// reached through a link is left out: the command may have put the link there, so that files of
-    /// another repository would be renamed.
-    fn before(&self) -> Option<RepositoryBefore> {
+    /// Returns the state before the command; `None` if the record is damaged. Leaves out a
+    /// directory whose path now contains a symlink: the command may have created the symlink, to
+    /// have files of another repository renamed.
+    fn decode_state(&self) -> Option<RepositoryBefore> {
         let folders: Option<Vec<PathBuf>> = self.folders.iter().map(RecordedPath::decode).collect();
         let mut folders = folders?;
         folders.retain(|path| path.canonicalize().is_ok_and(|real| real == *path));
@@ -124,33 +126,33 @@ impl Recorded {
                 None => None,
             };
             let stamp = file.stamp;
-            Some((file.path.decode()?, KnownFingerprint { stamp, bytes }))
+            Some((file.path.decode()?, FileFingerprint { stamp, bytes }))
         });
         Some(RepositoryBefore {
             known: known.collect::<Option<_>>()?,
-            roots: ChangedRoots::open_roots(&folders),
+            roots: WritableRoots::open_roots(&folders),
         })
     }
 }
 
 impl CommandRecord {
-    /// Writes and locks the record of a command that ends, or whose record is renewed, within
-    /// `deadline`. The record is not synced to disk: it has to outlive the process, not the
-    /// machine.
+    /// Writes and locks the record of a command. Within `deadline`, the command must have ended or
+    /// its record be renewed. The record is not synced to disk, because it must survive only the
+    /// end of the process, not a crash of the machine.
     pub(in crate::tool) fn create(
         folder: &Path,
         before: &RepositoryBefore,
         deadline: Duration,
     ) -> io::Result<Self> {
-        private_folder(folder)?;
+        create_private_folder(folder)?;
         let id = clock::new_id();
         let new = folder.join(format!("{id}.{UNFINISHED}"));
         let path = folder.join(format!("{id}.{FINISHED}"));
         let mut file = File::create_new(&new)?;
-        // Lock the file before it gets its final name: other processes judge unlocked files of that
-        // name.
+        // Lock the file before renaming it: other processes treat every unlocked file with the
+        // extension of finished records as that of an interrupted command.
         file.try_lock()?;
-        let written = serde_json::to_vec(&Recorded::of(before, deadline))
+        let written = serde_json::to_vec(&RecordContent::from_state(before, deadline))
             .map_err(io::Error::from)
             .and_then(|bytes| file.write_all(&bytes))
             .and_then(|()| fs::rename(&new, &path));
@@ -161,73 +163,78 @@ impl CommandRecord {
         Ok(Self { path, _file: file })
     }
 
-    /// Removes the record of a command whose files were judged. If that fails, the command is judged
-    /// again, which finds nothing.
+    /// Removes the record of a command whose files were checked. If that fails, the files are
+    /// checked again later, without effect.
     pub(in crate::tool) fn remove(self) {
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Judges the files of interrupted commands: renames those that git would run, and removes the
+/// Checks the files of interrupted commands: renames those that git would run, and removes the
 /// records. Returns a line for each file, and for each record that cannot be read.
 #[must_use]
-pub fn judge_interrupted(folder: &Path) -> Vec<String> {
+pub fn check_interrupted_commands(folder: &Path) -> Vec<String> {
     let dir = match Dir::open_ambient_dir(folder, ambient_authority()) {
         Ok(dir) => dir,
         // Without this folder, no command has run confined yet.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
-        Err(error) => return vec![unknown(folder, &error.to_string())],
+        Err(error) => return vec![unreadable_record(folder, &error.to_string())],
     };
     let mut names: Vec<PathBuf> = match dir.entries() {
         Ok(entries) => entries
             .flatten()
             .map(|entry| entry.file_name().into())
             .collect(),
-        Err(error) => return vec![unknown(folder, &error.to_string())],
+        Err(error) => return vec![unreadable_record(folder, &error.to_string())],
     };
-    // Ids sort by time. Judge the oldest record first: it holds the state before all later
-    // commands.
+    // Begin with the oldest record, which holds the state before all later commands: ids sort by
+    // time.
     names.sort();
     let mut lines = Vec::new();
     for name in names {
         match name.extension().and_then(|found| found.to_str()) {
-            Some(FINISHED) => lines.extend(judge(folder, &dir, &name)),
-            Some(UNFINISHED) => remove_old(&dir, &name),
+            Some(FINISHED) => lines.extend(check_recorded_files(folder, &dir, &name)),
+            Some(UNFINISHED) => remove_unfinished_record(&dir, &name),
             _ => {}
         }
     }
     lines
 }
 
-/// Judges the command of one record. A record that is locked belongs to a running command.
-fn judge(folder: &Path, dir: &Dir, name: &Path) -> Vec<String> {
+/// Checks the files of the command of one record. Skips a locked record: its command still runs.
+fn check_recorded_files(folder: &Path, dir: &Dir, name: &Path) -> Vec<String> {
     let path = folder.join(name);
-    let file = match open_regular(dir, name) {
+    let file = match open_regular_file(dir, name) {
         Ok(Some((file, _))) => file.into_std(),
         // Another process has just removed the record.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
-        Ok(None) => return vec![unknown(&path, "it is not a regular file; remove it")],
-        Err(error) => return vec![unknown(&path, &format!("{error}; remove it"))],
+        Ok(None) => {
+            return vec![unreadable_record(
+                &path,
+                "it is not a regular file; remove it",
+            )];
+        }
+        Err(error) => return vec![unreadable_record(&path, &format!("{error}; remove it"))],
     };
     if file.try_lock().is_err() {
         return Vec::new();
     }
-    let lines = match read(&file) {
+    let lines = match read_record(&file) {
         Ok((before, last)) => before
-            .refuse_what_git_would_run(Some(last))
+            .rename_files_git_would_run(Some(last))
             .into_iter()
             .map(|line| format!("from a command that was interrupted: {line}"))
             .collect(),
-        Err(why) => vec![unknown(&path, &why)],
+        Err(why) => vec![unreadable_record(&path, &why)],
     };
-    // Ignore the error: a record that remains is judged again at the next start.
+    // Ignore the error: a record that remains is checked again at the next start.
     let _ = dir.remove_file(name);
     lines
 }
 
 /// Reads a record: the state before the command, and the latest time at which the command can
 /// change a file, in seconds since 1970.
-fn read(file: &File) -> Result<(RepositoryBefore, i64), String> {
+fn read_record(file: &File) -> Result<(RepositoryBefore, i64), String> {
     let mut bytes = Vec::new();
     file.take(MAX_RECORD_BYTES + 1)
         .read_to_end(&mut bytes)
@@ -235,26 +242,26 @@ fn read(file: &File) -> Result<(RepositoryBefore, i64), String> {
     if bytes.len() as u64 > MAX_RECORD_BYTES {
         return Err(format!("it is larger than {MAX_RECORD_BYTES} bytes"));
     }
-    let recorded: Recorded =
+    let recorded: RecordContent =
         serde_json::from_slice(&bytes).map_err(|error| format!("it is damaged: {error}"))?;
     if recorded.version != VERSION {
         return Err(format!("it has version {} of the format", recorded.version));
     }
     let before = recorded
-        .before()
+        .decode_state()
         .ok_or("it is damaged: a path is not base64")?;
     Ok((before, recorded.last))
 }
 
-fn unknown(path: &Path, why: &str) -> String {
+fn unreadable_record(path: &Path, why: &str) -> String {
     format!(
-        "whether an interrupted command left something that git would run is not known: {} cannot be read: {why}",
+        "cannot tell whether an interrupted command left files that git would run: {} cannot be read: {why}",
         path.display()
     )
 }
 
-/// Removes a record that was never finished, if it is so old that nothing is writing it any more.
-fn remove_old(dir: &Dir, name: &Path) {
+/// Removes an unfinished record if it is so old that no process can still be writing it.
+fn remove_unfinished_record(dir: &Dir, name: &Path) {
     let changed = dir
         .symlink_metadata(name)
         .and_then(|found| found.modified());

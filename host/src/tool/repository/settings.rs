@@ -1,8 +1,8 @@
 //! Recognizes repository settings that cannot run a program.
 //!
-//! The code is pure. The list is an allowlist: unknown settings count as dangerous.
+//! The code is pure. It has a list of harmless settings; all other settings count as dangerous.
 
-/// Harmless keys by section. The subsection does not matter.
+/// Sections with their harmless keys, in any subsection.
 const HARMLESS: &[(&str, &[&str])] = &[
     ("advice", &[]),
     (
@@ -72,7 +72,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
 
 /// Whether none of these settings can run a program or include other settings. A line that cannot
 /// be parsed with certainty is not harmless.
-pub(super) fn is_harmless(text: &str) -> bool {
+pub(super) fn settings_are_harmless(text: &str) -> bool {
     let mut section = String::new();
     for line in text.lines() {
         let mut line = line.trim();
@@ -80,8 +80,8 @@ pub(super) fn is_harmless(text: &str) -> bool {
             let Some((name, rest)) = rest.split_once(']') else {
                 return false;
             };
-            // A subsection in quotes may contain brackets, and is not needed. Without quotes it
-            // would be read as a key.
+            // Ignore a subsection in quotes, which may contain brackets. Text without quotes after
+            // the section's name would be parsed as a key.
             let (name, own) = name.split_once(' ').unwrap_or((name, "\"\""));
             if !own.starts_with('"') || !own.ends_with('"') || own.contains('\\') {
                 return false;
@@ -121,7 +121,7 @@ mod tests {
             "[core]\n\tworktree = ../../../sub\n[submodule \"sub\"]\n\turl = x\n\tactive = true\n",
             "[branch \"a b\"] remote = origin\n[user]\n name = x\n",
         ] {
-            assert!(is_harmless(text), "{text}");
+            assert!(settings_are_harmless(text), "{text}");
         }
         for text in [
             "[core]\n\tfsmonitor = run\n",
@@ -138,7 +138,7 @@ mod tests {
             "[core.x]\nbare = 1\n",
             "\u{feff}[core]\nfsmonitor = run\n",
         ] {
-            assert!(!is_harmless(text), "{text}");
+            assert!(!settings_are_harmless(text), "{text}");
         }
     }
 }

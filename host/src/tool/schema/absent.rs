@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 /// Removes `null` values of properties whose schema neither requires them nor allows `null`.
-pub fn drop_nulls(schema: &Value, arguments: &mut Value) {
+pub fn remove_optional_nulls(schema: &Value, arguments: &mut Value) {
     match arguments {
         Value::Object(given) => {
             let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
@@ -15,11 +15,11 @@ pub fn drop_nulls(schema: &Value, arguments: &mut Value) {
             };
             given.retain(|name, value| {
                 let property = properties.get(name).filter(|_| value.is_null());
-                property.is_none_or(|property| is_required(schema, name) || takes_null(property))
+                property.is_none_or(|property| is_required(schema, name) || allows_null(property))
             });
             for (name, value) in given.iter_mut() {
                 if let Some(property) = properties.get(name) {
-                    drop_nulls(property, value);
+                    remove_optional_nulls(property, value);
                 }
             }
         }
@@ -27,30 +27,33 @@ pub fn drop_nulls(schema: &Value, arguments: &mut Value) {
             let Some(schema) = schema.get("items").filter(|items| items.is_object()) else {
                 return;
             };
-            items.iter_mut().for_each(|item| drop_nulls(schema, item));
+            items
+                .iter_mut()
+                .for_each(|item| remove_optional_nulls(schema, item));
         }
         _ => {}
     }
 }
 
-/// Removes `null` from the types of all optional properties, as derived for an `Option`.
-pub(crate) fn without_optional_nulls(schema: &mut Value) {
+/// Removes `null` from the types of all optional properties: schemas that are derived from `Option`
+/// fields allow it.
+pub(crate) fn remove_null_types(schema: &mut Value) {
     let required = schema.get("required").cloned().unwrap_or_default();
     let required = Value::Object(Map::from_iter([("required".to_owned(), required)]));
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         for (name, property) in properties {
             if !is_required(&required, name) {
-                without_null(property);
+                remove_null_type(property);
             }
-            without_optional_nulls(property);
+            remove_null_types(property);
         }
     }
     if let Some(items) = schema.get_mut("items") {
-        without_optional_nulls(items);
+        remove_null_types(items);
     }
 }
 
-fn without_null(schema: &mut Value) {
+fn remove_null_type(schema: &mut Value) {
     let Some(schema) = schema.as_object_mut() else {
         return;
     };
@@ -85,8 +88,9 @@ fn is_required(schema: &Value, name: &str) -> bool {
     required.is_some_and(|required| required.iter().any(|one| one == name))
 }
 
-/// Whether a schema may allow `null`, judged by its own keywords only.
-fn takes_null(schema: &Value) -> bool {
+/// Whether a schema may allow `null`. Only its own keywords are examined, not the schemas to which
+/// it refers.
+fn allows_null(schema: &Value) -> bool {
     let is_null_type = |name: &Value| match name {
         Value::Array(names) => names.iter().any(|name| name == "null"),
         name => name == "null",

@@ -4,43 +4,44 @@ use serde_json::json;
 
 use super::*;
 
-fn object(properties: Value) -> Value {
+fn object_schema(properties: Value) -> Value {
     json!({"type": "object", "properties": properties, "required": ["path"], "additionalProperties": false})
 }
 
-fn fault(arguments: Value) -> String {
+fn check_fault(arguments: Value) -> String {
     let schema =
-        object(json!({"path": {"type": "string"}, "n": {"type": "integer", "minimum": 1}}));
+        object_schema(json!({"path": {"type": "string"}, "n": {"type": "integer", "minimum": 1}}));
     let check = compile(&schema).expect("a good schema");
     check(&arguments).expect_err("bad arguments")
 }
 
 /// Returns the reason why a schema is refused.
-fn refused(schema: &Value) -> String {
+fn refusal_reason(schema: &Value) -> String {
     compile(schema).err().expect("a bad schema")
 }
 
 #[test]
 fn faults_name_the_path_and_what_was_expected() {
     assert_eq!(
-        fault(json!({"path": 1})),
+        check_fault(json!({"path": 1})),
         "the arguments do not fit: at `/path`: 1 is not of type \"string\""
     );
-    assert!(fault(json!({})).contains("\"path\" is a required property"));
-    assert!(fault(json!({"path": "", "m": 1})).contains("'m' was unexpected"));
+    assert!(check_fault(json!({})).contains("\"path\" is a required property"));
+    assert!(check_fault(json!({"path": "", "m": 1})).contains("'m' was unexpected"));
     assert!(
-        fault(json!({"path": "", "n": 0})).contains("at `/n`: 0 is less than the minimum of 1")
+        check_fault(json!({"path": "", "n": 0}))
+            .contains("at `/n`: 0 is less than the minimum of 1")
     );
 }
 
 #[test]
-fn what_is_not_an_object_is_told_as_such() {
-    assert!(fault(json!("{\"path\": ")).contains("not valid JSON"));
-    assert!(fault(json!([1])).contains("one JSON object"));
+fn arguments_that_are_not_an_object_are_reported() {
+    assert!(check_fault(json!("{\"path\": ")).contains("not valid JSON"));
+    assert!(check_fault(json!([1])).contains("one JSON object"));
 }
 
 #[test]
-fn only_three_faults_are_told_and_none_is_long() {
+fn at_most_three_short_faults_are_reported() {
     let properties: Map<String, Value> = (0..9)
         .map(|n| (format!("p{n}"), json!({"type": "string"})))
         .collect();
@@ -53,8 +54,8 @@ fn only_three_faults_are_told_and_none_is_long() {
     assert!(fault.len() < 1_100, "{}", fault.len());
 }
 
-/// A check does work proportional to alternatives times items, and listing its errors would need as
-/// much memory.
+/// A check takes time proportional to the number of alternatives times the number of items. Listing
+/// the errors would need memory in the same proportion.
 #[test]
 fn arguments_of_many_values_under_many_alternatives_are_refused_at_once() {
     let any_of: Vec<Value> = (0..3000).map(|n| json!({"const": n + 1})).collect();
@@ -85,19 +86,19 @@ fn arguments_that_are_nested_deeply_are_refused() {
 }
 
 #[test]
-fn schemas_that_are_not_of_an_object_are_refused() {
+fn schemas_of_other_types_than_object_are_refused() {
     for schema in [
         json!(true),
         json!({}),
         json!({"type": "string"}),
         json!({"type": ["object", "null"]}),
     ] {
-        assert!(refused(&schema).contains("must be an object"));
+        assert!(refusal_reason(&schema).contains("must be an object"));
     }
 }
 
 #[test]
-fn references_to_elsewhere_are_refused() {
+fn references_to_other_documents_are_refused() {
     for reference in [
         "http://127.0.0.1/x",
         "file:///etc/passwd",
@@ -105,14 +106,14 @@ fn references_to_elsewhere_are_refused() {
         "#/nowhere",
         "#anchor",
     ] {
-        let refused = refused(&object(json!({"path": {"$ref": reference}})));
+        let refused = refusal_reason(&object_schema(json!({"path": {"$ref": reference}})));
         let expected = format!("the schema refers to `{reference}`");
         assert!(refused.contains(&expected), "{refused}");
     }
 }
 
 #[test]
-fn references_that_go_into_the_value_are_taken() {
+fn references_that_descend_into_the_value_are_accepted() {
     let tree = json!({
         "type": "object",
         "properties": {"children": {"type": "array", "items": {"$ref": "#"}}, "name": {"$ref": "#/$defs/name"}},
@@ -125,9 +126,9 @@ fn references_that_go_into_the_value_are_taken() {
 }
 
 #[test]
-fn references_that_circle_or_multiply_are_refused() {
+fn circular_or_multiplying_references_are_refused() {
     let circle = json!({"type": "object", "allOf": [{"$ref": "#"}]});
-    assert_eq!(refused(&circle), EXPLOSIVE);
+    assert_eq!(refusal_reason(&circle), EXPLOSIVE);
     let mut defs = Map::new();
     for n in 0..40 {
         let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
@@ -136,18 +137,18 @@ fn references_that_circle_or_multiply_are_refused() {
     defs.insert("d40".to_owned(), json!({"type": "object"}));
     let bomb =
         json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": defs});
-    assert_eq!(refused(&bomb), EXPLOSIVE);
+    assert_eq!(refusal_reason(&bomb), EXPLOSIVE);
 }
 
 #[test]
-fn size_and_depth_are_bounded() {
-    let large = object(json!({"path": {"description": "x".repeat(MAX_SCHEMA_BYTES)}}));
-    assert!(refused(&large).contains("bytes, more than 65536"));
+fn size_and_depth_of_a_schema_are_limited() {
+    let large = object_schema(json!({"path": {"description": "x".repeat(MAX_SCHEMA_BYTES)}}));
+    assert!(refusal_reason(&large).contains("bytes, more than 65536"));
     let mut deep = json!({"type": "string"});
     for _ in 0..MAX_SCHEMA_DEPTH {
         deep = json!({"not": deep});
     }
-    assert!(refused(&object(json!({"path": deep}))).contains("deeper than 64"));
+    assert!(refusal_reason(&object_schema(json!({"path": deep}))).contains("deeper than 64"));
 }
 
 #[test]
@@ -167,13 +168,13 @@ fn many_patterns_that_are_large_together_are_refused_and_many_small_ones_are_not
 
 #[test]
 fn a_pattern_that_backtracks_without_end_is_stopped() {
-    let schema = object(json!({"path": {"type": "string", "pattern": "^(?=a)(a+)+\\1$"}}));
+    let schema = object_schema(json!({"path": {"type": "string", "pattern": "^(?=a)(a+)+\\1$"}}));
     let check = compile(&schema).expect("a good schema");
     let started = std::time::Instant::now();
     assert!(check(&json!({"path": format!("{}!", "a".repeat(60))})).is_err());
     assert!(started.elapsed() < std::time::Duration::from_secs(2));
-    let huge = object(json!({"path": {"pattern": "(\\w{1000}){1000}"}}));
-    assert!(refused(&huge).contains("the schema is not valid"));
+    let huge = object_schema(json!({"path": {"pattern": "(\\w{1000}){1000}"}}));
+    assert!(refusal_reason(&huge).contains("the schema is not valid"));
 }
 
 #[test]
@@ -212,7 +213,7 @@ fn a_long_chain_of_references_does_no_harm() {
 }
 
 #[test]
-fn null_for_a_property_that_may_be_left_out_means_that_it_is() {
+fn null_for_an_optional_property_counts_as_absent() {
     let schema = json!({"type": "object", "required": ["path"], "properties": {
         "path": {"type": "string"},
         "n": {"type": "integer"},
@@ -225,7 +226,7 @@ fn null_for_a_property_that_may_be_left_out_means_that_it_is() {
     let given = json!({"path": "p", "n": null, "mode": null, "any": null, "may": null, "inner": [{"x": null}]});
     assert_eq!(check(&given), Ok(()));
     let mut left = given;
-    drop_nulls(&schema, &mut left);
+    remove_optional_nulls(&schema, &mut left);
     assert_eq!(
         left,
         json!({"path": "p", "any": null, "may": null, "inner": [{}]})
@@ -235,14 +236,14 @@ fn null_for_a_property_that_may_be_left_out_means_that_it_is() {
 }
 
 #[test]
-fn derived_options_are_written_as_properties_that_may_be_left_out() {
+fn derived_options_become_optional_properties() {
     let mut schema = json!({"type": "object", "required": ["must"], "properties": {
         "n": {"type": ["integer", "null"], "default": null},
         "mode": {"type": ["string", "null"], "enum": ["a", null]},
         "inner": {"anyOf": [{"type": "object", "properties": {"x": {"type": ["string", "null"]}}}, {"type": "null"}]},
         "must": {"type": ["integer", "null"]},
     }});
-    without_optional_nulls(&mut schema);
+    remove_null_types(&mut schema);
     assert_eq!(
         schema["properties"],
         json!({

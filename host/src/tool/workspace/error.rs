@@ -2,10 +2,10 @@
 
 use std::io;
 
-use crate::beneath::ESCAPE;
+use crate::beneath::ESCAPE_ERROR;
 
-/// Error of file access in the workspace, usually with the path as given. The texts are for the
-/// model.
+/// Error of file access in the workspace, usually with the path that the caller passed. The texts
+/// are for the model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkspaceError {
@@ -14,7 +14,7 @@ pub enum WorkspaceError {
         "`{0}` is outside the workspace: use a path within it (no `..` above it, no link that leads out)"
     )]
     Escape(String),
-    /// The path is, or leads into, one of Rind's own folders.
+    /// The path is, or leads into, a folder that belongs to Rind, such as its settings.
     #[error(
         "`{0}` is in a folder of Rind's own, with its settings, permissions and sessions: no tool reads or changes it"
     )]
@@ -44,9 +44,9 @@ pub enum WorkspaceError {
     )]
     Repository(String),
     /// The file is larger than the caller's limit.
-    #[error("`{path}` has {bytes} bytes, more than the {cap} that this tool takes")]
+    #[error("`{path}` has {bytes} bytes, and this tool accepts at most {cap}")]
     TooLarge {
-        /// Path as given.
+        /// Path that the caller passed.
         path: String,
         /// Size in bytes.
         bytes: u64,
@@ -56,7 +56,7 @@ pub enum WorkspaceError {
     /// The operating system reported an error.
     #[error("`{path}`: {source}")]
     Io {
-        /// Path as given.
+        /// Path that the caller passed.
         path: String,
         /// Error from the operating system.
         #[source]
@@ -71,8 +71,8 @@ pub enum WorkspaceError {
         /// Deadline in seconds.
         seconds: u64,
     },
-    /// The host failed.
-    #[error("the host had an error with its files: {0}")]
+    /// The host failed, for example by a panic.
+    #[error("internal error of the host during a file operation: {0}")]
     Host(String),
 }
 
@@ -83,7 +83,7 @@ impl WorkspaceError {
             io::ErrorKind::NotFound => Self::Missing(path),
             io::ErrorKind::NotADirectory => Self::NotAFolder(path),
             io::ErrorKind::IsADirectory => Self::NotAFile(path),
-            _ if source.raw_os_error() == Some(ESCAPE.raw_os_error()) => Self::Escape(path),
+            _ if source.raw_os_error() == Some(ESCAPE_ERROR.raw_os_error()) => Self::Escape(path),
             _ => Self::Io { path, source },
         }
     }

@@ -1,5 +1,5 @@
-//! Writes a file of the workspace: atomically where possible, in place where a rename would change
-//! the nature of the file.
+//! Writes a file of the workspace: atomically by a rename where possible, in place where a rename
+//! would change more than the content.
 //!
 //! A rename gives the path a new inode. That would split a file with several hard links in two,
 //! give a file of another owner to the user, and drop access control lists and extended attributes.
@@ -15,16 +15,16 @@ use rustix::process::{Gid, Uid};
 use super::super::known::FileVersion;
 use super::super::subject::WorkspacePath;
 use super::{Workspace, WorkspaceError};
-use crate::beneath::{MissingParents, open_regular};
+use crate::beneath::{MissingParents, open_regular_file};
 use crate::git::leads_into_repository;
 use crate::point::handle::ChangeRecorder;
 
 /// Expected state of a file before a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tool) enum ExpectedFile {
-    /// Any state.
+    /// The state does not matter.
     Any,
-    /// Expects no file: the write fails if another process created one meanwhile.
+    /// No file exists: the write fails if another process has created one.
     Nothing,
     /// The file has this version; a file of more than `cap` bytes is compared by its attributes.
     Version { version: FileVersion, cap: u64 },
@@ -56,29 +56,31 @@ impl Workspace {
     /// # Errors
     /// See [`WorkspaceError`]; the file is then unchanged.
     pub fn write(&self, path: &str, content: &[u8]) -> Result<bool, WorkspaceError> {
-        let written = self.write_over(path, content, ExpectedFile::Any, None)?;
+        let written = self.write_expected_file(path, content, ExpectedFile::Any, None)?;
         Ok(written.is_new)
     }
 
-    /// [Writes](Self::write) a file if it is in the expected state, which is checked right before
-    /// the file is replaced. `recorder` is called before anything changes, and again at the end.
-    pub(in crate::tool) fn write_over(
+    /// Writes a file as [`Self::write`] does, if the file is in the expected state. The state is
+    /// checked right before the file is replaced. `recorder` is called before the file changes, and
+    /// again at the end.
+    pub(in crate::tool) fn write_expected_file(
         &self,
         path: &str,
         content: &[u8],
         expected: ExpectedFile,
         recorder: Option<&dyn ChangeRecorder>,
     ) -> Result<WriteResult, WorkspaceError> {
-        let (Some(recorder), WorkspacePath::Known(known)) = (recorder, self.place(path)) else {
+        let (Some(recorder), WorkspacePath::Known(known)) = (recorder, self.resolve_path(path))
+        else {
             return self
-                .write_unrecorded(path, content, expected)
+                .write_and_resolve_path(path, content, expected)
                 .map(|(written, _)| written);
         };
         let record = recorder.begin_change(&known, Some(content));
-        let written = self.write_unrecorded(path, content, expected);
+        let written = self.write_and_resolve_path(path, content, expected);
         if let Some(record) = record {
-            // If a symlink changed during the write, another file than the recorded one was
-            // written.
+            // Compare the resolved paths: if a symlink changed during the write, another file was
+            // written than the one that was recorded.
             let is_done = matches!(&written, Ok((_, names)) if *names == known);
             recorder.end_change(record, is_done);
         }
@@ -86,7 +88,7 @@ impl Workspace {
     }
 
     /// Writes the file, and also returns its resolved path.
-    fn write_unrecorded(
+    fn write_and_resolve_path(
         &self,
         path: &str,
         content: &[u8],
@@ -99,7 +101,7 @@ impl Workspace {
             }
             Ok(())
         };
-        if let WorkspacePath::Known(known) = self.place(path) {
+        if let WorkspacePath::Known(known) = self.resolve_path(path) {
             check(&known)?;
         }
         let walked = self.walk(path, MissingParents::Made)?;
@@ -128,7 +130,7 @@ impl Workspace {
             content,
             expected,
         };
-        match write.run_write(old) {
+        match write.write_and_rename(old) {
             Ok(true) => Ok((written, walked.names.join("/"))),
             Ok(false) => Err(WorkspaceError::Changed(path.to_owned())),
             Err(source) => Err(failed(source)),
@@ -137,13 +139,13 @@ impl Workspace {
 }
 
 /// Returns the version of an open file from its attributes only.
-pub(in crate::tool) fn stamp_of(file: &File) -> io::Result<FileVersion> {
+pub(in crate::tool) fn file_stamp_version(file: &File) -> io::Result<FileVersion> {
     Ok(file_version(&file.metadata()?))
 }
 
 /// Returns the version of an open file: its hash, or its attributes if it is larger than `cap`
 /// bytes.
-pub(super) fn version_of(file: File, cap: u64) -> io::Result<FileVersion> {
+pub(super) fn read_file_version(file: File, cap: u64) -> io::Result<FileVersion> {
     let metadata = file.metadata()?;
     if metadata.len() > cap {
         return Ok(file_version(&metadata));
@@ -152,7 +154,7 @@ pub(super) fn version_of(file: File, cap: u64) -> io::Result<FileVersion> {
     file.take(cap + 1).read_to_end(&mut content)?;
     Ok(match content.len() as u64 > cap {
         true => file_version(&metadata),
-        false => FileVersion::version_of(&content),
+        false => FileVersion::from_content(&content),
     })
 }
 
@@ -176,21 +178,21 @@ struct FileWrite<'a> {
 
 impl FileWrite<'_> {
     /// Writes the file; returns whether it was in the expected state.
-    fn run_write(&self, old: Option<Metadata>) -> io::Result<bool> {
+    fn write_and_rename(&self, old: Option<Metadata>) -> io::Result<bool> {
         let temporary = format!(".rind-{}.tmp", crate::clock::new_id());
         let written = self.prepare_file(&temporary, old.as_ref());
         let written = written.and_then(|keeps_owner| {
-            if !self.is_as_expected()? {
+            if !self.is_file_as_expected()? {
                 return Ok(false);
             }
             match old {
-                None => self.put_new(&temporary),
-                Some(old) if keeps_owner && old.nlink() < 2 && !self.has_attributes() => {
+                None => self.rename_into_place(&temporary),
+                Some(old) if keeps_owner && old.nlink() < 2 && !self.has_extra_attributes() => {
                     self.folder.rename(&temporary, self.folder, self.name)?;
                     Ok(true)
                 }
                 Some(old) => {
-                    self.put_in_place(&old)?;
+                    self.overwrite_in_place(&old)?;
                     self.folder.remove_file(&temporary)?;
                     Ok(true)
                 }
@@ -203,8 +205,8 @@ impl FileWrite<'_> {
         written
     }
 
-    /// Writes the content to a temporary file in the same directory. Returns whether that file has
-    /// the owner of the old one.
+    /// Writes the content to a temporary file in the same directory. Returns whether the temporary
+    /// file has the same owner as the file that it will replace.
     fn prepare_file(&self, temporary: &str, old: Option<&Metadata>) -> io::Result<bool> {
         let mut options = OpenOptions::new();
         let mut file = self
@@ -212,7 +214,7 @@ impl FileWrite<'_> {
             .open_with(temporary, options.write(true).create_new(true))?;
         let mut keeps_owner = true;
         if let Some(old) = old {
-            keeps_owner = gives_to_owner(&file, old)?;
+            keeps_owner = set_owner(&file, old)?;
             // Set the mode after the owner, because chown clears set-id bits, and before the first
             // byte, because no other user may read a private file.
             file.set_permissions(old.permissions())?;
@@ -222,14 +224,14 @@ impl FileWrite<'_> {
         Ok(keeps_owner)
     }
 
-    fn is_as_expected(&self) -> io::Result<bool> {
+    fn is_file_as_expected(&self) -> io::Result<bool> {
         match self.expected {
-            // `put_new` itself refuses to overwrite a file if none is expected.
+            // `rename_into_place` itself refuses to overwrite a file if none is expected.
             ExpectedFile::Any | ExpectedFile::Nothing => Ok(true),
             ExpectedFile::Version { version, cap } => {
-                let opened = open_regular(self.folder, self.name.as_ref());
+                let opened = open_regular_file(self.folder, self.name.as_ref());
                 match opened {
-                    Ok(Some((file, _))) => Ok(version_of(file, cap)? == version),
+                    Ok(Some((file, _))) => Ok(read_file_version(file, cap)? == version),
                     Ok(None) => Ok(false),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
                     Err(error) => Err(error),
@@ -238,9 +240,9 @@ impl FileWrite<'_> {
         }
     }
 
-    /// Renames the temporary file to the final name. If no file was expected and one of that name
-    /// has appeared, returns `false` instead.
-    fn put_new(&self, temporary: &str) -> io::Result<bool> {
+    /// Renames the temporary file to the final name. Returns false, without renaming it, if no file
+    /// was expected but one with that name exists by now.
+    fn rename_into_place(&self, temporary: &str) -> io::Result<bool> {
         if self.expected == ExpectedFile::Nothing {
             let (from, to) = (self.folder, self.folder);
             match renameat_with(from, temporary, to, self.name, RenameFlags::NOREPLACE) {
@@ -256,11 +258,11 @@ impl FileWrite<'_> {
     }
 
     /// Whether the file has access control lists or other attributes that a new file would lack.
-    fn has_attributes(&self) -> bool {
+    fn has_extra_attributes(&self) -> bool {
         if !cfg!(target_os = "linux") {
             return false;
         }
-        let Ok(Some((file, _))) = open_regular(self.folder, self.name.as_ref()) else {
+        let Ok(Some((file, _))) = open_regular_file(self.folder, self.name.as_ref()) else {
             return false;
         };
         let mut names = vec![0; 64 << 10];
@@ -274,13 +276,14 @@ impl FileWrite<'_> {
     }
 
     /// Overwrites the file in place. If that fails, the old content is restored.
-    fn put_in_place(&self, old: &Metadata) -> io::Result<()> {
+    fn overwrite_in_place(&self, old: &Metadata) -> io::Result<()> {
         let mut options = OpenOptions::new();
         let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
         options.read(true).write(true).custom_flags(flags);
         let mut file = self.folder.open_with(self.name, &options)?;
         let opened = file.metadata()?;
-        // fstat the descriptor: the path may lead to another file by now.
+        // Compare the opened file with the one that was checked: the path may lead to another file
+        // by now.
         if !opened.is_file() || (opened.dev(), opened.ino()) != (old.dev(), old.ino()) {
             return Err(io::Error::other(
                 "another file was put in its place meanwhile",
@@ -303,7 +306,7 @@ fn overwrite_file(file: &mut File, content: &[u8]) -> io::Result<()> {
 
 /// Gives a new file the owner and group of the old one. Returns `false` if the user is not
 /// permitted to do so.
-fn gives_to_owner(file: &File, old: &Metadata) -> io::Result<bool> {
+fn set_owner(file: &File, old: &Metadata) -> io::Result<bool> {
     let own = file.metadata()?;
     if (own.uid(), own.gid()) == (old.uid(), old.gid()) {
         return Ok(true);

@@ -18,12 +18,12 @@ const MAX_PRIMITIVES: u32 = 64;
 /// State of the simulated turn.
 #[derive(Default)]
 struct FakeTurn {
-    /// Input, until `take-input` returns it.
+    /// Input that `take-input` has not returned yet.
     input: Option<String>,
     is_resumed: bool,
     is_taken: bool,
     has_prompt: bool,
-    /// Whether there is a new answer, for `reflect` and `finish`.
+    /// Whether the conversation ends with an answer, which `reflect` and `finish` require.
     has_answer: bool,
     /// Whether the last answer had calls, after which `finish` requires another request.
     has_had_calls: bool,
@@ -42,7 +42,7 @@ struct FakeTurn {
 impl FakeTurn {
     /// Returns the reason why the host would end the turn when this primitive is called; `None` if
     /// it would not.
-    fn fault_of(&mut self, name: &str) -> Option<&'static str> {
+    fn primitive_fault(&mut self, name: &str) -> Option<&'static str> {
         self.n_since += 1;
         let is_open = !self.open.is_empty();
         match name {
@@ -67,7 +67,7 @@ impl FakeTurn {
         }
     }
 
-    /// Makes an answer with these calls the last one of the conversation.
+    /// Records that the last answer of the conversation has these calls.
     fn keep_answer(&mut self, calls: Vec<ToolCall>) {
         self.aside.clear();
         self.has_answer = true;
@@ -75,7 +75,7 @@ impl FakeTurn {
         self.open = calls;
     }
 
-    /// Invalidates all answers, because something new was added to the conversation.
+    /// Invalidates all answers, because a message was added to the conversation after them.
     fn forget_answers(&mut self) {
         self.aside.clear();
         self.has_answer = false;
@@ -87,7 +87,7 @@ thread_local! {
     static TURN: RefCell<FakeTurn> = RefCell::default();
 }
 
-/// Forgets the turn on this thread.
+/// Removes the simulated turn and the function that answers requests on this thread.
 pub(super) fn reset() {
     REQUESTS.with(Answerer::reset);
     TURN.take();
@@ -98,7 +98,7 @@ pub(super) fn reset() {
 ///
 /// # Panics
 /// A primitive panics where the host would end the turn, with the reason: a request before the
-/// prompt, an answer given out with open calls, and so on.
+/// prompt, an answer that ends the turn with open calls, and so on.
 pub fn answer_requests(
     input: &str,
     answer: impl Fn(RequestOrder) -> Result<ModelAnswer, Error> + 'static,
@@ -107,7 +107,7 @@ pub fn answer_requests(
     REQUESTS.with(|own| own.set(answer));
 }
 
-/// Makes the turn one that continues an interrupted turn.
+/// Marks the turn as the continuation of an interrupted turn.
 pub fn resume_turn() {
     TURN.with_borrow_mut(|turn| turn.is_resumed = true);
 }
@@ -142,13 +142,13 @@ pub(crate) mod host {
         TurnFinish,
     };
 
-    /// Records a primitive with its text or number, and panics if it may not be called now. The
-    /// host would end the turn without an error that the loop can see; a test must fail.
+    /// Records a primitive with its text or number, and panics if it must not be called now. The
+    /// host would end the turn without an error that the loop can see, so the test must fail here.
     fn note(name: &str, more: &str) {
         let fault = TURN.with_borrow_mut(|turn| {
             let asked = format!("{name} {more}");
             turn.asked.push(asked.trim_end().to_owned());
-            turn.fault_of(name)
+            turn.primitive_fault(name)
         });
         if let Some(why) = fault {
             panic!("the host ends the turn: `{name}` {why}");

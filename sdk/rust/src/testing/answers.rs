@@ -16,7 +16,7 @@ type Function<A, T> = Rc<dyn Fn(A) -> Result<T, Error>>;
 /// Holder of the function with which a test answers one kind of call.
 pub(super) struct Answerer<A, T> {
     function: RefCell<Option<Function<A, T>>>,
-    /// Name of the public function with which a test sets it, for the error.
+    /// Name of the public function with which a test sets `function`, for the error message.
     set_with: &'static str,
 }
 
@@ -38,12 +38,12 @@ impl<A, T> Answerer<A, T> {
     }
 
     pub(super) fn answer(&self, asked: A) -> Result<T, Error> {
-        // The borrow must not last during the call, because the function may set another one.
+        // End the borrow before the call, because the function itself may set another function.
         let function = self.function.borrow().clone();
         match function {
             Some(function) => function(asked),
             None => Err(Error::Denied(format!(
-                "this test answers no such call; set what answers with `rind_sdk::testing::{}`",
+                "this test does not answer this kind of call; set a function that does with `rind_sdk::testing::{}`",
                 self.set_with
             ))),
         }
@@ -72,7 +72,7 @@ pub(super) fn reset() {
     agents::reset();
 }
 
-/// A question of the plugin to the person, in a test.
+/// A question of the plugin to the user, in a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// `ask::confirm`: the question.
@@ -83,7 +83,7 @@ pub enum Asked {
     Text(String),
 }
 
-/// Answer of the person in a test.
+/// Answer of the user in a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answered {
     /// Yes or no.
@@ -94,8 +94,8 @@ pub enum Answered {
     Text(String),
 }
 
-/// Sets the function that answers the plugin's questions to the person on this thread. Without one
-/// there is no person, and each answer is the question's default.
+/// Sets the function that answers the plugin's questions to the user on this thread. Without a
+/// function, each question returns its default, as if no user could be asked.
 pub fn answer_questions(answer: impl Fn(Asked) -> Result<Answered, Error> + 'static) {
     ASK.with(|own| own.set(answer));
 }
@@ -173,7 +173,7 @@ pub(crate) mod ask {
         }
     }
 
-    fn misfit<T>() -> Result<T, Error> {
+    fn wrong_answer_kind<T>() -> Result<T, Error> {
         Err(Error::Failed(
             "the answer does not fit the question".to_owned(),
         ))
@@ -183,7 +183,7 @@ pub(crate) mod ask {
         match answer(Asked::Confirm(text.to_owned()))? {
             None => Ok(default),
             Some(Answered::Yes(yes)) => Ok(yes),
-            Some(_) => misfit(),
+            Some(_) => wrong_answer_kind(),
         }
     }
 
@@ -191,7 +191,7 @@ pub(crate) mod ask {
         match answer(Asked::Choose(text.to_owned(), options.to_vec()))? {
             None => Ok(default),
             Some(Answered::Choice(at)) if (at as usize) < options.len() => Ok(at),
-            Some(_) => misfit(),
+            Some(_) => wrong_answer_kind(),
         }
     }
 
@@ -199,7 +199,7 @@ pub(crate) mod ask {
         match answer(Asked::Text(text.to_owned()))? {
             None => Ok(default.to_owned()),
             Some(Answered::Text(text)) => Ok(text),
-            Some(_) => misfit(),
+            Some(_) => wrong_answer_kind(),
         }
     }
 }

@@ -67,63 +67,63 @@ pub(super) fn reset() {
     CALLER.replace(None);
 }
 
-fn ask<T>(question: impl FnOnce(&Caller) -> T) -> T {
+fn read_caller<T>(question: impl FnOnce(&Caller) -> T) -> T {
     CALLER.with_borrow_mut(|caller| question(caller.get_or_insert_default()))
 }
 
 pub(crate) mod host {
-    use super::{Usage, ask};
+    use super::{Usage, read_caller};
 
     pub(crate) fn session() -> String {
-        ask(|caller| caller.session.clone())
+        read_caller(|caller| caller.session.clone())
     }
 
     pub(crate) fn turn() -> u32 {
-        ask(|caller| caller.turn)
+        read_caller(|caller| caller.turn)
     }
 
     pub(crate) fn step() -> u32 {
-        ask(|caller| caller.step)
+        read_caller(|caller| caller.step)
     }
 
     pub(crate) fn agent() -> String {
-        ask(|caller| caller.agent.clone())
+        read_caller(|caller| caller.agent.clone())
     }
 
     pub(crate) fn depth() -> u32 {
-        ask(|caller| caller.depth)
+        read_caller(|caller| caller.depth)
     }
 
     pub(crate) fn workspace() -> String {
-        ask(|caller| caller.workspace.clone())
+        read_caller(|caller| caller.workspace.clone())
     }
 
     pub(crate) fn model() -> String {
-        ask(|caller| caller.model.clone())
+        read_caller(|caller| caller.model.clone())
     }
 
     pub(crate) fn skill() -> Option<String> {
-        ask(|caller| caller.skill.clone())
+        read_caller(|caller| caller.skill.clone())
     }
 
     pub(crate) fn usage() -> Usage {
-        ask(|caller| caller.usage)
+        read_caller(|caller| caller.usage)
     }
 
     pub(crate) fn tokens_used() -> u64 {
-        ask(|caller| caller.usage.total())
+        read_caller(|caller| caller.usage.total())
     }
 
     pub(crate) fn cost_usd() -> f64 {
-        ask(|caller| caller.cost_usd)
+        read_caller(|caller| caller.cost_usd)
     }
 
     pub(crate) fn unpriced_tokens() -> u64 {
-        ask(|caller| caller.unpriced_tokens)
+        read_caller(|caller| caller.unpriced_tokens)
     }
 
     pub(crate) fn tool_calls() -> u32 {
-        ask(|caller| caller.tool_calls)
+        read_caller(|caller| caller.tool_calls)
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn reset() {
     reason = "a test that passes nonsense should stop"
 )]
 pub fn put_file(path: &str, content: impl Into<Vec<u8>>) {
-    let path = checked(path).expect("a path in `workspace/` or `data/`");
+    let path = check_path(path).expect("a path in `workspace/` or `data/`");
     FILES.with(|files| {
         let mut files = files.borrow_mut();
         for (at, _) in path.match_indices('/') {
@@ -45,14 +45,16 @@ pub fn file(path: &str) -> Option<Vec<u8>> {
     FILES.with(|files| files.borrow().get(path).cloned().flatten())
 }
 
-fn checked(path: &str) -> Result<&str, Error> {
+fn check_path(path: &str) -> Result<&str, Error> {
     let path = path.trim_end_matches('/');
     let mut parts = path.split('/');
     let is_granted = matches!(parts.next(), Some("workspace" | "data"));
     if is_granted && parts.all(|part| !matches!(part, "" | "." | "..")) {
         return Ok(path);
     }
-    Err(Error::Denied(format!("{path}: no such folder is granted")))
+    Err(Error::Denied(format!(
+        "{path}: the plugin was not granted this folder"
+    )))
 }
 
 fn is_folder(files: &BTreeMap<String, Option<Vec<u8>>>, path: &str) -> bool {
@@ -60,30 +62,34 @@ fn is_folder(files: &BTreeMap<String, Option<Vec<u8>>>, path: &str) -> bool {
 }
 
 /// Checks that the parent folder of a path exists.
-fn check_above(files: &BTreeMap<String, Option<Vec<u8>>>, path: &str) -> Result<(), Error> {
+fn check_parent_folder(files: &BTreeMap<String, Option<Vec<u8>>>, path: &str) -> Result<(), Error> {
     match path.rsplit_once('/') {
         Some((above, _)) if is_folder(files, above) => Ok(()),
-        _ => Err(Error::NotFound(format!("{path}: its folder is not there"))),
+        _ => Err(Error::NotFound(format!(
+            "{path}: its folder does not exist"
+        ))),
     }
 }
 
-fn with<T>(
+fn with_files<T>(
     path: &str,
     work: impl FnOnce(&mut BTreeMap<String, Option<Vec<u8>>>, &str) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let path = checked(path)?;
+    let path = check_path(path)?;
     FILES.with(|files| work(&mut files.borrow_mut(), path))
 }
 
 pub(crate) mod host {
-    use super::{Entry, Error, Kind, MAX_BYTES, check_above, is_folder, with};
+    use super::{Entry, Error, Kind, MAX_BYTES, check_parent_folder, is_folder, with_files};
 
     pub(crate) fn read(path: &str, offset: u64, length: u32) -> Result<Vec<u8>, Error> {
         let length = length as usize;
         if length > MAX_BYTES {
-            return Err(Error::Limit(format!("at most {MAX_BYTES} bytes at once")));
+            return Err(Error::Limit(format!(
+                "one call reads at most {MAX_BYTES} bytes"
+            )));
         }
-        with(path, |files, path| match files.get(path) {
+        with_files(path, |files, path| match files.get(path) {
             Some(Some(bytes)) => {
                 let start = usize::try_from(offset).unwrap_or(usize::MAX);
                 let rest = bytes.get(start..).unwrap_or_default();
@@ -94,29 +100,31 @@ pub(crate) mod host {
     }
 
     pub(crate) fn write(path: &str, content: &[u8]) -> Result<(), Error> {
-        put(path, content, |old, new| {
+        put_bytes(path, content, |old, new| {
             old.clear();
             old.extend_from_slice(new);
         })
     }
 
     pub(crate) fn append(path: &str, content: &[u8]) -> Result<(), Error> {
-        put(path, content, |old, new| old.extend_from_slice(new))
+        put_bytes(path, content, |old, new| old.extend_from_slice(new))
     }
 
-    fn put(
+    fn put_bytes(
         path: &str,
         content: &[u8],
         change: impl FnOnce(&mut Vec<u8>, &[u8]),
     ) -> Result<(), Error> {
         if content.len() > MAX_BYTES {
-            return Err(Error::Limit(format!("at most {MAX_BYTES} bytes at once")));
+            return Err(Error::Limit(format!(
+                "one call writes at most {MAX_BYTES} bytes"
+            )));
         }
-        with(path, |files, path| {
+        with_files(path, |files, path| {
             if is_folder(files, path) {
                 return Err(Error::Failed(format!("{path}: is a folder")));
             }
-            check_above(files, path)?;
+            check_parent_folder(files, path)?;
             let file = files.entry(path.to_owned()).or_default();
             change(file.get_or_insert_default(), content);
             Ok(())
@@ -124,7 +132,7 @@ pub(crate) mod host {
     }
 
     pub(crate) fn list(path: &str) -> Result<Vec<Entry>, Error> {
-        with(path, |files, path| {
+        with_files(path, |files, path| {
             if !is_folder(files, path) {
                 return Err(Error::NotFound(format!("{path}: no such folder")));
             }
@@ -145,7 +153,7 @@ pub(crate) mod host {
     }
 
     pub(crate) fn create_folder(path: &str) -> Result<(), Error> {
-        with(path, |files, path| {
+        with_files(path, |files, path| {
             let above = path.match_indices('/').map(|(at, _)| &path[..at]);
             let folders: Vec<&str> = above.chain([path]).collect();
             let is_file = |path: &&&str| matches!(files.get(**path), Some(Some(_)));
@@ -158,7 +166,7 @@ pub(crate) mod host {
     }
 
     pub(crate) fn remove(path: &str) -> Result<(), Error> {
-        with(path, |files, path| {
+        with_files(path, |files, path| {
             let below = format!("{path}/");
             if files.keys().any(|other| other.starts_with(&below)) {
                 return Err(Error::Failed(format!("{path}: the folder is not empty")));

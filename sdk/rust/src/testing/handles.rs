@@ -1,4 +1,4 @@
-//! Handles over data of a test, with the limits of the host's handles.
+//! Handles that tests create over their own data, with the same limits as those of the host.
 
 use crate::payload::text_of;
 use crate::payloads::Purpose;
@@ -83,7 +83,7 @@ fields! {
     WireResponse {
         /// Purpose of the request.
         purpose: Purpose;
-        /// HTTP status of the answer.
+        /// Name of the provider.
         provider: String;
         /// HTTP status.
         status: u16;
@@ -169,7 +169,7 @@ fn part(text: &str, offset: u64, length: u64) -> String {
 }
 
 impl Slice {
-    /// Sets the summary, as after it was made.
+    /// Sets the summary, as if a model had already written it.
     #[must_use]
     pub fn with_summary(mut self, summary: impl Into<String>) -> Self {
         self.summary = summary.into();

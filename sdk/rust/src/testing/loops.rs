@@ -45,9 +45,9 @@ pub enum SocketCall {
     Close(u32),
 }
 
-/// Sets the function that acts as the servers of the plugin's WebSockets on this thread. It returns
-/// the events that arrive on the connection after a call. Without one, connections are denied.
-/// Connections are numbered from 1.
+/// Sets the function that acts as the servers of the plugin's WebSockets on this thread. The
+/// function gets each call of the plugin, and returns the events that then arrive on the
+/// connection. Without a function, connections are denied. Connections are numbered from 1.
 pub fn answer_sockets(
     answer: impl Fn(SocketCall) -> Result<Vec<ConnectionEvent>, Error> + 'static,
 ) {
@@ -75,10 +75,10 @@ pub(crate) mod websocket {
 
     fn queue_answer(connection: u32, call: SocketCall) -> Result<(), Error> {
         let events = SOCKETS.with(|own| own.answer(call))?;
-        with(connection, |queue| queue.extend(events))
+        with_connection(connection, |queue| queue.extend(events))
     }
 
-    fn with<T>(
+    fn with_connection<T>(
         connection: u32,
         run: impl FnOnce(&mut VecDeque<ConnectionEvent>) -> T,
     ) -> Result<T, Error> {
@@ -96,12 +96,12 @@ pub(crate) mod websocket {
     }
 
     pub(crate) fn send(connection: u32, frame: &Frame) -> Result<(), Error> {
-        with(connection, |_| ())?;
+        with_connection(connection, |_| ())?;
         queue_answer(connection, SocketCall::Send(connection, frame.clone()))
     }
 
     pub(crate) fn receive(connection: u32) -> Result<Option<ConnectionEvent>, Error> {
-        let event = with(connection, VecDeque::pop_front)?;
+        let event = with_connection(connection, VecDeque::pop_front)?;
         if matches!(event, Some(ConnectionEvent::Closed(_))) {
             OPEN.with_borrow_mut(|(open, _)| open.remove(&connection));
         }

@@ -149,7 +149,7 @@ fn requests_for_something_that_is_not_there_say_so() {
             "session/list",
             json!({"cursor": "none"}),
             -32602,
-            "to continue after",
+            "does not name a session",
         ),
         (
             "session/delete",

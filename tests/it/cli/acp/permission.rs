@@ -68,7 +68,7 @@ fn a_no_reaches_the_model_and_anything_but_an_option_is_a_no() {
         (selected("reject"), "the person said no"),
         (
             selected("allow_always_and_more"),
-            "which was none of the options",
+            "which is not one of the offered options",
         ),
         (
             json!({"outcome": {"outcome": "cancelled"}}),

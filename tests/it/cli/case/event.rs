@@ -169,7 +169,7 @@ fn a_wrong_event_names_the_fault_and_its_place() {
     );
     let ran = rind.run(&["plugin", "test", "scripted-hook"]).exits(1);
     assert!(
-        ran.stdout.contains("`given.input` is about a turn"),
+        ran.stdout.contains("`given.input` needs a turn"),
         "{}",
         ran.stdout
     );

@@ -325,14 +325,14 @@ fn a_case_of_a_loop_that_differs_or_fails_unnoticed_does_not_pass() {
     for text in [
         "done\n      expected \"true\"\n      was      \"again after 0 ms: beat 1\"",
         "again\n      expected \"again after 5 ms: …soon…\"\n      was      \"done\"",
-        "the loop failed, and `output` does not say so: it reported an error: the well is dry",
+        "the loop failed, and the case does not expect this in `output`: it reported an error: the well is dry",
     ] {
         assert!(stdout.contains(text), "{text}\n{stdout}");
     }
     let turn = "[[case]]\nname = \"a\"\n[case.expect]\nagain = { after_ms = 5 }\n";
     let both = "[[case]]\nname = \"a\"\n[case.given]\nloop = true\ninput = \"x\"\n";
     for (cases, why) in [
-        (turn, "`expect.again` is about the loop of `given.loop`"),
+        (turn, "`expect.again` needs `given.loop`"),
         (
             both,
             "`given.input` does not apply to a case of `given.loop`",

@@ -171,7 +171,8 @@ fn outcomes_that_no_case_sees_are_named() {
     let rind = with_cases("hostile", |manifest| manifest, &cases);
     let ran = rind.run(&["plugin", "test", "hostile"]).exits(0);
     assert!(
-        ran.stderr.contains("no case sees `pass` of pre-tool"),
+        ran.stderr
+            .contains("no case has the outcome `pass` of pre-tool"),
         "{}",
         ran.stderr
     );

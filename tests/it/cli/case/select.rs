@@ -51,7 +51,7 @@ fn cases_are_listed_without_running_and_shares_hold_each_of_them_once() {
     let args = ["plugin", "test", "hello", "--shard", "4/3"];
     let ran = rind.run(&args).exits(2);
     assert!(
-        ran.stderr.contains("there is no share 4 of 3"),
+        ran.stderr.contains("there is no shard 4 of 3"),
         "{}",
         ran.stderr
     );

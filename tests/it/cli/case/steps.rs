@@ -50,7 +50,7 @@ fn a_turn_after_a_turn_gets_its_own_replies() {
     fails(
         "hello",
         "[[case]]\nname = \"a\"\nexpect.stop = \"done\"\n[[case.then]]\ngiven = { input = \"x\", loop = true }\nexpect.stop = \"done\"\n",
-        "step 2: `input` and `loop` are for different steps",
+        "step 2: `input` and `loop` cannot be in the same step",
     );
 }
 

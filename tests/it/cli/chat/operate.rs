@@ -329,7 +329,7 @@ fn commands_that_only_look_answer_while_a_turn_runs() {
     terminal.keys("/mode\r").sees("▸ ask");
     terminal
         .keys("/new\r")
-        .sees("runs between turns")
+        .sees("can run only between turns")
         .keys("\u{15}");
     terminal.keys(CTRL_C).sees("interrupted").keys("/quit\r");
     assert_eq!(terminal.ends(), Some(0));

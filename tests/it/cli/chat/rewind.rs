@@ -87,7 +87,7 @@ fn a_chat_in_lines_asks_too_and_one_from_a_pipe_does_not() {
     let piped = rind.run_with_input(&["chat", "--no-plugins", "--yes"], "work\n/undo\n");
     let stdout = piped.exits(0).stdout;
     assert!(
-        stdout.contains("its files stay as they are (2 changes)"),
+        stdout.contains("the files stay as they are (2 changes)"),
         "{stdout}"
     );
     assert!(rind.workspace().join("b.txt").exists());

@@ -224,7 +224,9 @@ fn each_command_is_an_event_also_during_a_turn_and_a_template_waits_for_its_end(
             .collect::<Vec<_>>()
     };
     terminal.sees("waiting for the model").keys("/look\r");
-    terminal.sees("/look runs between turns").sees("› /look");
+    terminal
+        .sees("/look can run only between turns")
+        .sees("› /look");
     terminal
         .keys("\u{15}/permissions 7\r")
         .sees("there is no such number");

@@ -164,8 +164,9 @@ fn its_documented_patterns_run_unchanged() {
         .unwrap();
     assert_eq!(end["output"], "Done, and tested.");
     assert!(
-        ran.stderr
-            .contains("WorktreeCreate: this event is not supported; supported are PreToolUse"),
+        ran.stderr.contains(
+            "WorktreeCreate: this event is not supported; the supported events are PreToolUse"
+        ),
         "{}",
         ran.stderr
     );

@@ -274,7 +274,7 @@ fn what_a_script_gave_up_is_its_failure_in_words_of_its_settings() {
     let ran = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
     let why = outcomes(&ran)[0].2.clone();
     assert!(
-        why.contains("it uses the right `block`, and its `may` allows only [\"ask\"]"),
+        why.contains("it uses the right `block`, but its `may` allows only [\"ask\"]"),
         "{why}"
     );
 }

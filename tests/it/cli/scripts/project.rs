@@ -112,7 +112,7 @@ fn a_person_allows_the_hooks_of_a_project_until_they_change() {
     // reports the change.
     assert!(
         of[4].contains(
-            "has changed since this hook was allowed; to be asked about it again, start Rind anew"
+            "has changed since this hook was allowed; restart Rind to be asked about it again"
         ),
         "{of:?}"
     );

@@ -38,7 +38,7 @@ fn settings_that_do_not_fit_are_named_with_their_line() {
         ),
         (
             "point = \"turn-end\"\ncommand = [\"sh\"]\nmatcher = \"bash\"",
-            "`turn-end` is not about one",
+            "`turn-end` does not concern a tool",
         ),
         (
             "point = \"pre-tool\"\ncommand = [\"sh\"]\nasync = true",

@@ -189,7 +189,7 @@ fn hostile_sources_end_with_a_reason_and_nothing_is_written() {
         ("lacks", "package 'c:d' not found", 1),
         ("deep", "nest", 1),
         ("empty", "no skill can be derived from", 2),
-        ("module.wasm", "is a core module and no component", 1),
+        ("module.wasm", "is a core module, not a component", 1),
         ("nowhere", "nowhere does not exist", 2),
     ] {
         let ran = rind

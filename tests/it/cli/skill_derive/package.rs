@@ -209,7 +209,7 @@ fn modules_and_names_that_go_in_circles_are_followed_once() {
         .run(&["skill", "derive", "circle", "--into", "skills"])
         .exits(1);
     assert!(
-        refused.stderr.contains("24 in one another"),
+        refused.stderr.contains("nested more than 24 deep"),
         "{}",
         refused.stderr
     );

@@ -184,7 +184,7 @@ fn a_long_summary_is_cut_at_a_word() {
     let ran = rind.run(&args).exits(0);
     assert!(
         ran.stderr
-            .contains("the summary is longer than 6 KiB and is cut"),
+            .contains("the summary is longer than 6 KiB and was truncated"),
         "{}",
         ran.stderr
     );

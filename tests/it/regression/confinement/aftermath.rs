@@ -204,7 +204,7 @@ fn a_command_whose_state_cannot_be_recorded_is_refused() {
 #[tokio::test]
 async fn settings_of_a_repository_are_fixed_by_each_name_of_its_folder() {
     for mechanism in mechanisms() {
-        if !mechanism.is_apart() {
+        if !mechanism.hides_outside_files_and_processes() {
             continue;
         }
         let fixture = confined_by(&mechanism, |confinement| {

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use rind::tool::process::confine::{Limits, Mechanism};
+use rind::tool::process::confine::{ConfinementMechanism, Limits};
 use serde_json::json;
 
 use crate::tool::confine::{confined_by, kept, mechanisms, n_with, some_time};
@@ -44,7 +44,7 @@ async fn processes_that_start_others_and_end_do_not_outlive_the_deadline() {
 
 #[tokio::test]
 async fn a_command_that_starts_as_many_processes_as_it_may_ends_with_its_deadline() {
-    for mechanism in [Mechanism::Namespaces] {
+    for mechanism in [ConfinementMechanism::Namespaces] {
         let fixture = confined_by(&mechanism, |confine| confine.limits.processes = 310).await;
         let mark = some_time(&fixture);
         // A fork bomb that ends by itself after 20 s.
@@ -169,7 +169,7 @@ async fn a_command_that_fails_at_a_limit_is_told_its_setting() {
                 "{mechanism:?} {command}: {output}"
             );
         }
-        if mechanism.is_apart() {
+        if mechanism.hides_outside_files_and_processes() {
             let command = "for i in 1 2 3; do head -c 900000 /dev/zero > /tmp/$i || exit; done";
             let output = fixture.error("bash", json!({ "command": command })).await;
             assert!(
@@ -177,7 +177,7 @@ async fn a_command_that_fails_at_a_limit_is_told_its_setting() {
                 "{mechanism:?}: {output}"
             );
         }
-        if mechanism == Mechanism::Namespaces {
+        if mechanism == ConfinementMechanism::Namespaces {
             let command = "perl -e 'for (1 .. 400) { my $p = fork; defined $p or die \"fork: $!\"; $p or sleep(9), exit }'";
             let output = fixture.error("bash", json!({ "command": command })).await;
             assert!(

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use rind::tool::process::confine::{Limits, Mechanism, attempt};
+use rind::tool::process::confine::{ConfinementMechanism, Limits, test_confinement};
 use serde_json::json;
 
 use crate::tool::Fixture;
@@ -107,8 +107,11 @@ async fn whether_processes_are_bounded_is_found_out_and_not_assumed() {
         let fixture = Fixture::new();
         let mut confinement = confinement(&fixture);
         confinement.mechanism = mechanism.clone();
-        let report = attempt(&confinement, &fixture.outside("")).await.unwrap();
-        let expected = !is_root || (mechanism == Mechanism::Namespaces && counts_namespaces);
+        let report = test_confinement(&confinement, &fixture.outside(""))
+            .await
+            .unwrap();
+        let expected =
+            !is_root || (mechanism == ConfinementMechanism::Namespaces && counts_namespaces);
         assert_eq!(report.bounds_processes, expected, "{mechanism:?} {release}");
     }
 }
@@ -147,7 +150,7 @@ async fn the_disk_and_each_file_are_bounded() {
 async fn the_temporary_folder_is_bounded_where_it_is_in_memory_and_always_removed() {
     for mechanism in mechanisms()
         .into_iter()
-        .filter(|mechanism| mechanism.is_apart())
+        .filter(|mechanism| mechanism.hides_outside_files_and_processes())
     {
         let fixture = confined_by(&mechanism, |confinement| {
             confinement.limits = limits(|limits| limits.temporary_bytes = 2 << 20);
@@ -187,7 +190,7 @@ async fn processes_of_a_command_are_bounded_in_a_namespace_even_for_root() {
             .content
             .text()
             .into_owned();
-        if mechanism == Mechanism::Namespaces {
+        if mechanism == ConfinementMechanism::Namespaces {
             assert!(is_bound.starts_with("400\n"), "{release}: {is_bound}");
             let output = fixture
                 .bash("for i in $(seq 500); do sleep 20 & done 2>&1 | tail -n 3")
@@ -204,7 +207,7 @@ async fn processes_of_a_command_are_bounded_in_a_namespace_even_for_root() {
         let output = fixture
             .ok("bash", json!({"command": "ulimit -u; ulimit -c"}))
             .await;
-        let expected = if mechanism.is_apart() {
+        let expected = if mechanism.hides_outside_files_and_processes() {
             "400\n0\n"
         } else {
             "12688\n0\n"

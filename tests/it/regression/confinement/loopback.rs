@@ -31,7 +31,7 @@ async fn a_command_in_namespaces_reaches_a_server_of_its_own() {
             }
             let output = fixture.bash(&server_and_client(family, address)).await;
             let text = output.content.to_string();
-            if mechanism.is_apart() {
+            if mechanism.hides_outside_files_and_processes() {
                 assert_eq!(text, "hello\n[exit code 0]", "{mechanism:?} {address}");
             } else {
                 assert!(text.contains("not permitted"), "{address}: {text}");
@@ -93,7 +93,7 @@ async fn servers_of_the_machine_and_other_machines_are_out_of_reach_of_a_command
         let none = |error: std::io::Error| error.kind() == ErrorKind::WouldBlock;
         assert!(tcp.accept().is_err_and(none), "{mechanism:?}");
         assert!(unix.accept().is_err_and(none), "{mechanism:?}");
-        if mechanism.is_apart() {
+        if mechanism.hides_outside_files_and_processes() {
             let output = fixture
                 .ok(
                     "bash",
@@ -118,7 +118,10 @@ async fn servers_of_the_machine_and_other_machines_are_out_of_reach_of_a_command
 
 #[tokio::test]
 async fn a_server_of_one_command_is_out_of_reach_of_another() {
-    for mechanism in mechanisms().iter().filter(|mechanism| mechanism.is_apart()) {
+    for mechanism in mechanisms()
+        .iter()
+        .filter(|mechanism| mechanism.hides_outside_files_and_processes())
+    {
         let fixture = confined_by(mechanism, |_| {}).await;
         let serve = "/usr/bin/python3 -c 'import socket, time
 s = socket.socket(); s.bind((\"127.0.0.1\", 0)); s.listen()

@@ -132,7 +132,12 @@ async fn shared_memory_and_queues_of_others_are_out_of_reach() {
             );
         }
         let own = fixture.bash("ipcmk -M 64").await;
-        assert_eq!(own.is_error, !mechanism.is_apart(), "{}", own.content);
+        assert_eq!(
+            own.is_error,
+            !mechanism.hides_outside_files_and_processes(),
+            "{}",
+            own.content
+        );
     }
     let removed = Command::new("ipcrm").args(["-m", &id]).status().unwrap();
     assert!(removed.success(), "it is still there");
@@ -180,7 +185,7 @@ fn descriptors_that_were_handed_to_the_program_do_not_reach_commands() {
 async fn modes_owners_and_times_of_files_outside_stay_where_files_outside_are_not_there() {
     for mechanism in mechanisms()
         .into_iter()
-        .filter(|mechanism| mechanism.is_apart())
+        .filter(|mechanism| mechanism.hides_outside_files_and_processes())
     {
         let fixture = confined_by(&mechanism, |_| {}).await;
         let secret = fixture.outside("secret.txt");
@@ -269,7 +274,10 @@ async fn what_an_unconfined_command_hides_in_the_background_is_stopped_and_said(
 
 #[tokio::test]
 async fn passwords_and_keys_of_the_machine_are_not_there_in_namespaces_even_for_root() {
-    for mechanism in mechanisms().iter().filter(|mechanism| mechanism.is_apart()) {
+    for mechanism in mechanisms()
+        .iter()
+        .filter(|mechanism| mechanism.hides_outside_files_and_processes())
+    {
         let fixture = confined_by(mechanism, |_| {}).await;
         let command = "cat /etc/shadow /etc/gshadow; cat /etc/ssh/* /etc/ssl/private/* /etc/sudoers.d/* 2>/dev/null; \
                        getent passwd root >/dev/null && echo done";

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::{Command, Stdio};
 
-use rind::tool::process::confine::Mechanism;
+use rind::tool::process::confine::ConfinementMechanism;
 use rind_tests::cli::Rind;
 use serde_json::Value;
 
@@ -14,16 +14,16 @@ use crate::tool::confine::mechanisms;
 /// Id of a user and of a group without rights.
 const NOBODY: u32 = 65534;
 
-fn name(mechanism: &Mechanism) -> &'static str {
+fn name(mechanism: &ConfinementMechanism) -> &'static str {
     match mechanism {
-        Mechanism::Namespaces => "namespaces",
-        Mechanism::Bwrap(_) => "bwrap",
-        Mechanism::Landlock => "landlock",
+        ConfinementMechanism::Namespaces => "namespaces",
+        ConfinementMechanism::Bwrap(_) => "bwrap",
+        ConfinementMechanism::Landlock => "landlock",
     }
 }
 
 /// Creates a machine with its own cache folder, whose model runs this command under the mechanism.
-fn machine(mechanism: &Mechanism, command: &str) -> Rind {
+fn machine(mechanism: &ConfinementMechanism, command: &str) -> Rind {
     let rind = Rind::with_script(&format!(
         "[[reply]]\ntool_calls = [{{ name = \"bash\", arguments = {{ command = '''{command}''' }} }}]\n[[reply]]\ntext = \"done\"\n"
     ));
@@ -120,7 +120,7 @@ fn commands_of_an_ordinary_user_are_confined_by_every_mechanism() {
             rind.workspace().join("made").exists(),
             "{mechanism:?}: {said}"
         );
-        if mechanism.is_apart() {
+        if mechanism.hides_outside_files_and_processes() {
             assert!(said.contains("\n400\n"), "{mechanism:?}: {said}");
             assert!(said.contains("bash: fork: "), "{mechanism:?}: {said}");
         }

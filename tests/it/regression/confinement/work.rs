@@ -97,7 +97,7 @@ async fn a_command_that_handles_the_signal_of_its_deadline_gets_the_time_for_it(
 async fn nothing_of_other_processes_is_to_be_seen_in_namespaces() {
     for mechanism in mechanisms()
         .into_iter()
-        .filter(|mechanism| mechanism.is_apart())
+        .filter(|mechanism| mechanism.hides_outside_files_and_processes())
     {
         let fixture = confined_by(&mechanism, |_| {}).await;
         let output = fixture.ok("bash", json!({"command": "ls -d /proc/[0-9]* | wc -l; ls -A ~ 2>/dev/null; cat /proc/net/dev | grep -c :"})).await;

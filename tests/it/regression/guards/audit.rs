@@ -78,7 +78,7 @@ fn a_host_without_descriptors_ends_the_turn_where_the_log_is_required() {
     let ran = without_descriptors(&rind).exits(3);
     assert!(
         ran.stderr
-            .contains("[stopped: plugin audit-log is to see everything"),
+            .contains("[stopped: plugin audit-log must see everything"),
         "{}",
         ran.stderr
     );

@@ -108,10 +108,10 @@ fn work_that_looks_at_no_token_is_left_behind() {
         let cancel = CancellationToken::new();
         cancel.cancel();
         let limit = Duration::from_secs(300);
-        let called_off = workspace.looking(&cancel, limit, hangs).await;
+        let called_off = workspace.run_read_only(&cancel, limit, hangs).await;
         let limit = Duration::from_millis(100);
         let late = workspace
-            .looking(&CancellationToken::new(), limit, hangs)
+            .run_read_only(&CancellationToken::new(), limit, hangs)
             .await;
         (called_off, late)
     });

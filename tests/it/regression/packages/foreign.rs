@@ -31,12 +31,12 @@ fn a_component_for_another_host_is_told_what_it_was_built_for_and_what_to_build_
         (
             "module",
             "(module)".to_owned(),
-            "c.wasm is a core module and no component; ",
+            "c.wasm is a core module, not a component; ",
         ),
         (
             "preview-one",
             preview_1.to_owned(),
-            "no component, built for WASI 0.1 (`wasi_snapshot_preview1`)",
+            "not a component, built for WASI 0.1 (`wasi_snapshot_preview1`)",
         ),
         (
             "wasi-three",
@@ -131,7 +131,7 @@ fn a_file_that_is_a_core_module_is_not_called_a_component_without_its_manifest()
         .exits(1);
     assert!(
         ran.stderr
-            .contains("core.wasm is a core module and no component"),
+            .contains("core.wasm is a core module, not a component"),
         "{}",
         ran.stderr
     );

@@ -108,7 +108,7 @@ fn of_two_skills_of_one_name_the_one_that_is_not_used_is_named_everywhere_and_a_
         let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [
             ".claude/skills/twice/SKILL.md: ",
-            "config/skills/twice/SKILL.md has its name and is used in its place",
+            "config/skills/twice/SKILL.md has the same name and is used instead",
         ] {
             assert!(flat.contains(part), "{place}: {part}\n{said}");
         }

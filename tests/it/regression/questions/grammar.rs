@@ -149,7 +149,7 @@ fn a_matcher_that_names_no_tool_is_told_with_its_line() {
 }
 
 #[test]
-fn a_command_that_no_system_starts_is_refused_unread() {
+fn a_command_too_long_for_any_system_is_refused_without_parsing() {
     let long = format!("ls {}", "$a;".repeat(1 << 20));
     let rind = with_commands(&[&long]);
     rind.config("[tools]\nrules = [{ tool = \"bash\", decision = \"allow\" }, { command = \"rm *\", decision = \"deny\" }]\n");

@@ -188,7 +188,7 @@ async fn where_a_hook_judges_whole_answers_nothing_of_one_leaves_before() {
     let said = said(&running);
     assert!(!said.contains("4111 1"), "{said}");
     assert!(
-        said.contains("[not shown: it is judged by guard only as part of a whole answer]"),
+        said.contains("[not shown: guard checks it only as part of a complete answer]"),
         "{said}"
     );
     let held = |event: &&Event| matches!(event, Event::TextHeld { is_thinking: false, by } if by == &["guard"]);

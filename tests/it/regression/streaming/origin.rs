@@ -171,5 +171,5 @@ async fn a_text_that_begins_like_a_summary_is_none() {
     let mut running = Setup::new(vec![Reply::text("done")]).build();
     running.turn(mark).await;
     let messages = running.session.messages();
-    assert!(messages[0].is_users(), "{messages:?}");
+    assert!(messages[0].is_written_by_user(), "{messages:?}");
 }

@@ -45,8 +45,8 @@ async fn what_a_hook_gave_up_is_its_failure_and_changes_nothing() {
     assert_eq!(
         failed,
         [
-            "its outcome was refused: it uses the right `text`, and its `may` allows only [\"inject\"]",
-            "its outcome was refused: it uses the right `block`, and its `may` allows only [\"text\"]",
+            "its outcome was refused: it uses the right `text`, but its `may` allows only [\"inject\"]",
+            "its outcome was refused: it uses the right `block`, but its `may` allows only [\"text\"]",
         ]
     );
 }
@@ -88,7 +88,7 @@ fn a_manifest_names_only_rights_that_there_are() {
         ),
         (
             "[implements]\n\"a.b\" = { may = [] }\n",
-            "has no rights that `may` could narrow",
+            "has no rights that `may` could limit",
         ),
     ];
     for (hooks, expected) in table {

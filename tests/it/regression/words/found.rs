@@ -142,8 +142,8 @@ fn a_link_to_nothing_and_a_file_in_the_place_of_a_folder_are_told() {
         ),
         (
             "config/prompts",
-            "[RIND_HOME]/config/prompts: no prompts are read from it: No such file",
-            "[RIND_HOME]/config/prompts: no prompts are read from it: Not a directory",
+            "[RIND_HOME]/config/prompts: cannot read prompts from this folder: No such file",
+            "[RIND_HOME]/config/prompts: cannot read prompts from this folder: Not a directory",
         ),
         (
             "config/plugins/linked",
@@ -211,7 +211,7 @@ fn something_else_in_the_place_of_a_projects_folder_is_told() {
         ),
         (
             "prompts",
-            "[WORKSPACE]/.rind/prompts: no prompts are read from it: not a directory",
+            "[WORKSPACE]/.rind/prompts: cannot read prompts from this folder: not a directory",
         ),
     ] {
         let rind = Rind::with_script(ANSWER);

@@ -14,7 +14,7 @@ mod run;
 
 use std::time::{Duration, Instant};
 
-use rind::tool::command::{Command, CommandPattern, Matched, Part, Word};
+use rind::tool::command::{Command, CommandPart, CommandPattern, PatternMatch, ShellWord};
 use rind::tool::subject::WorkspacePath;
 
 use lines::Lines;
@@ -29,13 +29,13 @@ const N_ROUNDS: usize = 4;
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Whether the words of a parsed part match this call.
-fn is_it(words: &[Word], call: &[String]) -> bool {
+fn is_it(words: &[ShellWord], call: &[String]) -> bool {
     match (words.split_first(), call.split_first()) {
         (None, None) => true,
-        (Some((Word::Any, rest)), _) => {
+        (Some((ShellWord::Any, rest)), _) => {
             (0..=call.len()).any(|n_taken| is_it(rest, &call[n_taken..]))
         }
-        (Some((Word::Literal(text), rest)), Some((first, after))) => {
+        (Some((ShellWord::Literal(text), rest)), Some((first, after))) => {
             text == first && is_it(rest, after)
         }
         _ => false,
@@ -44,11 +44,11 @@ fn is_it(words: &[Word], call: &[String]) -> bool {
 
 /// Whether the words of a parsed part run this call as a script: `bash NAME` looks for NAME in the
 /// current folder and then in `PATH`. Rules see the script as an argument of the shell.
-fn is_script(words: &[Word], call: &[String]) -> bool {
-    let Some((Word::Literal(shell), rest)) = words.split_first() else {
+fn is_script(words: &[ShellWord], call: &[String]) -> bool {
+    let Some((ShellWord::Literal(shell), rest)) = words.split_first() else {
         return false;
     };
-    let is_option = |word: &&Word| matches!(word, Word::Literal(text) if text.starts_with('-') && !text.contains('c'));
+    let is_option = |word: &&ShellWord| matches!(word, ShellWord::Literal(text) if text.starts_with('-') && !text.contains('c'));
     let n_options = rest.iter().take_while(is_option).count();
     ["bash", "dash", "sh"].contains(&&**shell) && is_it(&rest[n_options..], call)
 }
@@ -69,14 +69,14 @@ fn place(path: &str) -> WorkspacePath {
 /// Describes what a shell did with a line and the parser did not see.
 fn disagreement(command: &Command, ran: &run::Ran) -> Option<String> {
     let parts = || command.parts.iter();
-    let of_file = |part: &&Part| part.is_redirection();
+    let of_file = |part: &&CommandPart| part.is_redirection();
     let unread = ran.calls.iter().find(|call| {
         let mut programs = parts().filter(|part| !part.is_redirection());
         !programs.any(|part| is_it(part.words(), call) || is_script(part.words(), call))
     });
     let undenied = ran.calls.iter().find(|call| {
         let deny = CommandPattern::new(&format!("{} *", call[0])).unwrap();
-        !parts().any(|part| deny.matched_by_name(part) != Matched::No)
+        !parts().any(|part| deny.match_part_by_name(part) != PatternMatch::No)
     });
     let unwritten = ran.files.iter().find(|file| {
         let file = std::slice::from_ref(*file);
@@ -133,9 +133,11 @@ fn shells_do_what_was_read_of_a_command_and_nothing_else() {
         }
         let texts = std::iter::repeat_with(|| lines.next()).take(N_LINES);
         n_lines += N_LINES;
-        let read = texts.map(|text| (Command::read(&text).resolved(place), text));
+        let read = texts.map(|text| (Command::read(&text).resolve_redirections(place), text));
         let sure: Vec<(Command, String)> = read.filter(|(read, _)| read.doubt.is_none()).collect();
-        let plain = sure.iter().filter(|(read, _)| read.why_asked().is_none());
+        let plain = sure
+            .iter()
+            .filter(|(read, _)| read.reason_to_ask().is_none());
         n_plain += plain.count();
         n_sure += sure.len();
         for shell in &shells {
@@ -171,18 +173,18 @@ fn a_part_as_it_is_shown_is_a_pattern_of_itself() {
     for _ in 0..20_000 {
         let text = lines.next();
         let command = Command::read(&text);
-        let is_plain = command.why_asked().is_none();
+        let is_plain = command.reason_to_ask().is_none();
         let parts = command.parts.iter().filter(|_| is_plain);
-        for part in parts.filter(|part| !part.words().contains(&Word::Any)) {
+        for part in parts.filter(|part| !part.words().contains(&ShellWord::Any)) {
             n_parts += 1;
             let shown = part.text();
             let matched = match CommandPattern::new(&shown) {
-                Ok(pattern) => [pattern.matched(part), pattern.matched_by_name(part)],
+                Ok(pattern) => [pattern.match_part(part), pattern.match_part_by_name(part)],
                 // A text of several lines is not a valid pattern.
                 Err(_) if shown.contains('\n') => continue,
                 Err(why) => panic!("{text:?}: {why}"),
             };
-            assert_eq!(matched, [Matched::Yes; 2], "{text:?}: {shown}");
+            assert_eq!(matched, [PatternMatch::Yes; 2], "{text:?}: {shown}");
         }
     }
     assert!(n_parts > 5_000, "{n_parts}");

@@ -22,23 +22,23 @@ const MODELS_TIMEOUT: Duration = Duration::from_secs(15);
 
 impl LiveSession {
     pub(crate) fn modes(&self) -> SessionModeState {
-        mode_state(self.switch().mode())
+        mode_state(self.mode_switch().mode())
     }
 
     pub(crate) fn config_options(&self) -> Vec<SessionConfigOption> {
-        config_options(self.switch().mode(), &lock(&self.models))
+        config_options(self.mode_switch().mode(), &lock(&self.models))
     }
 
-    /// Sends the commands and the notices to the client and then, once the provider has listed
-    /// them, the models.
-    pub(crate) async fn announce(self: Arc<Self>) {
+    /// Sends the commands and the notices to the client. Then waits until the provider has listed
+    /// its models, and sends them.
+    pub(crate) async fn announce_session(self: Arc<Self>) {
         self.send_commands();
         let notes = std::mem::take(&mut *lock(&self.notes));
         let unshown = notes.into_iter().filter(|note| {
             let severity = NoticeSeverity::Warning;
             !self.link.send_notice(&self.id, severity, note.clone())
         });
-        // Keep the notices that the client cannot show as such: they are sent as thoughts at the
+        // Keep the notices for a client that shows no notices: they are sent as thoughts at the
         // next prompt.
         *lock(&self.notes) = unshown.collect();
         self.list_models().await;
@@ -49,8 +49,8 @@ impl LiveSession {
         let listing = self.provider.models(&cancel);
         match tokio::time::timeout(MODELS_TIMEOUT, listing).await {
             Ok(Ok(names)) if !names.is_empty() => {
-                lock(&self.models).set_listed(names);
-                self.send_options();
+                lock(&self.models).set_listed_models(names);
+                self.send_config_options();
             }
             Ok(Ok(_)) => {}
             Ok(Err(error)) => tracing::debug!(%error, "the models cannot be listed"),
@@ -59,7 +59,7 @@ impl LiveSession {
     }
 
     fn send_commands(&self) {
-        let commands = self.commands().offered().into_iter();
+        let commands = self.commands().list_commands().into_iter();
         let commands: Vec<AvailableCommand> = commands
             .map(|own| {
                 let input = (!own.arguments.is_empty()).then(|| {
@@ -73,19 +73,19 @@ impl LiveSession {
         self.send(SessionUpdate::AvailableCommandsUpdate(update));
     }
 
-    pub(super) fn send_options(&self) {
+    pub(super) fn send_config_options(&self) {
         let update = ConfigOptionUpdate::new(self.config_options());
         self.send(SessionUpdate::ConfigOptionUpdate(update));
     }
 
-    /// Sends the mode to the client, if it has changed since it was last sent.
+    /// Sends the approval mode to the client, if the mode has changed since it was last sent.
     pub(super) fn send_mode(&self) {
-        let mode = self.switch().mode();
+        let mode = self.mode_switch().mode();
         let before = std::mem::replace(&mut *lock(&self.told_mode), mode);
         if before != mode {
             let update = CurrentModeUpdate::new(mode.name());
             self.send(SessionUpdate::CurrentModeUpdate(update));
-            self.send_options();
+            self.send_config_options();
         }
     }
 
@@ -96,12 +96,12 @@ impl LiveSession {
     pub(crate) fn set_mode(&self, name: &str) -> Result<(), WireError> {
         let mode = name.parse::<ApprovalMode>();
         let mode = mode.map_err(|why| WireError::new(-32602, why))?;
-        self.switch().set(mode);
+        self.mode_switch().set(mode);
         self.send_mode();
         Ok(())
     }
 
-    /// Sets a session option.
+    /// Sets a session option, which is the mode or the model.
     ///
     /// # Errors
     /// There is no such option, or the value is not valid for the option.

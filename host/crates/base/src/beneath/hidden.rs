@@ -1,4 +1,5 @@
-//! Hides folders below a root from walks: Rind's own folders, when they are inside the workspace.
+//! Hides folders below a root from file access by tools and plugins: Rind's own folders, if they
+//! are inside the workspace.
 //!
 //! A folder is recognized by its resolved name and by its device and inode number, because a bind
 //! mount or a file system that ignores case can give the folder another name. The module must not
@@ -12,9 +13,9 @@ use std::path::{Path, PathBuf};
 use cap_std::fs::{Dir, MetadataExt as _};
 use rustix::fs::{Mode, OFlags, openat};
 
-use super::{THROUGH, WalkedPath};
+use super::{TRAVERSE_FLAGS, WalkedPath};
 
-/// Maximum number of parent folders that are compared; no path has that many.
+/// Maximum number of parent folders that are checked. Longer chains of parents do not occur.
 const MAX_PARENTS: usize = 4096;
 
 /// Folders below a root that walks must not enter.
@@ -39,16 +40,16 @@ impl HiddenFolders {
     /// Hides those of `folders` that are strictly inside `root`, which must be canonical. A folder
     /// that does not exist yet is recognized only by its name.
     pub fn below(root: &Path, folders: &[PathBuf]) -> io::Result<Self> {
-        let hidden = own_below(root, folders).into_iter().map(|folder| {
+        let hidden = folders_below(root, folders).into_iter().map(|folder| {
             let below = folder.strip_prefix(root).unwrap_or(&folder);
             HiddenFolder {
-                names: path_names(below),
-                id: path_id(&folder).ok(),
+                names: path_components(below),
+                id: folder_id(&folder).ok(),
             }
         });
         Ok(Self {
             folders: hidden.collect(),
-            root: Some(path_id(root)?),
+            root: Some(folder_id(root)?),
         })
     }
 
@@ -60,25 +61,25 @@ impl HiddenFolders {
 
     /// Whether a walk from the root led to a hidden folder or into one. If the system returns an
     /// error for the check, the answer is yes.
-    pub fn hide_walked(&self, walked: &WalkedPath) -> bool {
+    pub fn hides_walked_path(&self, walked: &WalkedPath) -> bool {
         !self.is_empty()
-            && (self.hide_names(walked.names.iter().map(String::as_str))
-                || self.hide_entry(&walked.folder, walked.name.as_ref())
-                || self.hide_parents(&walked.folder))
+            && (self.hides_names(walked.names.iter().map(String::as_str))
+                || self.hides_entry(&walked.folder, walked.name.as_ref())
+                || self.is_inside_hidden_folder(&walked.folder))
     }
 
     /// Whether an entry of a listing is a hidden folder or inside one. `folder` is the open folder
     /// that contains the entry, and `path` the path of the entry relative to the root.
-    pub fn hide_listed(&self, folder: &Dir, path: &Path) -> bool {
+    pub fn hides_listed_entry(&self, folder: &Dir, path: &Path) -> bool {
         if self.is_empty() {
             return false;
         }
-        let names = path_names(path);
+        let names = path_components(path);
         let name = path.file_name().map(Path::new).unwrap_or(path);
-        self.hide_names(names.iter().map(String::as_str)) || self.hide_entry(folder, name)
+        self.hides_names(names.iter().map(String::as_str)) || self.hides_entry(folder, name)
     }
 
-    fn hide_names<'a>(&self, names: impl Iterator<Item = &'a str> + Clone) -> bool {
+    fn hides_names<'a>(&self, names: impl Iterator<Item = &'a str> + Clone) -> bool {
         self.folders.iter().any(|hidden| {
             let mut names = names.clone();
             let mut own = hidden.names.iter();
@@ -86,13 +87,13 @@ impl HiddenFolders {
         })
     }
 
-    fn hide_entry(&self, folder: &Dir, name: &Path) -> bool {
+    fn hides_entry(&self, folder: &Dir, name: &Path) -> bool {
         let metadata = folder.symlink_metadata(name);
-        metadata.is_ok_and(|metadata| self.has_id((metadata.dev(), metadata.ino())))
+        metadata.is_ok_and(|metadata| self.has_folder_id((metadata.dev(), metadata.ino())))
     }
 
     /// Whether an open folder is a hidden folder or inside one.
-    fn hide_parents(&self, folder: &Dir) -> bool {
+    fn is_inside_hidden_folder(&self, folder: &Dir) -> bool {
         let Ok(mut here) = folder.try_clone().map(Dir::into_std_file) else {
             return true;
         };
@@ -102,7 +103,7 @@ impl HiddenFolders {
                 return true;
             };
             let id = (metadata.dev(), metadata.ino());
-            if self.has_id(id) {
+            if self.has_folder_id(id) {
                 return true;
             }
             // Stop at the root of the file system, whose parent is itself.
@@ -110,7 +111,7 @@ impl HiddenFolders {
                 return false;
             }
             last = Some(id);
-            let flags = THROUGH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let flags = TRAVERSE_FLAGS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             match openat(&here, "..", flags, Mode::empty()) {
                 Ok(parent) => here = File::from(parent),
                 Err(_) => return true,
@@ -119,21 +120,21 @@ impl HiddenFolders {
         true
     }
 
-    fn has_id(&self, id: FolderId) -> bool {
+    fn has_folder_id(&self, id: FolderId) -> bool {
         self.folders.iter().any(|hidden| hidden.id == Some(id))
     }
 }
 
-/// Resolves `folders`, and returns the paths that are strictly below `root`, which must be
-/// canonical.
+/// Resolves symlinks in `folders`, and returns those folders that are strictly below `root`, which
+/// must be canonical.
 #[must_use]
-pub fn own_below(root: &Path, folders: &[PathBuf]) -> Vec<PathBuf> {
+pub fn folders_below(root: &Path, folders: &[PathBuf]) -> Vec<PathBuf> {
     let real = folders.iter().map(|folder| real_path(folder));
     real.filter(|folder| folder != root && folder.starts_with(root))
         .collect()
 }
 
-/// Resolves the symlinks in a path, whose last components do not need to exist.
+/// Resolves the symlinks in a path. The last components of the path do not need to exist.
 #[must_use]
 pub fn real_path(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
@@ -147,17 +148,17 @@ pub fn real_path(path: &Path) -> PathBuf {
     }
 }
 
-fn path_names(path: &Path) -> Vec<String> {
+fn path_components(path: &Path) -> Vec<String> {
     let names = path.iter().map(|name| name.to_string_lossy().into_owned());
     names.collect()
 }
 
-/// Whether two names may name the same entry, on a file system that may ignore case.
+/// Whether two names are equal, or would be on a file system that ignores case.
 fn is_same_name(one: &str, other: &str) -> bool {
     one == other || one.to_lowercase() == other.to_lowercase()
 }
 
-fn path_id(path: &Path) -> io::Result<FolderId> {
+fn folder_id(path: &Path) -> io::Result<FolderId> {
     let metadata = std::fs::symlink_metadata(path)?;
     Ok((metadata.dev(), metadata.ino()))
 }
@@ -169,7 +170,7 @@ mod tests {
 
     use cap_std::ambient_authority;
 
-    use super::super::{MissingParents, walk_beneath};
+    use super::super::{MissingParents, walk_path_beneath};
     use super::*;
 
     #[test]
@@ -185,8 +186,8 @@ mod tests {
         symlink(".config/rind", root.join("link")).unwrap();
         let dir = Dir::open_ambient_dir(&root, ambient_authority()).unwrap();
         let hides = |path: &str| {
-            let walked = walk_beneath(&dir, path, true, MissingParents::Named).unwrap();
-            hidden.hide_walked(&walked)
+            let walked = walk_path_beneath(&dir, path, true, MissingParents::Named).unwrap();
+            hidden.hides_walked_path(&walked)
         };
         for path in [
             ".config/rind",
@@ -205,8 +206,8 @@ mod tests {
         // Under another name it is the same folder.
         fs::rename(&own, root.join("moved")).unwrap();
         assert!(hides("moved") && hides("moved/sessions/x"));
-        assert!(hidden.hide_listed(&dir, Path::new("moved")));
-        assert!(!hidden.hide_listed(&dir, Path::new(".config")));
+        assert!(hidden.hides_listed_entry(&dir, Path::new("moved")));
+        assert!(!hidden.hides_listed_entry(&dir, Path::new(".config")));
     }
 
     #[test]

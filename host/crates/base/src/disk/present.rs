@@ -1,7 +1,7 @@
 //! Reads files that may be absent: settings, policies, lock files, answers.
 //!
-//! Owns the definition of "absent". An absent file contains no rules, so a file that is wrongly
-//! taken for absent would disable the rules in it. Start from [`read_if_present`].
+//! Decides when a file counts as absent. A file with rules that is wrongly treated as absent would
+//! disable these rules. Start from [`read_if_present`].
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -24,7 +24,7 @@ pub fn open_if_present(path: &Path) -> io::Result<Option<File>> {
         .open(path);
     let file = match opened {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return match path.ancestors().find(|path| is_dangling(path)) {
+            return match path.ancestors().find(|path| is_dangling_link(path)) {
                 Some(link) => Err(io::Error::other(format!(
                     "the link `{}` is dangling: its target does not exist",
                     link.display()
@@ -62,7 +62,7 @@ pub fn read_if_present(path: &Path, max_bytes: u64) -> io::Result<Option<String>
 }
 
 /// Whether a path is a symlink whose target is missing.
-pub fn is_dangling(path: &Path) -> bool {
+pub fn is_dangling_link(path: &Path) -> bool {
     path.is_symlink()
         && path
             .metadata()

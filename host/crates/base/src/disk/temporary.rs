@@ -5,8 +5,8 @@
 //! process id in the folder's name would not be enough: ids are reused, and a container that shares
 //! the parent folder has its own pid namespace.
 //!
-//! Invariant: a folder with its final name is locked, unless its owner has ended or the file system
-//! has no locks. The module must not know the content of a folder. Start from [`TemporaryFolder`].
+//! Invariant: a folder with its final name is locked as long as its owner runs, if the file system
+//! has locks. The module must not know the content of a folder. Start from [`TemporaryFolder`].
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -18,14 +18,14 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{Mode, OFlags};
 use tempfile::{Builder, TempDir};
 
-use super::private_folder;
+use super::create_private_folder;
 
 /// Name prefix of a folder that is not locked yet. A folder gets its final name only after it is
-/// locked, so that no other process can sweep it before.
-const UNLOCKED: &str = ".unlocked-";
+/// locked, so that no other process removes it as abandoned before.
+const UNLOCKED_PREFIX: &str = ".unlocked-";
 
-/// Age from which an unlocked folder with the prefix [`UNLOCKED`] counts as abandoned by a killed
-/// process. Locking a new folder takes microseconds.
+/// Age from which an unlocked folder with the prefix [`UNLOCKED_PREFIX`] counts as abandoned by a
+/// killed process. Locking a new folder takes microseconds.
 const MAX_UNLOCKED_AGE: Duration = Duration::from_secs(600);
 
 /// A private temporary folder. It is removed when this value is dropped or, if that does not
@@ -39,21 +39,21 @@ pub struct TemporaryFolder {
 impl TemporaryFolder {
     /// Creates a folder in the system's temporary folder. See [`Self::new_in`].
     pub fn new(prefix: &str) -> io::Result<Self> {
-        let unlocked = format!("{UNLOCKED}{prefix}");
-        Self::named_folder(prefix, Builder::new().prefix(&unlocked).tempdir()?)
+        let unlocked = format!("{UNLOCKED_PREFIX}{prefix}");
+        Self::lock_and_rename(prefix, Builder::new().prefix(&unlocked).tempdir()?)
     }
 
-    /// Creates a folder in `above` whose name begins with `prefix`. The first call for `prefix` and
-    /// `above` in a process first removes the folders of that prefix whose owners have ended.
+    /// Creates a folder in `above` whose name begins with `prefix`. The first call in a process for
+    /// the same `prefix` and `above` also removes folders with that prefix whose owners have ended.
     pub fn new_in(prefix: &str, above: &Path) -> io::Result<Self> {
-        let unlocked = format!("{UNLOCKED}{prefix}");
-        Self::named_folder(prefix, Builder::new().prefix(&unlocked).tempdir_in(above)?)
+        let unlocked = format!("{UNLOCKED_PREFIX}{prefix}");
+        Self::lock_and_rename(prefix, Builder::new().prefix(&unlocked).tempdir_in(above)?)
     }
 
     /// Locks a folder and renames it to its final name.
-    fn named_folder(prefix: &str, folder: TempDir) -> io::Result<Self> {
+    fn lock_and_rename(prefix: &str, folder: TempDir) -> io::Result<Self> {
         let above = folder.path().parent().unwrap_or(Path::new("/"));
-        if is_first(prefix, above) {
+        if is_first_sweep(prefix, above) {
             sweep_folders(prefix, above);
         }
         let held = open_lock(folder.path())?;
@@ -65,7 +65,7 @@ impl TemporaryFolder {
         }
         let name = folder.path().file_name().unwrap_or_default();
         let name = name.to_string_lossy();
-        let path = above.join(name.trim_start_matches(UNLOCKED));
+        let path = above.join(name.trim_start_matches(UNLOCKED_PREFIX));
         // The rename replaces an existing folder of that name only if it is empty, so nothing is
         // lost.
         fs::rename(folder.path(), &path)?;
@@ -89,18 +89,18 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// Moves the temporary files that this process creates from now on out of `workspace`, if the
-/// system's temporary folder (`TMPDIR`, usually `/tmp`) is inside. Otherwise a command that runs in
-/// the workspace could change the input of a guard after it was written and before it is read. The
-/// files go to `/tmp` or `/var/tmp` or, if these are inside the workspace too, to `own`, which must
-/// be one of Rind's own folders.
+/// Makes this process create its temporary files outside `workspace`, if the system's temporary
+/// folder (`TMPDIR`, usually `/tmp`) is inside the workspace. Otherwise a command that runs in the
+/// workspace could change the input of a guard after it was written and before it is read. They are
+/// then created in `/tmp` or `/var/tmp` or, if these are inside the workspace too, in `own`, which
+/// must be one of Rind's own folders.
 ///
-/// Call it before the process creates temporary files. The first call that moves them determines
-/// the folder for the whole process.
+/// Call it before the process creates temporary files. The first call that changes the folder
+/// determines it for the whole process.
 ///
 /// # Errors
 /// None of these folders is outside the workspace and writable.
-pub fn keep_temporary_apart(workspace: &Path, own: &Path) -> io::Result<()> {
+pub fn keep_temp_files_outside(workspace: &Path, own: &Path) -> io::Result<()> {
     let workspace = workspace.canonicalize()?;
     // Check the nearest existing parent of a folder that does not exist, because a command could
     // create the folder.
@@ -119,7 +119,7 @@ pub fn keep_temporary_apart(workspace: &Path, own: &Path) -> io::Result<()> {
         Some(folder) => folder,
         // Tools cannot access Rind's own folders, even if these are inside the workspace.
         None => {
-            private_folder(own)?;
+            create_private_folder(own)?;
             own
         }
     };
@@ -130,9 +130,9 @@ pub fn keep_temporary_apart(workspace: &Path, own: &Path) -> io::Result<()> {
     })
 }
 
-/// Whether this is the first call for this prefix and parent folder, so that the process has not
-/// swept them yet.
-fn is_first(prefix: &str, above: &Path) -> bool {
+/// Whether this is the process's first call for this prefix and parent folder. If so, abandoned
+/// folders there were not removed yet.
+fn is_first_sweep(prefix: &str, above: &Path) -> bool {
     static SWEPT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     let place = above.join(prefix);
     let mut swept = SWEPT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,16 +143,16 @@ fn is_first(prefix: &str, above: &Path) -> bool {
     is_first
 }
 
-/// Removes folders of this prefix whose owners have ended. Skips files, symlinks, folders of other
-/// users, and folders in use.
+/// Removes the folders with this prefix in `above` whose owners have ended. Skips files, symlinks,
+/// folders of other users, and folders in use.
 fn sweep_folders(prefix: &str, above: &Path) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(above).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let path = entry.path();
-        if let Some(name) = name.strip_prefix(UNLOCKED) {
-            if name.starts_with(prefix) && is_abandoned(&path) {
+        if let Some(name) = name.strip_prefix(UNLOCKED_PREFIX) {
+            if name.starts_with(prefix) && is_abandoned_folder(&path) {
                 // Remove the folder only if it is empty: its owner writes nothing into it before
                 // locking it.
                 let _ = fs::remove_dir(&path);
@@ -164,7 +164,7 @@ fn sweep_folders(prefix: &str, above: &Path) {
         }
         let Ok(held) = open_lock(&path) else { continue };
         let is_own = held.metadata().is_ok_and(|found| found.uid() == user);
-        // Hold the lock during the removal, so that another process that sweeps skips the folder.
+        // Keep the lock during the removal, so that other processes skip the folder.
         if is_own && held.try_lock().is_ok() {
             let _ = fs::remove_dir_all(&path);
         }
@@ -172,7 +172,7 @@ fn sweep_folders(prefix: &str, above: &Path) {
 }
 
 /// Whether an unlocked folder is so old that no process is about to lock it.
-fn is_abandoned(path: &Path) -> bool {
+fn is_abandoned_folder(path: &Path) -> bool {
     let changed = path.symlink_metadata().and_then(|found| found.modified());
     let age = changed.map(|changed| SystemTime::now().duration_since(changed));
     matches!(age, Ok(Ok(age)) if age > MAX_UNLOCKED_AGE)
@@ -236,7 +236,9 @@ mod tests {
         assert!(!used.exists());
         let unlocked = fs::read_dir(above.path()).unwrap().flatten();
         let unlocked = unlocked.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        let n_unlocked = unlocked.filter(|name| name.starts_with(UNLOCKED)).count();
+        let n_unlocked = unlocked
+            .filter(|name| name.starts_with(UNLOCKED_PREFIX))
+            .count();
         assert_eq!(
             n_unlocked, 2,
             "the one that is new, and the one that is not empty"

@@ -1,15 +1,15 @@
 //! Finds and masks secrets in text.
 //!
-//! This module owns the rules (`rules.toml`, the formats of tokens of well-known services) and the
-//! scan. It has no side effects, and must not know the origin or use of a text. It finds accidental
-//! leaks, such as a token printed by a tool or a key in a file. It cannot find a secret that was
-//! encoded on purpose.
+//! This module owns the scan and its rules: `rules.toml` describes the token formats of well-known
+//! services. It has no side effects, and must not know the origin or use of a text. It finds
+//! accidental leaks, such as a token printed by a tool or a key in a file. It cannot find a secret
+//! that was encoded on purpose.
 //!
-//! Most texts contain no keyword of any rule, so only the keyword search runs: below 100 ns for a
-//! line, some 300 µs for a megabyte. At each keyword that is found, the regexes of its rules match
-//! in a window of bounded length, so the time is linear in the length of any text.
+//! Most texts contain no keyword of any rule, so only the keyword search runs, which takes less
+//! than 100 ns for a line and some 300 µs for a megabyte. At each keyword, the regexes of its rules
+//! are matched in a window of limited length, so the time is linear in the length of the text.
 //!
-//! Start from [`Scanner::shared`].
+//! Start from [`SecretScanner::shared`].
 
 mod aside;
 mod block;
@@ -26,30 +26,30 @@ use std::sync::{Arc, OnceLock};
 use prefilter::KeywordFilter;
 use rule::{RuleSet, SecretRule};
 
-pub use aside::run_aside;
-pub use leaves::mask_leaves;
-pub use outgoing::check_outgoing;
+pub use aside::run_blocking_scan;
+pub use leaves::mask_secrets_in_json;
+pub use outgoing::check_outgoing_request;
 
-/// Maximum number of times that a text is scanned and masked. Masking one secret can reveal a
-/// second, but hardly ever a third.
+/// Maximum number of passes over a text, each of which finds and masks secrets. Masking one secret
+/// can reveal a second, but hardly ever a third.
 const MAX_ROUNDS: usize = 4;
 
-/// Length of the shortest text that can contain a secret, in bytes: a password in a URL,
-/// `://:abc@d`.
+/// Length of the shortest text that can contain a secret, in bytes. The shortest is a password in a
+/// URL: `://:abc@d`.
 const MIN_BYTES: usize = 9;
 
 /// A secret in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// Id of the rule that found it.
+pub struct SecretFinding {
+    /// Id of the rule that matched.
     pub rule: Arc<str>,
-    /// Byte range in the text.
+    /// Range of the secret in the text, in bytes.
     pub range: Range<usize>,
 }
 
 /// A text in which the secrets are masked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Masked {
+pub struct MaskedText {
     /// The text, with `[secret masked: RULE-ID]` instead of each secret.
     pub text: String,
     /// Ids of the matching rules.
@@ -58,20 +58,20 @@ pub struct Masked {
 
 /// Scanner for secrets.
 ///
-/// Use [`Scanner::shared`], because building a scanner compiles the keywords of all rules. For JSON
-/// values use [`mask_leaves`], for outgoing requests [`check_outgoing`].
+/// Use [`SecretScanner::shared`], because building a scanner compiles the keywords of all rules.
+/// For JSON values use [`mask_secrets_in_json`], for outgoing requests [`check_outgoing_request`].
 #[derive(Debug)]
-pub struct Scanner {
+pub struct SecretScanner {
     rules: Vec<SecretRule>,
     prefilter: KeywordFilter,
 }
 
-impl Scanner {
-    /// Returns the scanner that all users in the process share. The first call builds it.
+impl SecretScanner {
+    /// Returns the scanner that the whole process shares. The first call builds it.
     #[must_use]
     pub fn shared() -> &'static Self {
-        static SHARED: OnceLock<Scanner> = OnceLock::new();
-        SHARED.get_or_init(|| Self::new(RuleSet::built_in()))
+        static SHARED: OnceLock<SecretScanner> = OnceLock::new();
+        SHARED.get_or_init(|| Self::new(RuleSet::parse_built_in_rules()))
     }
 
     fn new(set: RuleSet) -> Self {
@@ -89,19 +89,19 @@ impl Scanner {
 
     /// Returns the secrets in a text, in order and without overlaps.
     #[must_use]
-    pub fn scan(&self, text: &str) -> Vec<Finding> {
+    pub fn scan(&self, text: &str) -> Vec<SecretFinding> {
         if text.len() < MIN_BYTES {
             return Vec::new();
         }
         let bytes = text.as_bytes();
-        let mut hits = self.prefilter.find_hits(bytes);
-        let mut found: Vec<Finding> = Vec::new();
+        let mut hits = self.prefilter.find_keyword_hits(bytes);
+        let mut found: Vec<SecretFinding> = Vec::new();
         let mut last = 0..0;
         while let Some((at, candidates)) = hits.next() {
             let rules = candidates.iter().filter_map(|rule| self.rules.get(*rule));
             let of_rule = |rule: &SecretRule| {
                 let range = rule.find_secret(bytes, at, last.end)?;
-                Some(Finding {
+                Some(SecretFinding {
                     rule: rule.id.clone(),
                     range,
                 })
@@ -109,18 +109,18 @@ impl Scanner {
             if let Some(finding) = rules.filter_map(of_rule).max_by_key(|f| f.range.end) {
                 last = finding.range.clone();
                 if last.start <= at {
-                    hits.skip_to(last.end);
+                    hits.skip_hits_before(last.end);
                 }
                 found.push(finding);
             }
         }
-        keep_apart(found)
+        merge_findings(found)
     }
 
-    /// Masks the secrets in a text; `None` (without allocation) if there are none. Masking is
-    /// idempotent.
+    /// Masks the secrets in a text. Returns `None`, without an allocation, if there are none.
+    /// Masking a masked text changes nothing.
     #[must_use]
-    pub fn mask(&self, text: &str) -> Option<Masked> {
+    pub fn mask(&self, text: &str) -> Option<MaskedText> {
         let mut masked = Cow::Borrowed(text);
         let mut rules = BTreeSet::new();
         for _ in 0..MAX_ROUNDS {
@@ -128,12 +128,12 @@ impl Scanner {
             if found.is_empty() {
                 break;
             }
-            masked = Cow::Owned(replace_found(&masked, &found));
+            masked = Cow::Owned(replace_findings(&masked, &found));
             rules.extend(found.into_iter().map(|finding| finding.rule));
         }
         match masked {
             Cow::Borrowed(_) => None,
-            Cow::Owned(text) => Some(Masked { text, rules }),
+            Cow::Owned(text) => Some(MaskedText { text, rules }),
         }
     }
 
@@ -147,10 +147,10 @@ impl Scanner {
     }
 }
 
-/// Merges overlapping findings, in order of their positions. If two findings begin at the same
-/// position, the merged finding gets the later rule, which is more specific: for example, a token
-/// format instead of a generic password.
-fn keep_apart(mut found: Vec<Finding>) -> Vec<Finding> {
+/// Merges overlapping findings and sorts them by position. If two findings begin at the same
+/// position, the merged finding gets the rule that is later in `rules.toml`, which is more
+/// specific: for example, a token format instead of a generic password.
+fn merge_findings(mut found: Vec<SecretFinding>) -> Vec<SecretFinding> {
     found.sort_by_key(|finding| finding.range.start);
     found.dedup_by(|next, kept| {
         let overlaps = next.range.start < kept.range.end;
@@ -165,10 +165,10 @@ fn keep_apart(mut found: Vec<Finding>) -> Vec<Finding> {
     found
 }
 
-fn replace_found(text: &str, found: &[Finding]) -> String {
+fn replace_findings(text: &str, found: &[SecretFinding]) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut at = 0;
-    for Finding { rule, range } in found {
+    for SecretFinding { rule, range } in found {
         masked.push_str(text.get(at..range.start).unwrap_or_default());
         masked.push_str("[secret masked: ");
         masked.push_str(rule);

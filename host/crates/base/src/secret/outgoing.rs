@@ -9,22 +9,22 @@ use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 use base64::{Engine as _, alphabet};
 use percent_encoding::percent_decode;
 
-use super::Scanner;
+use super::SecretScanner;
 
-/// Maximum size in bytes of a part that is also scanned for base64: enough for URLs, headers and
-/// form fields. In a larger part, base64 is usually a file.
+/// Maximum size of a part in which base64 is decoded before the scan, in bytes. It is enough for
+/// URLs, headers and form fields; base64 in a larger part is usually a file.
 const MAX_BASE64_BYTES: usize = 64 << 10;
 
 /// Minimum length of a run of base64 characters that can encode a secret.
-const MIN_RUN: usize = 24;
+const MIN_BASE64_RUN: usize = 24;
 
 /// Checks the parts of a request. Each part has a label such as `URL`, `header x-note` or `body`.
 /// The error names parts and rules, never the secret. Percent-encoding is decoded before the scan,
 /// and in parts of at most 64 KiB also base64.
-pub fn check_outgoing(parts: &[(&str, &[u8])]) -> Result<(), String> {
+pub fn check_outgoing_request(parts: &[(&str, &[u8])]) -> Result<(), String> {
     let mut said = Vec::new();
     for (what, bytes) in parts {
-        let rules = rules_in(bytes);
+        let rules = matching_rules(bytes);
         if !rules.is_empty() {
             let rules: Vec<&str> = rules.iter().map(|rule| &**rule).collect();
             said.push(format!("the {what} ({})", rules.join(", ")));
@@ -39,10 +39,10 @@ pub fn check_outgoing(parts: &[(&str, &[u8])]) -> Result<(), String> {
     ))
 }
 
-fn rules_in(bytes: &[u8]) -> BTreeSet<Arc<str>> {
+fn matching_rules(bytes: &[u8]) -> BTreeSet<Arc<str>> {
     let mut rules = BTreeSet::new();
     let mut scan = |bytes: &[u8]| {
-        let found = Scanner::shared().scan(&String::from_utf8_lossy(bytes));
+        let found = SecretScanner::shared().scan(&String::from_utf8_lossy(bytes));
         rules.extend(found.into_iter().map(|finding| finding.rule));
     };
     scan(bytes);
@@ -53,11 +53,10 @@ fn rules_in(bytes: &[u8]) -> BTreeSet<Arc<str>> {
     let plain = decoded.as_deref().unwrap_or(bytes);
     if plain.len() <= MAX_BASE64_BYTES {
         for run in plain.split(|byte| !is_base64(*byte)) {
-            if run.len() >= MIN_RUN {
+            if run.len() >= MIN_BASE64_RUN {
                 // Try all four alignments, because characters before the encoded text can be part
                 // of the run, for example a `/` between path segments.
-                (0..4)
-                    .for_each(|shift| scan(&base64_decoded(run.get(shift..).unwrap_or_default())));
+                (0..4).for_each(|shift| scan(&decode_base64(run.get(shift..).unwrap_or_default())));
             }
         }
     }
@@ -72,7 +71,7 @@ fn percent_decoded(bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Decoder for base64 that may be cut off at any character.
+/// Decoder for base64 text that may be truncated after any character.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     NO_PAD.with_decode_allow_trailing_bits(true),
@@ -83,8 +82,9 @@ fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+-/_".contains(&byte)
 }
 
-fn base64_decoded(run: &[u8]) -> Vec<u8> {
-    // Drop a single character after the last group of four, because it encodes less than a byte.
+fn decode_base64(run: &[u8]) -> Vec<u8> {
+    // If a single character follows the last group of four, drop it: one character encodes less
+    // than a byte.
     let run = run.get(..run.len() - usize::from(run.len() % 4 == 1));
     let standard = |byte: &u8| match byte {
         b'-' => b'+',
@@ -108,8 +108,8 @@ mod tests {
             ("", ""),
         ];
         for (base64, text) in table {
-            assert_eq!(base64_decoded(base64.as_bytes()), text.as_bytes());
+            assert_eq!(decode_base64(base64.as_bytes()), text.as_bytes());
         }
-        assert_eq!(base64_decoded(b"_-8"), base64_decoded(b"/+8"));
+        assert_eq!(decode_base64(b"_-8"), decode_base64(b"/+8"));
     }
 }

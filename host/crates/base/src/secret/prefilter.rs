@@ -1,19 +1,20 @@
-//! Searches keywords, which is the only part of a scan that runs for every text.
+//! Searches a text for the keywords of the rules. A scan runs this search on every text, and the
+//! regexes of the rules only near the keywords that are found.
 //!
-//! Start from [`KeywordFilter::find_hits`].
+//! Start from [`KeywordFilter::find_keyword_hits`].
 
 use aho_corasick::packed::{self, Searcher};
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 use super::rule::SecretRule;
 
-/// Number of buckets in the vectorized search of `aho_corasick`, which cannot tell patterns in the
-/// same bucket apart.
+/// Number of buckets in the vectorized search of `aho_corasick`, whose prefilter does not
+/// distinguish between patterns in the same bucket.
 const N_BUCKETS: usize = 16;
 
-/// Search for keywords, split into short and long ones. The vectorized search compares only as many
-/// bytes as its shortest keyword has, so the few keywords of three bytes would cause a false
-/// candidate at every other word.
+/// Searches for keywords, separately for short and long ones. The vectorized search compares only
+/// as many bytes as its shortest keyword has. In one common search, the few keywords of three bytes
+/// would therefore cause false candidates at every other word.
 #[derive(Debug)]
 pub(super) struct KeywordFilter {
     short: KeywordGroup,
@@ -43,7 +44,8 @@ impl KeywordFilter {
             .flat_map(|rule| rule.keywords.iter().map(String::as_str))
             .collect();
         words.sort_unstable();
-        // A keyword that has another keyword as its prefix is found through that prefix.
+        // Leave out a keyword that begins with another keyword, because the search for the shorter
+        // one finds both.
         words.dedup_by(|next, kept| next.starts_with(&**kept));
         let (short, long) = words.into_iter().partition(|word| word.len() <= 3);
         Self {
@@ -53,7 +55,7 @@ impl KeywordFilter {
     }
 
     /// Iterates over the positions of keywords in `text`, in order.
-    pub(super) fn find_hits<'a>(&'a self, text: &'a [u8]) -> KeywordHits<'a> {
+    pub(super) fn find_keyword_hits<'a>(&'a self, text: &'a [u8]) -> KeywordHits<'a> {
         KeywordHits {
             groups: [&self.short, &self.long],
             next: [
@@ -67,7 +69,7 @@ impl KeywordFilter {
 
 impl KeywordGroup {
     fn new(words: Vec<&str>, rules: &[SecretRule]) -> Self {
-        let words = in_buckets(&words);
+        let words = arrange_for_buckets(&words);
         let may_begin = |rule: &SecretRule, word: &str| {
             let mut keywords = rule.keywords.iter();
             keywords.any(|keyword| keyword.starts_with(word))
@@ -114,11 +116,11 @@ impl KeywordSearch {
     }
 }
 
-/// Orders sorted keywords so that the search puts neighbors into the same bucket. Similar keywords
-/// such as `ghp_` and `gho_` can share a bucket without cost, while unrelated keywords would
-/// produce a candidate at every mixture of the two. The search assigns keywords to buckets
+/// Arranges sorted keywords so that the search puts neighbors into the same bucket. Similar
+/// keywords such as `ghp_` and `gho_` can share a bucket without cost, while unrelated keywords
+/// would produce a candidate at every mixture of the two. The search assigns keywords to buckets
 /// round-robin.
-fn in_buckets<'a>(sorted: &[&'a str]) -> Vec<&'a str> {
+fn arrange_for_buckets<'a>(sorted: &[&'a str]) -> Vec<&'a str> {
     let (least, n_larger) = (sorted.len() / N_BUCKETS, sorted.len() % N_BUCKETS);
     let (larger, smaller) = sorted.split_at(n_larger * (least + 1));
     let buckets = larger.chunks(least + 1).chain(smaller.chunks(least.max(1)));
@@ -149,7 +151,7 @@ impl<'a> KeywordHits<'a> {
     }
 
     /// Skips the hits before the offset `to`.
-    pub(super) fn skip_to(&mut self, to: usize) {
+    pub(super) fn skip_hits_before(&mut self, to: usize) {
         for (next, group) in self.next.iter_mut().zip(self.groups) {
             if next.is_some_and(|(at, _)| at < to) {
                 *next = group.find_keyword(self.text, to);

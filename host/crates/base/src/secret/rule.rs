@@ -9,9 +9,10 @@ use serde::Deserialize;
 use super::block;
 
 /// Text of the built-in rules.
-const BUILT_IN: &str = include_str!("rules.toml");
+const BUILT_IN_RULES: &str = include_str!("rules.toml");
 
-/// Default length in bytes of the window in which a rule matches; it begins with the keyword.
+/// Default length of the window in which a rule is matched, in bytes. The window begins at the
+/// keyword.
 const WINDOW_BYTES: usize = 256;
 
 /// Content of `rules.toml`.
@@ -30,7 +31,7 @@ pub(super) struct RuleSpec {
     pub(super) keywords: Vec<String>,
     regex: String,
     #[serde(default)]
-    before: CharacterBefore,
+    before: RequiredCharacterBefore,
     #[serde(default)]
     entropy: f64,
     window: Option<usize>,
@@ -43,9 +44,9 @@ pub(super) struct RuleSpec {
 /// Condition on the character before a keyword.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum CharacterBefore {
+enum RequiredCharacterBefore {
     /// The keyword is at the start of a word: after a character other than a letter, digit, `_` or
-    /// `-`, see [`is_boundary`].
+    /// `-`, see [`is_word_boundary`].
     #[default]
     Boundary,
     Digit,
@@ -67,7 +68,8 @@ impl LazyRegex {
         })
     }
 
-    /// Returns the regex; `None` if it does not compile, which a test rules out.
+    /// Returns the compiled regex. Returns `None` if the pattern is invalid; a test checks that
+    /// none is.
     pub(super) fn get(&self) -> Option<&Regex> {
         let compile = || RegexBuilder::new(&self.pattern).unicode(false).build().ok();
         self.compiled.get_or_init(compile).as_ref()
@@ -80,8 +82,8 @@ impl LazyRegex {
 
 impl RuleSet {
     /// Returns the built-in rules; a test checks that they parse.
-    pub(super) fn built_in() -> Self {
-        toml::from_str(BUILT_IN).unwrap_or_default()
+    pub(super) fn parse_built_in_rules() -> Self {
+        toml::from_str(BUILT_IN_RULES).unwrap_or_default()
     }
 
     pub(super) fn into_rules(self) -> Vec<SecretRule> {
@@ -112,9 +114,9 @@ pub(super) struct SecretRule {
     pub(super) id: Arc<str>,
     pub(super) description: String,
     pub(super) keywords: Vec<String>,
-    /// Regex that matches only at the start of the window, which begins with the keyword.
+    /// Regex that is anchored to the start of the window, which begins at the keyword.
     pub(super) regex: Arc<LazyRegex>,
-    before: CharacterBefore,
+    before: RequiredCharacterBefore,
     entropy: f64,
     window: usize,
     pub(super) allow: Vec<Arc<LazyRegex>>,
@@ -123,7 +125,7 @@ pub(super) struct SecretRule {
 
 impl SecretRule {
     /// Finds the secret whose keyword is at the offset `at`. `border` is the end of the previous
-    /// secret, at which a word can begin.
+    /// secret; a word can begin directly after it.
     pub(super) fn find_secret(
         &self,
         text: &[u8],
@@ -131,9 +133,11 @@ impl SecretRule {
         border: usize,
     ) -> Option<Range<usize>> {
         let is_placed = match self.before {
-            CharacterBefore::Any => true,
-            CharacterBefore::Digit => at > 0 && text.get(at - 1).is_some_and(u8::is_ascii_digit),
-            CharacterBefore::Boundary => at == border || is_boundary(text.get(..at)?),
+            RequiredCharacterBefore::Any => true,
+            RequiredCharacterBefore::Digit => {
+                at > 0 && text.get(at - 1).is_some_and(u8::is_ascii_digit)
+            }
+            RequiredCharacterBefore::Boundary => at == border || is_word_boundary(text.get(..at)?),
         };
         if !is_placed {
             return None;
@@ -142,7 +146,7 @@ impl SecretRule {
         let mut range = self.match_window(text.get(at..end)?)?;
         range = at + range.start..at + range.end;
         if self.is_block {
-            range.end = block::block_end(text, range.end)?;
+            range.end = block::pem_block_end(text, range.end)?;
         }
         let secret = text.get(range.clone())?;
         if self.entropy > 0.0 && byte_entropy(secret) < self.entropy
@@ -151,10 +155,10 @@ impl SecretRule {
             return None;
         }
         if range.end == end {
-            // The token may continue beyond the window. It is extended only after a match, so that
-            // no byte is scanned twice.
+            // Extend the match, because the token may continue beyond the window. The window is not
+            // longer from the start, so that no byte is scanned twice.
             let rest = text.get(end..)?.iter();
-            range.end += rest.take_while(|byte| is_token(**byte)).count();
+            range.end += rest.take_while(|byte| is_token_byte(**byte)).count();
         }
         Some(range)
     }
@@ -162,7 +166,8 @@ impl SecretRule {
     /// Returns the range of the secret within a window that begins with the keyword.
     fn match_window(&self, window: &[u8]) -> Option<Range<usize>> {
         let regex = self.regex.get()?;
-        // Avoid capture groups where the regex has none: they make a match several times slower.
+        // Match without capture groups if the regex has none, because capturing makes a match
+        // several times slower.
         if regex.captures_len() == 1 {
             return regex.find(window).map(|found| found.range());
         }
@@ -171,16 +176,16 @@ impl SecretRule {
     }
 }
 
-fn is_token(byte: u8) -> bool {
+fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
-/// Whether a word can begin after the text `before`. A word can begin if the last character is not
-/// part of a token, or if it ends another construct: the `n` of an escaped line break, the last
-/// digit of a percent-encoded byte, the `m` of a terminal color sequence.
-fn is_boundary(before: &[u8]) -> bool {
+/// Whether a word can begin after the text `before`. A word can begin if the last character of
+/// `before` cannot be part of a token, or if it ends another construct: the `n` of an escaped line
+/// break, the last digit of a percent-encoded byte, the `m` of a terminal color sequence.
+fn is_word_boundary(before: &[u8]) -> bool {
     match before {
-        [.., last] if !is_token(*last) => true,
+        [.., last] if !is_token_byte(*last) => true,
         [] | [.., b'\\', b'n' | b't' | b'r'] => true,
         [.., b'%', high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => true,
         [colour @ .., b'm'] => {
@@ -225,7 +230,7 @@ mod tests {
 
     #[test]
     fn every_rule_can_be_read_and_tried() {
-        let set: RuleSet = toml::from_str(BUILT_IN).unwrap();
+        let set: RuleSet = toml::from_str(BUILT_IN_RULES).unwrap();
         assert!(set.rules.len() > 40, "{}", set.rules.len());
         let ids: BTreeSet<&str> = set.rules.iter().map(|rule| rule.id.as_str()).collect();
         assert_eq!(ids.len(), set.rules.len(), "ids are distinct");
@@ -253,10 +258,10 @@ mod tests {
             "\u{1b}[1;31m",
             "\u{1b}[m",
         ] {
-            assert!(is_boundary(before.as_bytes()), "{before:?}");
+            assert!(is_word_boundary(before.as_bytes()), "{before:?}");
         }
         for before in ["a", "_", "-", "7", "n", "3D", "%zz", "31m", "m"] {
-            assert!(!is_boundary(before.as_bytes()), "{before:?}");
+            assert!(!is_word_boundary(before.as_bytes()), "{before:?}");
         }
     }
 

@@ -1,19 +1,20 @@
 //! Counts tokens exactly, with the byte-pair encoder `cl100k_base`.
 //!
-//! Owns the encoder's tokens (as published with OpenAI's tiktoken, MIT) and the split of a text
-//! before encoding. The program contains the tokens and not the data structures computed from them:
-//! these would add 15 MB to the program, only to save 0.4 s in sessions that come near their limit.
+//! Owns the encoder's tokens (as published with OpenAI's tiktoken, MIT) and splits a text before
+//! encoding. The program contains the tokens but not the data structures that are computed from
+//! them. These would add 15 MB to the program, and would save 0.4 s only in sessions that come near
+//! their token limit.
 
 use std::sync::{LazyLock, Once};
 
 use bpe::byte_pair_encoding::BytePairEncoding;
 use regex::Regex;
-use rind_embed::unpack_beside;
+use rind_embed::unpack_with_base;
 
 /// Tokens in the order of their ranks, compressed: first the length of each token in one byte, then
-/// the bytes of all tokens. This has half the size of the published lines, whose base64 does not
+/// the bytes of all tokens. This takes half the space of the published file, whose base64 does not
 /// compress well.
-const TOKENS: &[u8] = include_bytes!("cl100k_base.tokens.zst");
+const COMPRESSED_TOKENS: &[u8] = include_bytes!("cl100k_base.tokens.zst");
 
 const N_TOKENS: usize = 100_256;
 
@@ -21,10 +22,10 @@ const N_TOKENS: usize = 100_256;
 /// `bpe::byte_pair_encoding::find_hash_factor_for_dictionary`.
 const HASH_FACTOR: u64 = 17_846_336_922_010_275_747;
 
-/// Regex for the pieces of a text that are encoded separately (tiktoken, `cl100k_base`). tiktoken's
-/// look-ahead assigns the last of several spaces to the following word; the `regex` crate has no
-/// look-ahead, so [`TokenEncoder::count_tokens`] corrects the pieces.
-const PIECES: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+";
+/// Regex for the pieces of a text that are encoded separately (tiktoken, `cl100k_base`). In
+/// tiktoken's regex, a look-ahead makes the last of several spaces part of the following word. The
+/// `regex` crate has no look-ahead, so [`TokenEncoder::count_tokens`] corrects the pieces.
+const PIECE_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+";
 
 #[expect(
     clippy::expect_used,
@@ -34,12 +35,12 @@ static ENCODER: LazyLock<TokenEncoder> = LazyLock::new(|| {
     let tokens = read_tokens().expect("the carried tokens are whole");
     TokenEncoder {
         bytes: BytePairEncoding::from_dictionary(tokens, Some(HASH_FACTOR)),
-        pieces: Regex::new(PIECES).expect("a constant"),
+        pieces: Regex::new(PIECE_PATTERN).expect("a constant"),
     }
 });
 
 fn read_tokens() -> Option<Vec<Vec<u8>>> {
-    let unpacked = unpack_beside(&[], TOKENS).ok()?;
+    let unpacked = unpack_with_base(&[], COMPRESSED_TOKENS).ok()?;
     let (lengths, mut rest) = unpacked.split_at_checked(N_TOKENS)?;
     let mut tokens = Vec::with_capacity(N_TOKENS);
     for length in lengths {
@@ -50,14 +51,14 @@ fn read_tokens() -> Option<Vec<Vec<u8>>> {
     rest.is_empty().then_some(tokens)
 }
 
-/// Starts to build the encoder on its own thread, unless this was done before.
-pub(super) fn build_ahead() {
+/// Starts to build the encoder on its own thread, unless a thread was already started.
+pub(super) fn build_in_background() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let build = || {
             LazyLock::force(&ENCODER);
         };
-        // Ignore an error: without the thread, the first count builds the encoder.
+        // Ignore an error: if no thread could be started, the first count builds the encoder.
         let _ = std::thread::Builder::new()
             .name("token-encoder".to_owned())
             .spawn(build);

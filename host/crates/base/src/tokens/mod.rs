@@ -3,7 +3,7 @@
 //! Owns the choice of the encoder, `cl100k_base`. No single tokenizer is right for every model.
 //! This one is within a few percent for English and code, its table has half the size of
 //! `o200k_base`, and its error is about the same from one request to the next, so callers can
-//! correct it with the usage that the provider reports.
+//! correct the count by the usage that the provider reports.
 //!
 //! The module must not know messages or requests. Start from [`estimate_tokens`] and
 //! [`count_tokens`].
@@ -11,8 +11,8 @@
 mod encoder;
 
 /// Counts the tokens of a text with the encoder. Takes linear time, some 30 ms per megabyte. The
-/// first call also builds the encoder, which takes some 0.4 s, and 40 MB for the rest of the
-/// process; use [`estimate_tokens`] or an upper bound instead where that is enough.
+/// first call also builds the encoder, which takes some 0.4 s and then 40 MB of memory as long as
+/// the process runs. Where an estimate or an upper bound is enough, use [`estimate_tokens`].
 #[must_use]
 pub fn count_tokens(text: &str) -> u64 {
     if text.is_empty() {
@@ -24,29 +24,29 @@ pub fn count_tokens(text: &str) -> u64 {
 /// Builds the encoder in the background. Call this some time before [`count_tokens`] is needed, so
 /// that no turn waits for the encoder.
 pub fn prepare_encoder() {
-    encoder::build_ahead();
+    encoder::build_in_background();
 }
 
 /// Estimates the tokens of a text without the encoder. The estimate is within 20 % of
-/// [`count_tokens`] for prose and code, and at least half of it for encoded data and other scripts.
-/// Use it for display, and to decide whether counting is necessary.
+/// [`count_tokens`] for prose and code, and at least half of [`count_tokens`] for encoded data and
+/// for other scripts. Use it for display, and to decide whether counting is necessary.
 #[must_use]
 pub fn estimate_tokens(text: &str) -> u64 {
     let mut tokens = 0;
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let kind = CharacterKind::kind_of(first);
+        let kind = CharacterKind::from_char(first);
         let mut before = first;
         let ends = |c: char| {
             let is_new_word = before.is_ascii_lowercase() && c.is_ascii_uppercase();
             before = c;
-            is_new_word || CharacterKind::kind_of(c) != kind
+            is_new_word || CharacterKind::from_char(c) != kind
         };
         let (run, after) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
         let n = run.len() as u64;
         tokens += match kind {
-            CharacterKind::Letters if n <= LONG_WORD => n.div_ceil(9),
-            CharacterKind::Letters => (n - LONG_WORD).div_ceil(2) + 2,
+            CharacterKind::Letters if n <= MAX_WORD_LETTERS => n.div_ceil(9),
+            CharacterKind::Letters => (n - MAX_WORD_LETTERS).div_ceil(2) + 2,
             CharacterKind::Digits | CharacterKind::Punctuation => n.div_ceil(3),
             CharacterKind::Other => n.div_ceil(2),
             // A single space is part of the token of the next word.
@@ -57,9 +57,9 @@ pub fn estimate_tokens(text: &str) -> u64 {
     tokens
 }
 
-/// Maximum number of letters in a run that counts as a word. A longer run is probably encoded data,
-/// which takes more tokens.
-const LONG_WORD: u64 = 18;
+/// Maximum number of letters in a run that is estimated as a word. A longer run is probably encoded
+/// data, which takes more tokens.
+const MAX_WORD_LETTERS: u64 = 18;
 
 /// Classes of characters. The tokens of a run are estimated by the class of its characters.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,7 @@ enum CharacterKind {
 }
 
 impl CharacterKind {
-    fn kind_of(c: char) -> Self {
+    fn from_char(c: char) -> Self {
         match c {
             _ if c.is_ascii_alphabetic() => Self::Letters,
             _ if c.is_ascii_digit() => Self::Digits,
@@ -83,8 +83,8 @@ impl CharacterKind {
     }
 }
 
-/// Maximum number of tokens of an image by the rules of [`of_image`], which assumes this number for
-/// an image of unknown size.
+/// Maximum number of tokens of an image by the rules of [`count_image_tokens`]. An image of unknown
+/// size counts with this number..
 pub const MAX_IMAGE_TOKENS: u64 = 1_600;
 
 /// Returns the tokens of an image, by the documented rule of the model's vendor. Models of all
@@ -95,7 +95,7 @@ pub const MAX_IMAGE_TOKENS: u64 = 1_600;
 /// high detail): scale down to fit a square of 2,048 pixels, then scale the shorter side down to
 /// 768; the result is 85 plus 170 for each started square of 512.
 #[must_use]
-pub fn of_image(model: &str, pixels: Option<(u32, u32)>) -> u64 {
+pub fn count_image_tokens(model: &str, pixels: Option<(u32, u32)>) -> u64 {
     let Some((width, height)) = pixels else {
         return MAX_IMAGE_TOKENS;
     };
@@ -128,12 +128,12 @@ mod tests {
             ("gpt-4o", 300, 200, 255),
             ("llava", 8000, 1, 765),
         ] {
-            let n = of_image(model, Some((width, height)));
+            let n = count_image_tokens(model, Some((width, height)));
             assert_eq!(n, expected, "{model} {width}×{height}");
         }
-        assert_eq!(of_image("gpt-4o", None), MAX_IMAGE_TOKENS);
+        assert_eq!(count_image_tokens("gpt-4o", None), MAX_IMAGE_TOKENS);
         for side in [1, 500, 1568, 8000] {
-            let n = of_image("gpt-4o", Some((side, 8000)));
+            let n = count_image_tokens("gpt-4o", Some((side, 8000)));
             assert!(n <= MAX_IMAGE_TOKENS, "{n}");
         }
     }

@@ -1,4 +1,5 @@
-//! Messages of a conversation, and tool calls before and after their execution, as in cases.
+//! Converts messages, tool calls and their results between the form in test cases and the host's
+//! types.
 //!
 //! A message without an id gets one from its index, so that cases can refer to it and snapshots do
 //! not change between runs.
@@ -8,64 +9,66 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{CaseShape, UnreadFields, read_plain, show_value};
+use super::{CasePayload, UnreadTableFields, deserialize_plain, serialize_value};
 use rind_lib::message::{Content, EffectClass, Message, Origin, Parts, Role, ToolCall, ToolResult};
 use rind_lib::point::payload::{FinishedCall, ProposedCall};
 use rind_lib::tool::registry::ToolRegistry;
 
-impl CaseShape for ToolCall {
-    fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-        let mut fields = UnreadFields::fields_of(value, tools)?;
+impl CasePayload for ToolCall {
+    fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
+        let mut fields = UnreadTableFields::from_table(value, tools)?;
         let id = fields
             .take_field("id")?
             .unwrap_or_else(|| "call-1".to_owned());
         let name: Option<String> = fields.take_field("name")?;
         let arguments = fields.take_value("arguments").unwrap_or_else(|| json!({}));
-        fields.end_fields()?;
+        fields.reject_unknown_fields()?;
         let name = name.ok_or("`name` of the tool is missing")?;
         Ok(Self::new(id, name, arguments))
     }
 
-    fn show(&self) -> Value {
-        show_value(self)
+    fn to_case_value(&self) -> Value {
+        serialize_value(self)
     }
 }
 
-impl CaseShape for ToolResult {
-    fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-        let mut fields = UnreadFields::fields_of(value, tools)?;
+impl CasePayload for ToolResult {
+    fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
+        let mut fields = UnreadTableFields::from_table(value, tools)?;
         let call: Option<String> = fields.take_field("call_id")?;
         let name: Option<String> = fields.take_field("name")?;
-        let content = take_content(&mut fields)?;
+        let content = read_content(&mut fields)?;
         let is_error = fields.take_field("is_error")?.unwrap_or(false);
-        fields.end_fields()?;
+        fields.reject_unknown_fields()?;
         let call = call.unwrap_or_else(|| "call-1".to_owned());
         let name = name.ok_or("`name` of the tool is missing")?;
         Ok(Self::new(call, name, content, is_error))
     }
 
-    fn show(&self) -> Value {
-        show_value(self)
+    fn to_case_value(&self) -> Value {
+        serialize_value(self)
     }
 }
 
 /// Reads the content of a tool result: a text, or a list of parts.
-fn take_content(fields: &mut UnreadFields<'_>) -> Result<Parts, String> {
+fn read_content(fields: &mut UnreadTableFields<'_>) -> Result<Parts, String> {
     let content = fields.take_value("content").unwrap_or_else(|| json!(""));
-    read_plain(content).map_err(|_| "`content`: expected a text or a list of parts".to_owned())
+    deserialize_plain(content)
+        .map_err(|_| "`content`: expected a text or a list of parts".to_owned())
 }
 
-impl CaseShape for ProposedCall {
-    /// Reads a call. Effect class and plugin default to those of the session's tool of this name.
-    fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-        let mut fields = UnreadFields::fields_of(value, tools)?;
+impl CasePayload for ProposedCall {
+    /// Reads a call. If effect class or plugin are absent, they are taken from the session's tool
+    /// with this name.
+    fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
+        let mut fields = UnreadTableFields::from_table(value, tools)?;
         let call: Option<ToolCall> = fields.take_field("call")?;
         let class = fields.take_value("effect_class");
         let plugin: Option<String> = fields.take_field("plugin")?;
-        fields.end_fields()?;
+        fields.reject_unknown_fields()?;
         let call = call.ok_or("`call` is missing")?;
         let known = tools.get(&call.name);
-        let class = class.map(read_plain::<EffectClass>).transpose();
+        let class = class.map(deserialize_plain::<EffectClass>).transpose();
         let class = class.map_err(|error| format!("`effect_class`: {error}"))?;
         let class = class.or_else(|| known.map(|tool| tool.spec.effect_class));
         let effect_class = class.ok_or_else(|| {
@@ -83,10 +86,10 @@ impl CaseShape for ProposedCall {
         })
     }
 
-    fn show(&self) -> Value {
+    fn to_case_value(&self) -> Value {
         json!({
-            "call": self.call.show(),
-            "effect_class": show_value(&self.effect_class),
+            "call": self.call.to_case_value(),
+            "effect_class": serialize_value(&self.effect_class),
             "plugin": self.plugin,
         })
     }
@@ -96,17 +99,18 @@ impl CaseShape for ProposedCall {
     }
 }
 
-impl CaseShape for FinishedCall {
-    /// Reads a finished call from one table: the content of the result is a field next to `call`.
-    fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-        let mut fields = UnreadFields::fields_of(value, tools)?;
+impl CasePayload for FinishedCall {
+    /// Reads a finished call from one table, which has the content of the result next to the field
+    /// `call`.
+    fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
+        let mut fields = UnreadTableFields::from_table(value, tools)?;
         let call: Option<ToolCall> = fields.take_field("call")?;
-        let content = take_content(&mut fields)?;
+        let content = read_content(&mut fields)?;
         let is_error = fields.take_field("is_error")?.unwrap_or(false);
         let is_refused = fields.take_field("is_refused")?.unwrap_or(false);
         let duration_ms = fields.take_field("duration_ms")?.unwrap_or(0);
         let plugin = fields.take_field("plugin")?;
-        fields.end_fields()?;
+        fields.reject_unknown_fields()?;
         let call = call.ok_or("`call` is missing")?;
         Ok(Self {
             result: call.result(content, is_error),
@@ -117,10 +121,10 @@ impl CaseShape for FinishedCall {
         })
     }
 
-    fn show(&self) -> Value {
+    fn to_case_value(&self) -> Value {
         json!({
-            "call": self.call.show(),
-            "content": show_value(&self.result.content),
+            "call": self.call.to_case_value(),
+            "content": serialize_value(&self.result.content),
             "is_error": self.result.is_error,
             "is_refused": self.is_refused,
             "duration_ms": self.duration_ms,
@@ -133,9 +137,9 @@ impl CaseShape for FinishedCall {
     }
 }
 
-/// Whether the host generated an id, for a message that was added. Such ids differ in every run, so
-/// they are left out of comparisons.
-fn is_fresh(id: &str) -> bool {
+/// Whether an id was generated by the host, for a message that a hook added. Such ids differ in
+/// every run, so they are not compared.
+fn is_generated_id(id: &str) -> bool {
     id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
@@ -144,22 +148,26 @@ pub(in super::super) fn deserialize_messages<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<Message>, D::Error> {
     let value = Value::deserialize(deserializer)?;
-    Vec::read(value, &ToolRegistry::default()).map_err(serde::de::Error::custom)
+    Vec::from_case_value(value, &ToolRegistry::default()).map_err(serde::de::Error::custom)
 }
 
-impl CaseShape for Message {
-    fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-        Self::read_nth(value, 0, tools)
+impl CasePayload for Message {
+    fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
+        Self::from_nth_case_value(value, 0, tools)
     }
 
     /// Reads a message. Its index in the list determines its default id, so that cases can refer to
     /// the message and the id is the same in every run.
-    fn read_nth(value: Value, index: usize, tools: &ToolRegistry) -> Result<Self, String> {
-        let mut fields = UnreadFields::fields_of(value, tools)?;
+    fn from_nth_case_value(
+        value: Value,
+        index: usize,
+        tools: &ToolRegistry,
+    ) -> Result<Self, String> {
+        let mut fields = UnreadTableFields::from_table(value, tools)?;
         let id: Option<String> = fields.take_field("id")?;
         let role = fields
             .take_value("role")
-            .map(read_plain::<Role>)
+            .map(deserialize_plain::<Role>)
             .transpose();
         let role = role.map_err(|error| format!("`role`: {error}"))?;
         let text: Option<String> = fields.take_field("text")?;
@@ -168,10 +176,10 @@ impl CaseShape for Message {
         let plugin = fields.take_field("plugin")?;
         let origin = fields
             .take_value("origin")
-            .map(read_plain::<Origin>)
+            .map(deserialize_plain::<Origin>)
             .transpose();
         let origin = origin.map_err(|error| format!("`origin`: {error}"))?;
-        fields.end_fields()?;
+        fields.reject_unknown_fields()?;
         let text = text.map(Content::text).into_iter();
         let calls = calls.into_iter().map(Content::ToolCall);
         let results = results.into_iter().map(Content::ToolResult);
@@ -186,14 +194,17 @@ impl CaseShape for Message {
         })
     }
 
-    fn show(&self) -> Value {
-        let calls: Vec<Value> = self.tool_calls().map(CaseShape::show).collect();
-        let results: Vec<Value> = self.tool_results().map(CaseShape::show).collect();
+    fn to_case_value(&self) -> Value {
+        let calls: Vec<Value> = self.tool_calls().map(CasePayload::to_case_value).collect();
+        let results: Vec<Value> = self
+            .tool_results()
+            .map(CasePayload::to_case_value)
+            .collect();
         let mut fields = Map::new();
-        if !is_fresh(&self.id) {
+        if !is_generated_id(&self.id) {
             fields.insert("id".to_owned(), json!(self.id));
         }
-        fields.insert("role".to_owned(), show_value(&self.role));
+        fields.insert("role".to_owned(), serialize_value(&self.role));
         fields.insert("text".to_owned(), json!(self.joined_text()));
         for (name, all) in [("tool_calls", calls), ("tool_results", results)] {
             if !all.is_empty() {

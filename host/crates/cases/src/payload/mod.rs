@@ -1,9 +1,9 @@
-//! Reads and shows payloads of hooks as cases write them: TOML values with the contract's names in
-//! snake case.
+//! Converts payloads of hooks from and to the form in test cases: TOML values with the contract's
+//! names in snake case.
 //!
-//! The fields correspond to `wit/payloads.wit`. Fields that a case omits get the value of an
-//! ordinary turn; an unknown field is an error. `records` defines the tables, `messages` the
-//! messages and tool calls. Start from [`CaseShape`].
+//! The fields correspond to `wit/payloads.wit`. A field that a case omits gets the value that it
+//! has in an ordinary turn. An unknown field is an error. `records` defines the tables, `messages`
+//! the messages and tool calls. Start from [`CasePayload`].
 
 mod messages;
 mod records;
@@ -20,19 +20,24 @@ use rind_lib::tool::registry::ToolRegistry;
 
 pub(super) use messages::deserialize_messages;
 
-/// Type of a payload, or a part of one, that cases can write and compare after the hooks ran.
-pub(super) trait CaseShape: Sized {
+/// A payload or a part of one, which test cases can write and compare with the payload after the
+/// hooks ran.
+pub(super) trait CasePayload: Sized {
     /// Reads the value from a case. `tools` are the tools of the session.
-    fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String>;
+    fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String>;
 
-    /// Reads the value from a list; `_index` is the index in the list.
-    fn read_nth(value: Value, _index: usize, tools: &ToolRegistry) -> Result<Self, String> {
-        Self::read(value, tools)
+    /// Reads the value from an item of a list; `_index` is the index of the item.
+    fn from_nth_case_value(
+        value: Value,
+        _index: usize,
+        tools: &ToolRegistry,
+    ) -> Result<Self, String> {
+        Self::from_case_value(value, tools)
     }
 
-    /// Converts the value to the form in which a case compares it. Fields that a case cannot write
+    /// Converts the value to the form in which cases compare it. Fields that a case cannot write
     /// are included if hooks can change them.
-    fn show(&self) -> Value;
+    fn to_case_value(&self) -> Value;
 
     /// Returns the id of the tool call that the payload is about, if any.
     fn call_id(&self) -> Option<&str> {
@@ -40,23 +45,23 @@ pub(super) trait CaseShape: Sized {
     }
 }
 
-fn read_plain<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+fn deserialize_plain<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-fn show_value(value: &impl Serialize) -> Value {
+fn serialize_value(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
 macro_rules! plain {
     ($($type:ty),*) => {$(
-        impl CaseShape for $type {
-            fn read(value: Value, _: &ToolRegistry) -> Result<Self, String> {
-                read_plain(value)
+        impl CasePayload for $type {
+            fn from_case_value(value: Value, _: &ToolRegistry) -> Result<Self, String> {
+                deserialize_plain(value)
             }
 
-            fn show(&self) -> Value {
-                show_value(self)
+            fn to_case_value(&self) -> Value {
+                serialize_value(self)
             }
         }
     )*};
@@ -65,53 +70,54 @@ plain!(
     bool, u16, u32, u64, usize, f64, Source, Decision, Tier, StopReason, Usage
 );
 
-impl CaseShape for String {
+impl CasePayload for String {
     /// Reads a text; an absent text is empty.
-    fn read(value: Value, _: &ToolRegistry) -> Result<Self, String> {
+    fn from_case_value(value: Value, _: &ToolRegistry) -> Result<Self, String> {
         if value.is_null() {
             Ok(Self::new())
         } else {
-            read_plain(value)
+            deserialize_plain(value)
         }
     }
 
-    fn show(&self) -> Value {
+    fn to_case_value(&self) -> Value {
         json!(self)
     }
 }
 
-impl<T: CaseShape> CaseShape for Option<T> {
-    fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-        T::read(value, tools).map(Some)
+impl<T: CasePayload> CasePayload for Option<T> {
+    fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
+        T::from_case_value(value, tools).map(Some)
     }
 
-    fn show(&self) -> Value {
-        self.as_ref().map_or(Value::Null, CaseShape::show)
+    fn to_case_value(&self) -> Value {
+        self.as_ref()
+            .map_or(Value::Null, CasePayload::to_case_value)
     }
 }
 
-impl<T: CaseShape> CaseShape for Vec<T> {
-    fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
+impl<T: CasePayload> CasePayload for Vec<T> {
+    fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
         let all = match value {
             Value::Null => Vec::new(),
-            value => read_plain::<Vec<Value>>(value)?,
+            value => deserialize_plain::<Vec<Value>>(value)?,
         };
-        let read = |(n, value)| T::read_nth(value, n, tools);
+        let read = |(n, value)| T::from_nth_case_value(value, n, tools);
         all.into_iter().enumerate().map(read).collect()
     }
 
-    fn show(&self) -> Value {
-        self.iter().map(CaseShape::show).collect()
+    fn to_case_value(&self) -> Value {
+        self.iter().map(CasePayload::to_case_value).collect()
     }
 }
 
-impl<T: CaseShape> CaseShape for Arc<T> {
-    fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-        T::read(value, tools).map(Self::new)
+impl<T: CasePayload> CasePayload for Arc<T> {
+    fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
+        T::from_case_value(value, tools).map(Self::new)
     }
 
-    fn show(&self) -> Value {
-        (**self).show()
+    fn to_case_value(&self) -> Value {
+        (**self).to_case_value()
     }
 
     fn call_id(&self) -> Option<&str> {
@@ -119,15 +125,15 @@ impl<T: CaseShape> CaseShape for Arc<T> {
     }
 }
 
-/// Fields of a table that have not been read yet.
-struct UnreadFields<'a> {
+/// Fields of a table that have not been read yet. Fields that are left at the end are unknown.
+struct UnreadTableFields<'a> {
     left: Map<String, Value>,
     known: Vec<&'static str>,
     tools: &'a ToolRegistry,
 }
 
-impl<'a> UnreadFields<'a> {
-    fn fields_of(value: Value, tools: &'a ToolRegistry) -> Result<Self, String> {
+impl<'a> UnreadTableFields<'a> {
+    fn from_table(value: Value, tools: &'a ToolRegistry) -> Result<Self, String> {
         let left = match value {
             Value::Null => Map::new(),
             Value::Object(fields) => fields,
@@ -140,10 +146,10 @@ impl<'a> UnreadFields<'a> {
         })
     }
 
-    fn take_field<T: CaseShape>(&mut self, name: &'static str) -> Result<Option<T>, String> {
+    fn take_field<T: CasePayload>(&mut self, name: &'static str) -> Result<Option<T>, String> {
         self.known.push(name);
         let value = self.left.remove(name);
-        let read = value.map(|value| T::read(value, self.tools));
+        let read = value.map(|value| T::from_case_value(value, self.tools));
         read.transpose()
             .map_err(|error| format!("`{name}`: {error}"))
     }
@@ -153,7 +159,7 @@ impl<'a> UnreadFields<'a> {
         self.left.remove(name)
     }
 
-    fn end_fields(self) -> Result<(), String> {
+    fn reject_unknown_fields(self) -> Result<(), String> {
         match self.left.keys().next() {
             None => Ok(()),
             Some(name) => Err(format!(

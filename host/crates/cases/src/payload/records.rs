@@ -1,8 +1,8 @@
-//! Defines payloads that are tables, field by field.
+//! Defines how cases write those payloads that are tables, field by field.
 
 use serde_json::{Value, json};
 
-use super::{CaseShape, UnreadFields};
+use super::{CasePayload, UnreadTableFields};
 use rind_lib::message::Usage;
 use rind_lib::point::contract::types;
 use rind_lib::point::outcome::VerdictChange;
@@ -13,7 +13,7 @@ use rind_lib::point::payload::{
 };
 use rind_lib::tool::registry::ToolRegistry;
 
-fn owned(text: &str) -> String {
+fn to_owned_text(text: &str) -> String {
     text.to_owned()
 }
 
@@ -36,26 +36,26 @@ macro_rules! field {
     };
 }
 
-/// Implements [`CaseShape`] for structs. Fields without a default are required. Fields after
-/// `hidden` are set by the host and cannot be written in a case; those that are also listed after
-/// `shown` can be compared.
+/// Implements [`CasePayload`] for structs. Fields without a default are required. Fields after
+/// `hidden` are set by the host: a case cannot write them. A case can compare those of them that
+/// are also listed after `shown`.
 macro_rules! records {
     ($($record:ty { $($field:ident $(as $name:literal)? $(= $default:expr)?),* $(; hidden $($hidden:ident = $value:expr),*)? $(; shown $($also:ident),*)? })*) => {$(
-        impl CaseShape for $record {
-            fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-                let mut fields = UnreadFields::fields_of(value, tools)?;
+        impl CasePayload for $record {
+            fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
+                let mut fields = UnreadTableFields::from_table(value, tools)?;
                 let record = Self {
                     $($field: field!(fields, $field $(as $name)? $(= $default)?),)*
                     $($($hidden: $value,)*)?
                 };
-                fields.end_fields()?;
+                fields.reject_unknown_fields()?;
                 Ok(record)
             }
 
-            fn show(&self) -> Value {
+            fn to_case_value(&self) -> Value {
                 json!({
-                    $(name!($field $(as $name)?): self.$field.show(),)*
-                    $($(stringify!($also): self.$also.show(),)*)?
+                    $(name!($field $(as $name)?): self.$field.to_case_value(),)*
+                    $($(stringify!($also): self.$also.to_case_value(),)*)?
                 })
             }
         }
@@ -63,34 +63,34 @@ macro_rules! records {
 }
 
 records! {
-    SessionInfo { id = owned("case"), resumed = false, messages = 0_u32, provider = owned("scripted"), model = owned("test-model") }
+    SessionInfo { id = to_owned_text("case"), resumed = false, messages = 0_u32, provider = to_owned_text("scripted"), model = to_owned_text("test-model") }
     TurnInput { text, source = Source::Terminal }
     Assessment { input, decision = Decision::Direct, confidence = 1.0, reasons = Vec::new() }
-    PromptPart { tier = Tier::Stable, key, source = owned("host"), text }
-    PromptContext { model = owned("test-model"), tools = Vec::new(), decision = Decision::Direct; hidden parts = Vec::new(); shown parts }
+    PromptPart { tier = Tier::Stable, key, source = to_owned_text("host"), text }
+    PromptContext { model = to_owned_text("test-model"), tools = Vec::new(), decision = Decision::Direct; hidden parts = Vec::new(); shown parts }
     ModelRequest {
-        purpose = Purpose::Step, provider = owned("scripted"), model = owned("test-model"), temperature = None, max_tokens = None,
+        purpose = Purpose::Step, provider = to_owned_text("scripted"), model = to_owned_text("test-model"), temperature = None, max_tokens = None,
         tools = Vec::new(), messages = 1_u32, usage = Usage::default().into()
     }
-    TextDelta { before = owned(""), text, is_last = false; hidden keep = 0; shown keep }
-    WireRequest { provider = owned("scripted"), body }
+    TextDelta { before = to_owned_text(""), text, is_last = false; hidden keep = 0; shown keep }
+    WireRequest { provider = to_owned_text("scripted"), body }
     WireResponse {
-        purpose = Purpose::Step, provider = owned("scripted"), status = 200_u16, latency_ms = 0_u64, usage = Usage::default(), cost_usd = None,
-        model = owned("test-model"), body = owned("")
+        purpose = Purpose::Step, provider = to_owned_text("scripted"), status = 200_u16, latency_ms = 0_u64, usage = Usage::default(), cost_usd = None,
+        model = to_owned_text("test-model"), body = to_owned_text("")
     }
     UsedTool { name, is_error = false }
     Reflection {
-        draft, input = owned(""), tools = Vec::new(), criteria = Vec::new(); hidden verdict = VerdictChange::Keep; shown verdict
+        draft, input = to_owned_text(""), tools = Vec::new(), criteria = Vec::new(); hidden verdict = VerdictChange::Keep; shown verdict
     }
-    ReflectVerdict { draft = owned(""), continue_because = None }
+    ReflectVerdict { draft = to_owned_text(""), continue_because = None }
     TurnSummary {
         stop = StopReason::Done, steps = 1_u32, tool_calls = 0_u32, usage = Usage::default(), cost_usd = 0.0,
-        unpriced_tokens = 0_u64, duration_ms = 0_u64, output = owned("")
+        unpriced_tokens = 0_u64, duration_ms = 0_u64, output = to_owned_text("")
     }
-    Slice { reason = owned("token-threshold"), messages = Vec::new(), summary = owned("") }
-    SubagentInfo { id = owned("subagent-1"), task, answer = owned(""), is_error = false }
+    Slice { reason = to_owned_text("token-threshold"), messages = Vec::new(), summary = to_owned_text("") }
+    SubagentInfo { id = to_owned_text("subagent-1"), task, answer = to_owned_text(""), is_error = false }
     SkillInfo {
-        id, trust = owned("user"), hash = owned(""), by = owned("model"), allow = None, deny = Vec::new(), reason = owned("")
+        id, trust = to_owned_text("user"), hash = to_owned_text(""), by = to_owned_text("model"), allow = None, deny = Vec::new(), reason = to_owned_text("")
     }
     FailureReport { where_ as "where", message, plugin = None }
     types::Usage {
@@ -98,15 +98,16 @@ records! {
     }
 }
 
-impl CaseShape for Purpose {
-    fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
+impl CasePayload for Purpose {
+    fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
         if value == "step" {
             return Ok(Self::Step);
         }
         let expected = "expected \"step\", { host = NAME } or { plugin = NAME }";
-        let mut fields = UnreadFields::fields_of(value, tools).map_err(|_| expected.to_owned())?;
+        let mut fields =
+            UnreadTableFields::from_table(value, tools).map_err(|_| expected.to_owned())?;
         let (host, plugin) = (fields.take_field("host")?, fields.take_field("plugin")?);
-        fields.end_fields()?;
+        fields.reject_unknown_fields()?;
         match (host, plugin) {
             (Some(name), None) => Ok(Self::Host(name)),
             (None, Some(name)) => Ok(Self::Plugin(name)),
@@ -114,7 +115,7 @@ impl CaseShape for Purpose {
         }
     }
 
-    fn show(&self) -> Value {
+    fn to_case_value(&self) -> Value {
         match self {
             Self::Step => json!("step"),
             Self::Host(name) => json!({ "host": name }),
@@ -123,12 +124,12 @@ impl CaseShape for Purpose {
     }
 }
 
-impl CaseShape for VerdictChange {
-    fn read(_: Value, _: &ToolRegistry) -> Result<Self, String> {
+impl CasePayload for VerdictChange {
+    fn from_case_value(_: Value, _: &ToolRegistry) -> Result<Self, String> {
         Err("hooks do not get this field".to_owned())
     }
 
-    fn show(&self) -> Value {
+    fn to_case_value(&self) -> Value {
         match self {
             Self::Keep => json!("keep"),
             Self::Done => json!("done"),

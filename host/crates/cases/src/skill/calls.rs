@@ -1,8 +1,8 @@
-//! Records how each call of the model was decided: allowed, spared an approval question by the
-//! skill, asked about, or refused (and by whom).
+//! Records how each call of the model was decided: allowed, allowed by the skill without an
+//! approval question, allowed by the person, or refused.
 //!
-//! The policy and the approver are the real ones, wrapped by a listener. The agent judges calls one
-//! at a time, so a question that arrives before a call starts is about that call.
+//! The policy and the approver are the real ones, each in a wrapper that records. The agent checks
+//! one call at a time, so a question that arrives before a call starts is about that call.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,22 +15,22 @@ use rind_lib::point::handle::{PersonAnswer, PersonQuestion};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 use rind_lib::tool::policy::{Decision, Policy, PolicyCall, ToolPolicy};
 
-/// Calls of a run, shared between the listeners.
+/// Calls of a run, shared by the wrappers that record them.
 #[derive(Clone, Default)]
-pub(super) struct RunCalls(Arc<Mutex<NotedCall>>);
+pub(super) struct RecordedCalls(Arc<Mutex<CallRecords>>);
 
 #[derive(Default)]
-struct NotedCall {
-    calls: Vec<SkillCall>,
+struct CallRecords {
+    calls: Vec<SkillToolCall>,
     asked: Vec<String>,
 }
 
-struct SkillCall {
+struct SkillToolCall {
     agent: Arc<str>,
     id: String,
     name: String,
     how: CallDecision,
-    /// Whether policy and approver may still be asked about the call: it has neither started nor
+    /// Whether the decision about the call is still open, because the call has neither started nor
     /// ended.
     is_open: bool,
 }
@@ -42,17 +42,17 @@ enum CallDecision {
     Refused(String),
 }
 
-impl NotedCall {
-    /// Returns the newest call that is still being judged, if it is a call of this tool.
-    fn judged_call(&mut self, tool: &str) -> Option<&mut SkillCall> {
+impl CallRecords {
+    /// Returns the newest call whose decision is still open, if it is a call of this tool.
+    fn undecided_call(&mut self, tool: &str) -> Option<&mut SkillToolCall> {
         let last = self.calls.iter_mut().rev().find(|call| call.is_open);
         last.filter(|call| call.name == tool)
     }
 }
 
-impl RunCalls {
+impl RecordedCalls {
     /// Records a new call of the model, or the decision about a call that starts or ends.
-    pub(super) fn hear_event(&self, stamped: &Stamped) {
+    pub(super) fn record_call_event(&self, stamped: &Stamped) {
         let mut noted = lock(&self.0);
         let agent = stamped.agent.clone();
         let mut end = |id: &str, refused_by: Option<&String>| {
@@ -73,7 +73,7 @@ impl RunCalls {
                 by: None,
                 ..
             } => end(&result.call_id, refused_by.as_ref()),
-            Event::ToolCall { call, by: None, .. } => noted.calls.push(SkillCall {
+            Event::ToolCall { call, by: None, .. } => noted.calls.push(SkillToolCall {
                 agent: stamped.agent.clone(),
                 id: call.id.clone(),
                 name: call.name.clone(),
@@ -84,11 +84,11 @@ impl RunCalls {
         }
     }
 
-    /// Returns the calls in order, each with its decision, and the tools that the person was asked
-    /// about.
+    /// Returns the calls in order, each with its decision, and the tools about which the person was
+    /// asked.
     pub(super) fn take(&self) -> (Vec<String>, Vec<String>) {
         let noted = std::mem::take(&mut *lock(&self.0));
-        let told = |call: &SkillCall| match &call.how {
+        let told = |call: &SkillToolCall| match &call.how {
             CallDecision::Allowed => format!("{} allowed", call.name),
             CallDecision::Spared => format!("{} spared", call.name),
             CallDecision::Asked => format!("{} asked", call.name),
@@ -98,38 +98,39 @@ impl RunCalls {
     }
 }
 
-/// Wraps the policy, and records each call for which it lets a skill spare the approval question.
-pub(super) struct HeardPolicy {
+/// Wraps the policy. Records each call that the policy lets run without an approval question
+/// because of a skill.
+pub(super) struct RecordingPolicy {
     pub(super) policy: ToolPolicy,
-    pub(super) calls: RunCalls,
+    pub(super) calls: RecordedCalls,
 }
 
-impl Policy for HeardPolicy {
+impl Policy for RecordingPolicy {
     fn decide(&self, call: &PolicyCall<'_>) -> Decision {
         self.policy.decide(call)
     }
 
-    fn may_spare(&self, call: &PolicyCall<'_>) -> bool {
-        let may = self.policy.may_spare(call);
-        if may && let Some(judged) = lock(&self.calls.0).judged_call(&call.spec.name) {
+    fn may_skill_approve(&self, call: &PolicyCall<'_>) -> bool {
+        let may = self.policy.may_skill_approve(call);
+        if may && let Some(judged) = lock(&self.calls.0).undecided_call(&call.spec.name) {
             judged.how = CallDecision::Spared;
         }
         may
     }
 }
 
-/// Wraps the scripted person, and records each call that is asked about. Without a person, because
-/// the case lists no answers, every call is approved.
-pub(super) struct HeardPerson {
+/// Wraps the scripted person, and records each call about which the person is asked. If the case
+/// lists no answers, there is no person, and every call is approved.
+pub(super) struct RecordingPerson {
     pub(super) person: Option<ScriptedPerson>,
-    pub(super) calls: RunCalls,
+    pub(super) calls: RecordedCalls,
 }
 
-impl Approver for HeardPerson {
+impl Approver for RecordingPerson {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         let mut noted = lock(&self.calls.0);
         noted.asked.push(question.tool.clone());
-        if let Some(judged) = noted.judged_call(&question.tool) {
+        if let Some(judged) = noted.undecided_call(&question.tool) {
             judged.how = CallDecision::Asked;
         }
         drop(noted);

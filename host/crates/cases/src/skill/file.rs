@@ -9,16 +9,16 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::file::{CaseFormat, NOTHING_EXPECTED};
+use crate::file::{CaseFormat, NO_EXPECTATIONS_ERROR};
 use rind_lib::grant::Trust;
 use rind_lib::message::EffectClass;
 use rind_lib::provider::scripted::Reply;
 use rind_lib::tool::policy::PolicyRule;
 
-/// Placeholder for the directory of the skill.
-pub(super) const BASE: &str = "{baseDir}";
+/// Placeholder in case files for the directory of the skill.
+pub(super) const BASE_DIR_PLACEHOLDER: &str = "{baseDir}";
 
-/// Case of a skill: a situation and the expected behavior.
+/// Test case of a skill: a situation and the expected behavior.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkillCase {
@@ -29,14 +29,14 @@ pub struct SkillCase {
     pub given: SkillGiven,
     /// Expected behavior.
     #[serde(default)]
-    pub expect: SkillExpect,
+    pub expect: SkillExpectation,
     /// Line in the file.
     #[serde(skip)]
     pub line: usize,
 }
 
-/// Situation of a case. All fields are optional: without any, the person starts the skill without
-/// arguments, and the model answers "done".
+/// Situation of a case. All fields are optional: in an empty table, the person starts the skill
+/// without arguments, and the model answers "done".
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SkillGiven {
@@ -58,7 +58,7 @@ pub struct SkillGiven {
     pub answers: Option<Vec<String>>,
     /// Tools that the program does not have, by name, each with its canned result.
     pub tools: BTreeMap<String, CannedTool>,
-    /// Names of plugins that count as loaded when `library_depends` of the skill is checked.
+    /// Names of plugins that are treated as loaded when the skill's `library_depends` is checked.
     pub plugins: Vec<String>,
     /// Policy rules of the operator for tool calls.
     pub rules: Vec<PolicyRule>,
@@ -76,7 +76,7 @@ pub struct SkillGiven {
 pub enum CannedTool {
     /// Text that the tool returns; the tool counts as read-only.
     Result(String),
-    /// Result with the effect class of the tool, or a result that is an error.
+    /// Result with the effect class of the tool, or with the mark that it is an error.
     Whole {
         /// Text that the tool returns.
         result: String,
@@ -92,11 +92,11 @@ pub enum CannedTool {
 /// Expected behavior. Absent fields are not compared, except for `refused` and `stop`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct SkillExpect {
+pub struct SkillExpectation {
     /// Skills that became active, in order, for example `count by user`; an empty list expects
     /// none.
     pub skills: Option<Vec<String>>,
-    /// Text that occurs in the reason why the skill could not be used; an empty text matches every
+    /// Text that occurs in the reason why the skill could not be used; an empty text matches any
     /// reason.
     pub refused: Option<String>,
     /// Texts that occur in the skill's text as shown to the model, in order.
@@ -104,8 +104,8 @@ pub struct SkillExpect {
     /// All calls of the model, in order, each with its decision: `bash spared`, `write_file asked`,
     /// `search allowed`, `bash refused by skill count`.
     pub calls: Option<Vec<String>>,
-    /// Tools that the person was asked about, in order; `skill` is the question before the first
-    /// use of the skill.
+    /// Tools about which the person was asked, in order; `skill` stands for the question before the
+    /// first use of the skill.
     pub asked: Option<Vec<String>>,
     /// Texts that occur in the results of calls, in order.
     pub results: Option<Vec<String>>,
@@ -149,13 +149,13 @@ impl CaseFormat for SkillCase {
         if given.input.is_some() && given.arguments.is_some() {
             return Some("`given.input` is a message of the person, and `given.arguments` starts the skill directly; use one of them".to_owned());
         }
-        (self.expect == SkillExpect::default()).then(|| NOTHING_EXPECTED.to_owned())
+        (self.expect == SkillExpectation::default()).then(|| NO_EXPECTATIONS_ERROR.to_owned())
     }
 }
 
 impl SkillGiven {
-    /// Returns the responses of the model, with `{baseDir}` replaced by `folder`. Without responses
-    /// in the case, the model always answers "done".
+    /// Returns the responses of the model, with `{baseDir}` replaced by `folder`. If the case has
+    /// no responses, the model answers "done" to every request.
     pub(super) fn script_replies(&self, folder: &Path) -> Vec<Reply> {
         if self.reply.is_empty() {
             return vec![Reply {
@@ -167,7 +167,7 @@ impl SkillGiven {
         let mut replies = self.reply.clone();
         for reply in &mut replies {
             if let Some(text) = &mut reply.text {
-                *text = text.replace(BASE, &folder);
+                *text = text.replace(BASE_DIR_PLACEHOLDER, &folder);
             }
             for call in &mut reply.tool_calls {
                 resolve_paths(&mut call.arguments, &folder);
@@ -179,7 +179,7 @@ impl SkillGiven {
 
 fn resolve_paths(value: &mut Value, folder: &str) {
     match value {
-        Value::String(text) => *text = text.replace(BASE, folder),
+        Value::String(text) => *text = text.replace(BASE_DIR_PLACEHOLDER, folder),
         Value::Array(all) => all
             .iter_mut()
             .for_each(|value| resolve_paths(value, folder)),

@@ -1,7 +1,7 @@
 //! Runs a case of a skill: creates a host with only that skill, in temporary directories.
 //!
-//! Policy, approval, file tools and `bash` are those of a session; only the model and the tools
-//! that the program lacks are doubles.
+//! Policy, approval, file tools and `bash` are the real ones. Only the model, and tools that the
+//! program does not have, are test doubles.
 
 use std::fmt;
 use std::path::Path;
@@ -11,38 +11,39 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::calls::{HeardPerson, HeardPolicy, RunCalls};
+use super::calls::{RecordedCalls, RecordingPerson, RecordingPolicy};
 use super::expect::find_differences as compare;
 use super::file::{SkillCase, SkillGiven};
-use super::seen::SkillSeen;
+use super::seen::ObservedSkill;
 use super::tools::ToolDouble;
 use crate::doubles::ScriptedPerson;
-use crate::oversight::{DONE, failed_turn, unknown_tools, unused_replies};
+use crate::oversight::{STOP_DONE, describe_failed_turn, describe_unknown_tools, unused_replies};
 use crate::run::RunError;
-use crate::seen::text_of;
+use crate::seen::serialize_to_text;
 use crate::workspace::CaseWorkspace;
 use rind_lib::grant::Trust;
 use rind_lib::host::{Host, Session};
 use rind_lib::paths::Paths;
 use rind_lib::provider::scripted::{Script, Scripted};
 use rind_lib::session::SessionStore;
-use rind_lib::skill::{Available, Root, Skill, Skills, Source, discover};
+use rind_lib::skill::{MachineEnvironment, Skill, SkillRoot, Skills, Source, discover};
 use rind_lib::tool::builtin::{Commands, Confining};
 use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
 
 /// Name of the tool that runs commands.
 const BASH: &str = "bash";
 
-/// Function that determines how `bash` runs commands in a workspace.
-pub type FindCommands = dyn Fn(Paths) -> BoxFuture<'static, Result<Commands, String>> + Send + Sync;
+/// Function that returns how `bash` runs commands in the directories of a case.
+pub type CommandsLookup =
+    dyn Fn(Paths) -> BoxFuture<'static, Result<Commands, String>> + Send + Sync;
 
 /// Configuration for running cases of skills.
 #[derive(Clone)]
 pub struct SkillRunner {
     /// Determines how commands run in the directories of a case.
-    pub commands: Arc<FindCommands>,
+    pub commands: Arc<CommandsLookup>,
     /// Lookup of the programs and environment variables that a skill may require.
-    pub available: Arc<dyn Available + Send + Sync>,
+    pub available: Arc<dyn MachineEnvironment + Send + Sync>,
 }
 
 impl fmt::Debug for SkillRunner {
@@ -55,17 +56,17 @@ impl fmt::Debug for SkillRunner {
 /// behavior, and the duration.
 ///
 /// # Errors
-/// The case cannot be run at all; wrong behavior of the skill is part of the differences.
+/// The case cannot be run. Wrong behavior of the skill is not an error but one of the differences.
 pub async fn run_skill_case(
     runner: &SkillRunner,
     folder: &Path,
     case: &SkillCase,
-) -> Result<(SkillSeen, Vec<String>, Duration), RunError> {
+) -> Result<(ObservedSkill, Vec<String>, Duration), RunError> {
     let given = &case.given;
     let folder = folder.canonicalize()?;
     let skill = read_skill(runner, &folder, given)?;
     let workspace = CaseWorkspace::new(&given.files)?;
-    let calls = RunCalls::default();
+    let calls = RecordedCalls::default();
     let (id, dir) = (skill.id.clone(), skill.dir.clone());
     let model = Arc::new(Scripted::new(Script::new(given.script_replies(&skill.dir))));
     let commands = (runner.commands)(workspace.paths.clone())
@@ -78,26 +79,26 @@ pub async fn run_skill_case(
     let host = build_host(given, skill, &workspace, &calls, model.clone(), commands).await?;
     let mut session = host.session().create()?;
     let mut events = session.events();
-    let mut seen = SkillSeen::default();
+    let mut seen = ObservedSkill::default();
     let started = Instant::now();
     let mut differences = run_turns(&mut session, given, &id, &mut seen).await?;
     let took = started.elapsed();
     session.close().await?;
     while let Ok(stamped) = events.try_recv() {
-        seen.see_event(&stamped);
+        seen.record_event(&stamped);
     }
     (seen.calls, seen.asked) = calls.take();
-    seen.files = workspace.files();
-    let seen = seen.without_paths(&workspace.root, &dir);
+    seen.files = workspace.read_text_files();
+    let seen = seen.with_path_placeholders(&workspace.root, &dir);
     differences.extend(compare(&case.expect, &seen));
     if !given.reply.is_empty() {
         let stop = case.expect.stop.as_deref();
         differences.extend(unused_replies(&model.unused(), stop));
     }
     if case.expect.calls.is_none() && !case.expect.snapshot {
-        differences.extend(unknown_tools(&seen.unknown_tools, "calls"));
+        differences.extend(describe_unknown_tools(&seen.unknown_tools, "calls"));
     }
-    if let Some(why) = refused.filter(|_| seen.has_run(BASH)) {
+    if let Some(why) = refused.filter(|_| seen.has_executed_tool(BASH)) {
         differences.push(format!(
             "`bash` was refused, because its commands cannot be confined: {why}"
         ));
@@ -105,12 +106,12 @@ pub async fn run_skill_case(
     Ok((seen, differences, took))
 }
 
-/// Reads the skill with the trust that the case sets, and without the dependencies that the case
-/// declares as loaded.
+/// Reads the skill with the trust that the case sets, and without those of its dependencies that
+/// the case declares as loaded.
 fn read_skill(runner: &SkillRunner, folder: &Path, given: &SkillGiven) -> Result<Skill, RunError> {
-    let root = Root {
+    let root = SkillRoot {
         trust: given.trust.unwrap_or(Trust::User),
-        ..Root::new(Source::Local, folder.to_owned())
+        ..SkillRoot::new(Source::Local, folder.to_owned())
     };
     let found = discover(&[root], &[], &*runner.available);
     if let Some(skill) = found.iter().next() {
@@ -133,7 +134,7 @@ async fn build_host(
     given: &SkillGiven,
     skill: Skill,
     workspace: &CaseWorkspace,
-    calls: &RunCalls,
+    calls: &RecordedCalls,
     model: Arc<Scripted>,
     commands: Commands,
 ) -> Result<Host, RunError> {
@@ -153,15 +154,15 @@ async fn build_host(
         .store(SessionStore::new(workspace.paths.sessions()).unsynced())
         .built_in_tools(commands)
         .skills(Skills::new([skill], Vec::new()))
-        .policy(Arc::new(HeardPolicy {
+        .policy(Arc::new(RecordingPolicy {
             policy,
             calls: calls.clone(),
         }))
-        .approver(Arc::new(HeardPerson {
+        .approver(Arc::new(RecordingPerson {
             person: person.map(|answers| ScriptedPerson::new(answers, &[], 1)),
             calls: calls.clone(),
         }))
-        .observe(move |stamped| heard.hear_event(stamped));
+        .observe(move |stamped| heard.record_call_event(stamped));
     let tools = given.tools.iter();
     let host = tools.fold(host, |host, (name, canned)| {
         host.tool(Arc::new(ToolDouble::new(name, canned)))
@@ -175,7 +176,7 @@ async fn run_turns(
     session: &mut Session,
     given: &SkillGiven,
     id: &str,
-    seen: &mut SkillSeen,
+    seen: &mut ObservedSkill,
 ) -> Result<Vec<String>, RunError> {
     let first = match &given.input {
         Some(input) => input.clone(),
@@ -204,10 +205,10 @@ async fn run_turns(
     for (n, input) in std::iter::once(&first).chain(&given.then).enumerate() {
         let outcome = session.turn(input).await?;
         seen.output = outcome.output;
-        seen.stop = text_of(&outcome.summary.stop);
-        // The stop reason of the last turn is compared with the expected one instead.
-        if n < given.then.len() && seen.stop != DONE {
-            failed.push(failed_turn(n + 1, &seen.stop, &seen.output));
+        seen.stop = serialize_to_text(&outcome.summary.stop);
+        // Skip the last turn, because its stop reason is compared with the expected one.
+        if n < given.then.len() && seen.stop != STOP_DONE {
+            failed.push(describe_failed_turn(n + 1, &seen.stop, &seen.output));
         }
     }
     Ok(failed)

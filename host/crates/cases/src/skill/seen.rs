@@ -1,4 +1,4 @@
-//! Behavior of a skill in a case, derived from the events of its session.
+//! Observed behavior of a skill in a test case, collected from the events of its session.
 //!
 //! The structure is serialized into snapshots, so it must be the same in every run: times, ids and
 //! temporary paths are left out.
@@ -10,22 +10,22 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::Serialize;
 
-use super::file::BASE;
-use crate::oversight::unknown_tool;
+use super::file::BASE_DIR_PLACEHOLDER;
+use crate::oversight::unknown_tool_result;
 use rind_lib::event::{Event, Stamped};
 
 /// Name of the tool that returns the text of a skill to the model.
-const TOOL: &str = "skill";
+const SKILL_TOOL: &str = "skill";
 
-/// Pattern of the tags around a skill's text. Their hexadecimal suffix depends on the path of the
-/// skill's directory, and is removed.
+/// Pattern of the tags around a skill's text. The hexadecimal suffix of the tags is removed,
+/// because it depends on the path of the skill's directory.
 #[expect(clippy::expect_used, reason = "the pattern is a constant")]
-static MARK: LazyLock<Regex> =
+static SKILL_TAG: LazyLock<Regex> =
     LazyLock::new(|| Regex::new("(</?skill)-[0-9a-f]{16}").expect("a valid pattern"));
 
 /// Behavior of a skill, without times, ids and paths.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct SkillSeen {
+pub struct ObservedSkill {
     /// Skills that became active, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<String>,
@@ -61,10 +61,10 @@ pub struct SkillSeen {
     pub unknown_tools: Vec<String>,
 }
 
-impl SkillSeen {
-    /// Records the behavior that an event shows.
-    pub(super) fn see_event(&mut self, stamped: &Stamped) {
-        let unknown = unknown_tool(&stamped.event);
+impl ObservedSkill {
+    /// Records what an event shows about the skill.
+    pub(super) fn record_event(&mut self, stamped: &Stamped) {
+        let unknown = unknown_tool_result(&stamped.event);
         let unknown = unknown.map(|result| result.content.to_string());
         self.unknown_tools.extend(unknown);
         match &stamped.event {
@@ -81,7 +81,7 @@ impl SkillSeen {
                 ..
             } => {
                 let text = result.content.to_string();
-                if result.name == TOOL && refused_by.is_none() {
+                if result.name == SKILL_TOOL && refused_by.is_none() {
                     let place = match result.is_error {
                         true => &mut self.refused,
                         false => &mut self.text,
@@ -97,7 +97,7 @@ impl SkillSeen {
     }
 
     /// Whether a call of this tool was executed.
-    pub(super) fn has_run(&self, tool: &str) -> bool {
+    pub(super) fn has_executed_tool(&self, tool: &str) -> bool {
         let mut calls = self.calls.iter();
         calls.any(|call| {
             let how = call
@@ -109,13 +109,15 @@ impl SkillSeen {
 
     /// Replaces the run's directory by `~` and the skill's directory by `{baseDir}`, because they
     /// differ between machines.
-    pub(super) fn without_paths(mut self, root: &Path, skill: &Path) -> Self {
+    pub(super) fn with_path_placeholders(mut self, root: &Path, skill: &Path) -> Self {
         let (root, skill) = (root.display().to_string(), skill.display().to_string());
         let lists = [&mut self.results, &mut self.notices];
         let texts = [&mut self.output, &mut self.text, &mut self.refused];
         for text in lists.into_iter().flatten().chain(texts) {
-            let plain = text.replace(&skill, BASE).replace(&root, "~");
-            *text = MARK.replace_all(&plain, "$1").into_owned();
+            let plain = text
+                .replace(&skill, BASE_DIR_PLACEHOLDER)
+                .replace(&root, "~");
+            *text = SKILL_TAG.replace_all(&plain, "$1").into_owned();
         }
         self
     }

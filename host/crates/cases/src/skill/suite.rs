@@ -11,8 +11,8 @@ use crate::run::CaseCost;
 use crate::snapshot::{CaseSnapshot, UnusedSnapshot};
 use crate::suite::{CaseRun, CaseSelection, clear_snapshots, read_cases};
 
-/// Command that runs the cases and writes their snapshots.
-const COMMAND: &str = "rind skill test";
+/// Command for running the cases, which error messages name.
+const TEST_COMMAND: &str = "rind skill test";
 
 /// Cases of one skill.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ pub struct SkillSuite {
 }
 
 impl SkillSuite {
-    /// Reads the case files in a skill's directory. A file that cannot be read counts as a failed
-    /// case when the suite runs.
+    /// Reads the case files in a skill's directory. When the suite runs, a file that cannot be read
+    /// is reported as a failed case.
     #[must_use]
     pub fn read_suite(folder: &Path, id: &str) -> Self {
         let (files, faults) = read_cases(folder);
@@ -50,14 +50,14 @@ impl SkillSuite {
     ) -> Vec<CaseRun> {
         let faults = self.faults.iter();
         let mut all: Vec<CaseRun> = faults
-            .map(|fault| CaseRun::unread_case(&self.id, fault))
+            .map(|fault| CaseRun::from_unreadable_file(&self.id, fault))
             .collect();
         all.iter().for_each(&mut on_case);
         for file in &self.files {
             for case in file
                 .cases
                 .iter()
-                .filter(|case| selection.takes_case(&case.name))
+                .filter(|case| selection.selects_case(&case.name))
             {
                 let ran = self
                     .run_case(runner, &file.path, case, selection.accept)
@@ -96,14 +96,13 @@ impl SkillSuite {
             ..CaseCost::default()
         };
         if case.expect.snapshot {
-            // Files that the case itself provided are not part of the snapshot, unless they
-            // changed.
+            // Leave files that the case provided out of the snapshot, unless they changed.
             seen.files
                 .retain(|path, text| case.given.files.get(path) != Some(text));
-            let snapshot = CaseSnapshot::new(file, &case.name, &seen, COMMAND);
+            let snapshot = CaseSnapshot::new(file, &case.name, &seen, TEST_COMMAND);
             let kept = snapshot
                 .map_err(|error| format!("the snapshot cannot be written as TOML: {error}"))
-                .and_then(|snapshot| snapshot.keep_snapshot(accept && ran.failures.is_empty()));
+                .and_then(|snapshot| snapshot.compare_or_accept(accept && ran.failures.is_empty()));
             match kept {
                 Ok(is_accepted) => ran.is_accepted = is_accepted,
                 Err(why) => ran.failures.push(why),

@@ -1,5 +1,6 @@
-//! Finds and removes audit logs of sessions that were removed. A log outlives its session, so that
-//! removing a session hides nothing; the operator may remove old logs.
+//! Finds and removes audit logs of sessions that were removed. A log is kept when its session is
+//! removed, so that nobody can hide actions by removing a session. The operator may remove old
+//! logs.
 
 use std::collections::HashSet;
 use std::fs::{self, Metadata};
@@ -10,34 +11,34 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, bail};
 use rind_lib::paths::Paths;
 
-/// Logs whose session is gone.
+/// Audit logs whose session no longer exists.
 #[derive(Debug, Default)]
-pub(in super::super) struct LeftLogs {
+pub(in super::super) struct OrphanedAuditLogs {
     folders: Vec<PathBuf>,
     /// Total size of the logs, in bytes.
     pub(in super::super) bytes: u64,
 }
 
-impl LeftLogs {
-    /// Finds the logs that belong to none of the sessions `kept`, and that were last written before
-    /// `before`, in milliseconds since 1970.
+impl OrphanedAuditLogs {
+    /// Finds the logs that belong to none of the sessions `kept` and were last written before the
+    /// time `before`, in milliseconds since 1970.
     ///
     /// # Errors
     /// The folder of logs cannot be read, or there is no folder of sessions.
-    pub(in super::super) fn find_logs(
+    pub(in super::super) fn find_orphaned_logs(
         paths: &Paths,
         kept: &HashSet<String>,
         before: i64,
     ) -> anyhow::Result<Self> {
-        let folder = super::logs_folder(paths);
+        let folder = super::all_audit_logs_folder(paths);
         let reading = || format!("read the audit logs in {}", folder.display());
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(error).with_context(reading),
         };
-        // Without this check every log would seem to have lost its session if, for example, the
-        // disk with the sessions is not mounted.
+        // Without this check, all logs would be removed if, for example, the disk with the sessions
+        // is not mounted.
         if !paths.sessions().is_dir() {
             bail!(
                 "there is no folder of sessions at {}, so no audit log is removed",
@@ -53,11 +54,11 @@ impl LeftLogs {
                 .file_name()
                 .to_str()
                 .is_none_or(|id| kept.contains(id));
-            // Skip symlinks: a log is a real directory.
+            // Skip symlinks, because a log is always a real directory.
             if is_kept || !entry.file_type().with_context(reading)?.is_dir() {
                 continue;
             }
-            let files = read_files(&entry.path()).with_context(reading)?;
+            let files = read_log_metadata(&entry.path()).with_context(reading)?;
             let is_old = |file: &Metadata| file.modified().is_ok_and(|time| time < before);
             if files.iter().all(is_old) {
                 left.bytes += files.iter().map(Metadata::len).sum::<u64>();
@@ -75,7 +76,7 @@ impl LeftLogs {
     /// Removes the logs, except those of the sessions `kept`, and returns how many were removed.
     ///
     /// # Errors
-    /// A log cannot be removed; the logs before it are then already removed.
+    /// A log cannot be removed. Earlier logs may have been removed already.
     pub(in super::super) fn remove_logs(&self, kept: &HashSet<String>) -> anyhow::Result<u64> {
         let mut n_removed = 0;
         for folder in &self.folders {
@@ -92,7 +93,7 @@ impl LeftLogs {
 }
 
 /// Returns the metadata of the files of a log, or of its folder if it has no files.
-fn read_files(folder: &Path) -> io::Result<Vec<Metadata>> {
+fn read_log_metadata(folder: &Path) -> io::Result<Vec<Metadata>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         files.push(entry?.metadata()?);

@@ -1,14 +1,14 @@
 //! Compares the messages of a session with their hashes in the session's audit log.
 //!
-//! Each line of the log about a message must have its message in the session, because the session
-//! stores a message before the log does. The reverse proves nothing: a message that the host adds
-//! on its own has no line.
+//! For each line of the log about a message, the session must contain the message, because the
+//! session stores a message before the log does. A message without a line proves nothing, because
+//! messages that the host adds have no line.
 
 use std::collections::BTreeMap;
 
 use rind_audit::{Line, hash};
 
-use super::MAIN;
+use super::MAIN_AGENT;
 use rind_lib::message::{Content, Message, Part, Role};
 use rind_lib::session::{Body, Entry};
 
@@ -16,28 +16,29 @@ use rind_lib::session::{Body, Entry};
 struct SessionText<'a> {
     turn: u32,
     message: &'a str,
-    key: Key,
+    key: TextKey,
     hash: String,
     is_found: bool,
 }
 
 /// Kind of a text (`input`, `reply`, `call` or `result`), with the call's id for a call or result.
-type Key = (&'static str, Option<String>);
+type TextKey = (&'static str, Option<String>);
 
-/// Maximum length of a call id in the log, in characters. The plugin cuts longer ids.
+/// Maximum length of a call id in the log, in characters. The plugin audit-log truncates longer
+/// ids.
 const MAX_ID_CHARS: usize = 64;
 
-/// Returns a message for each line of the log whose hash matches no text of the session.
-pub(super) fn changed_texts(entries: &[Entry], lines: &[Line]) -> Vec<String> {
+/// Returns a report line for each line of the log whose hash matches no text of the session.
+pub(super) fn describe_changed_texts(entries: &[Entry], lines: &[Line]) -> Vec<String> {
     let mut texts = session_texts(entries);
-    let mut by_hash: BTreeMap<(Key, String), Vec<usize>> = BTreeMap::new();
+    let mut by_hash: BTreeMap<(TextKey, String), Vec<usize>> = BTreeMap::new();
     for (index, text) in texts.iter().enumerate().rev() {
         let key = (text.key.clone(), text.hash.clone());
         by_hash.entry(key).or_default().push(index);
     }
     let mut missing = Vec::new();
-    for line in lines.iter().filter(|line| line.agent == MAIN) {
-        let Some((key, hash)) = of_line(line) else {
+    for line in lines.iter().filter(|line| line.agent == MAIN_AGENT) {
+        let Some((key, hash)) = parse_text_line(line) else {
             continue;
         };
         let found = by_hash.get_mut(&(key.clone(), hash)).and_then(Vec::pop);
@@ -68,7 +69,7 @@ pub(super) fn changed_texts(entries: &[Entry], lines: &[Line]) -> Vec<String> {
 }
 
 /// Returns kind, call id and hash of a line about a message; `None` for other lines.
-fn of_line(line: &Line) -> Option<(Key, String)> {
+fn parse_text_line(line: &Line) -> Option<(TextKey, String)> {
     let text = |field: &str| line.event[field].as_str().map(str::to_owned);
     let kinds = ["input", "reply", "call", "result"];
     let kind = kinds.into_iter().find(|kind| *kind == line.kind())?;
@@ -84,7 +85,7 @@ fn session_texts(entries: &[Entry]) -> Vec<SessionText<'_>> {
             Body::TurnStart { turn: started, .. } => turn = *started,
             Body::Message { message } => {
                 all.extend(
-                    of_message(message)
+                    message_texts(message)
                         .into_iter()
                         .map(|(key, text)| SessionText {
                             turn,
@@ -101,8 +102,8 @@ fn session_texts(entries: &[Entry]) -> Vec<SessionText<'_>> {
     all
 }
 
-/// Returns the texts of a message in the form that the plugin hashes.
-fn of_message(message: &Message) -> Vec<(Key, String)> {
+/// Returns the texts of a message in the form in which the plugin audit-log hashes them.
+fn message_texts(message: &Message) -> Vec<(TextKey, String)> {
     let id = |id: &str| Some(id.chars().take(MAX_ID_CHARS).collect());
     let mut texts = Vec::new();
     match message.role {
@@ -113,7 +114,7 @@ fn of_message(message: &Message) -> Vec<(Key, String)> {
     texts.extend(message.content.iter().filter_map(|part| match part {
         Content::ToolCall(call) => Some((("call", id(&call.id)), call.arguments.to_string())),
         Content::ToolResult(result) => {
-            let parts: Vec<String> = result.content.iter().map(shown_part).collect();
+            let parts: Vec<String> = result.content.iter().map(format_part).collect();
             Some((("result", id(&result.call_id)), parts.join("\n")))
         }
         _ => None,
@@ -121,8 +122,8 @@ fn of_message(message: &Message) -> Vec<(Key, String)> {
     texts
 }
 
-/// Formats a part of a result as the plugin does before it hashes the result.
-fn shown_part(part: &Part) -> String {
+/// Formats a part of a tool result as the plugin audit-log formats it before hashing the result.
+fn format_part(part: &Part) -> String {
     match part {
         Part::Text { text } => text.clone(),
         Part::Json { value } => value.to_string(),

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::super::args::{PluginArgs, ShowArgs};
 use super::super::exit_code::{ExitStatus, Usage};
-use super::super::programs::FollowingPrograms;
-use super::super::render::trace::Detail;
+use super::super::programs::TurnFollowers;
+use super::super::render::trace::TraceDetail;
 use super::super::{open, plugin, render, run};
 use rind_lib::event::Event;
 use rind_lib::host::Host;
@@ -24,7 +24,7 @@ use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
 use rind_operator::setup::check_apart;
 
 #[derive(Debug, ClapArgs)]
-pub(in super::super) struct CallArgs {
+pub(in super::super) struct PluginCallArgs {
     /// Name of a plugin that is installed, or its folder
     name: String,
     /// Name of the tool
@@ -36,7 +36,7 @@ pub(in super::super) struct CallArgs {
     plugins: PluginArgs,
 }
 
-pub(in super::super) async fn run_call(mut args: CallArgs) -> anyhow::Result<ExitStatus> {
+pub(in super::super) async fn run_call(mut args: PluginCallArgs) -> anyhow::Result<ExitStatus> {
     let arguments: Value = serde_json::from_str(&args.arguments)
         .map_err(|error| Usage(format!("the arguments are not JSON: {error}")))?;
     let is_folder = Path::new(&args.name).join(FILE_NAME).is_file();
@@ -45,9 +45,9 @@ pub(in super::super) async fn run_call(mut args: CallArgs) -> anyhow::Result<Exi
         args.plugins.no_plugins = true;
         args.name = Manifest::read(Path::new(&args.name), None)?.name;
     }
-    let load = plugin::load_of(&args.plugins).await?;
+    let load = plugin::prepare_load(&args.plugins).await?;
     let plugins = load.load().await.context("load plugins")?;
-    load.check(&plugins)?;
+    load.check_selected_plugins(&plugins)?;
     if let Some(left) = plugins.left_out.iter().find(|left| left.name == args.name) {
         let how = if matches!(left.why, Why::Held(_)) {
             format!("; grant them for this call with `--grant {}`", args.name)
@@ -64,13 +64,14 @@ pub(in super::super) async fn run_call(mut args: CallArgs) -> anyhow::Result<Exi
     let setup = load.setup();
     check_apart(&setup.paths)?;
     let sessions = tempfile::tempdir().context("make a folder for the session")?;
-    // Repeat the answer without limit: a plugin may reject it and request another.
+    // Repeat the answer without limit, because a hook of a plugin may reject an answer, so that the
+    // model is asked again.
     let done = Reply {
         times: Some(0),
         ..Reply::text("done")
     };
     let script = Script::new(vec![Reply::call(&args.tool, arguments), done]);
-    // The person who types the call has approved it; calls that the rules deny stay denied.
+    // Approve the call, because the person typed it. A call that the rules deny is still denied.
     let mut policy: ToolPolicy = setup.config.section()?;
     policy.mode = PolicyMode {
         yes: true,
@@ -97,25 +98,25 @@ pub(in super::super) async fn run_call(mut args: CallArgs) -> anyhow::Result<Exi
     };
     let show = ShowArgs {
         json: false,
-        // Print only the result of the tool to standard output, for other programs.
+        // Print only the result of the tool to standard output, so that other programs can read it.
         hides_answer: true,
-        trace: Some(Detail::Full),
+        trace: Some(TraceDetail::Full),
     };
     run::run_turn(
         session,
         questions,
         "call",
         show,
-        FollowingPrograms::with_watch(watch),
+        TurnFollowers::with_event_watch(watch),
     )
     .await?;
     let ended = lock(&ended).take();
     let (text, is_error) = ended.context("the call has no result")?;
     render::answer_line(render::printable_prose(&text));
-    Ok(ExitStatus::status_of(!is_error))
+    Ok(ExitStatus::from_success(!is_error))
 }
 
-fn check_tool(args: &CallArgs, plugin: Option<&Arc<LoadedPlugin>>) -> anyhow::Result<()> {
+fn check_tool(args: &PluginCallArgs, plugin: Option<&Arc<LoadedPlugin>>) -> anyhow::Result<()> {
     let Some(plugin) = plugin else {
         let text = format!(
             "there is no plugin `{}`: it is neither a folder with a plugin.toml nor listed by `rind plugin list`",

@@ -1,5 +1,5 @@
-//! Writes the JUnit report of cases in the form that GitLab, Jenkins and others show: a suite for
-//! each plugin, and the reason of each failure as its headline.
+//! Writes the JUnit report of cases in the form that GitLab, Jenkins and others show: one suite for
+//! each plugin, and the reason of each failure as the failure's headline.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,15 @@ use rind_cases::suite::{CaseRun, PluginCoverage};
 
 use super::report::{CaseReport, case_file};
 
-/// Cases of one plugin.
+/// Cases of one plugin, which become one `<testsuite>`.
 struct JunitSuite<'a> {
     plugin: &'a str,
-    /// Directory of the plugin, because two plugins may have the same name.
+    /// Directory of the plugin. It distinguishes two plugins with the same name.
     folder: PathBuf,
     cases: Vec<&'a CaseRun>,
 }
 
-/// Returns the report as XML.
+/// Returns the JUnit report as XML.
 pub(super) fn write_junit(report: &CaseReport) -> String {
     let mut suites: Vec<JunitSuite<'_>> = Vec::new();
     for case in &report.cases {
@@ -89,8 +89,8 @@ impl JunitSuite<'_> {
             escape_xml(&self.folder.display().to_string()),
         );
         let never = coverage.into_iter().flat_map(|coverage| {
-            let names: Vec<&str> = coverage.never_called().collect();
-            let unseen = coverage.never_seen();
+            let names: Vec<&str> = coverage.uncalled_plugin_parts().collect();
+            let unseen = coverage.outcomes_without_case();
             let unseen: Vec<String> = unseen
                 .map(|(point, outcome)| format!("{point}:{outcome}"))
                 .collect();

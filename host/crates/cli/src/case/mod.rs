@@ -17,20 +17,20 @@ use super::alone;
 use super::check::plugin_folders;
 use super::exit_code::ExitStatus;
 use super::{environment, plugin, render};
-use rind_cases::last::{Costs, LastRun};
+use rind_cases::last::{CaseCosts, PreviousCaseCosts};
 use rind_cases::suite::{
     CaseRun, CaseSelection, CaseShard, CaseSuite, DEFAULT_DEADLINE, PluginCoverage, SuiteError,
 };
 use rind_cases::{CaseCost, CaseRunner};
 use rind_lib::plugin::cache::ComponentBytes;
-use rind_lib::plugin::contract::sources::{digest_sources, find_staleness};
+use rind_lib::plugin::contract::sources::{digest_sources, stale_build_message};
 use rind_lib::plugin::manifest::FILE_NAME;
 
-pub(super) use call::{CallArgs, run_call};
-pub(super) use report::{CaseReport, CaseReportFormat, case_place, parse_report};
+pub(super) use call::{PluginCallArgs, run_call};
+pub(super) use report::{CaseReport, CaseReportFormat, case_location, parse_report};
 
 #[derive(Debug, ClapArgs)]
-pub(super) struct TestArgs {
+pub(super) struct PluginTestArgs {
     /// Folders of plugins, or folders that hold such folders; the current one when there is none.
     #[arg(value_name = "FOLDER")]
     folders: Vec<PathBuf>,
@@ -76,7 +76,7 @@ pub(super) struct TestArgs {
     report: Vec<(CaseReportFormat, PathBuf)>,
 }
 
-/// Parts of a plugin that cases must reach.
+/// Coverage that `--require-coverage` demands: parts of a plugin, or also outcomes of its hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum RequiredCoverage {
     /// Every hook, tool and command, and the loop
@@ -85,17 +85,17 @@ enum RequiredCoverage {
     Outcomes,
 }
 
-pub(super) async fn run_test(args: TestArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_test(args: PluginTestArgs) -> anyhow::Result<ExitStatus> {
     if args.list {
         return list_cases(&args);
     }
     if args.watch {
         return watch::watch_cases(&args).await;
     }
-    test_once(&args).await
+    run_cases_once(&args).await
 }
 
-fn select_cases(args: &TestArgs) -> CaseSelection {
+fn select_cases(args: &PluginTestArgs) -> CaseSelection {
     // If the number of processors is unknown, run one case at a time.
     let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     CaseSelection {
@@ -109,7 +109,7 @@ fn select_cases(args: &TestArgs) -> CaseSelection {
 }
 
 /// Prints the names of the selected cases.
-fn list_cases(args: &TestArgs) -> anyhow::Result<ExitStatus> {
+fn list_cases(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
     let mut selection = select_cases(args);
     let mut is_fine = true;
     let mut n_listed = 0;
@@ -121,30 +121,30 @@ fn list_cases(args: &TestArgs) -> anyhow::Result<ExitStatus> {
         }
         for (file, case) in suite.selected_cases(&selection) {
             n_listed += 1;
-            render::case::show_name(&suite.manifest.name, &case.name, &file.path, case.line);
+            render::case::print_case_name(&suite.manifest.name, &case.name, &file.path, case.line);
         }
-        let n_named = suite.n_named(&selection);
+        let n_named = suite.count_cases_named(&selection);
         if let Some(shard) = &mut selection.shard {
-            shard.pass_cases(n_named);
+            shard.advance_past_cases(n_named);
         }
     }
-    Ok(ExitStatus::status_of(is_fine && n_listed > 0))
+    Ok(ExitStatus::from_success(is_fine && n_listed > 0))
 }
 
 /// Runs the cases of all plugins once.
-async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
+async fn run_cases_once(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
     let cache = environment::find_paths(None)?.cache;
-    let mut report = CaseReport::report_of("plugin");
+    let mut report = CaseReport::empty_case_report("plugin");
     let mut selection = select_cases(args);
     let mut n_named = 0;
     for folder in &plugin_folders(&args.folders)? {
         let suite = match CaseSuite::read_suite(folder) {
             Ok(suite) => suite,
             Err(error) => {
-                // A manifest that does not parse is a failure in the report; the other plugins are
-                // still tested.
-                let ran = unread_suite(folder, &error);
-                render::case::show_ran(&ran);
+                // Report a manifest that cannot be parsed as a failure, and continue with the other
+                // plugins.
+                let ran = unreadable_suite_run(folder, &error);
+                render::case::print_case_result(&ran);
                 report.cases.push(ran);
                 continue;
             }
@@ -152,19 +152,19 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
         // If no case file can be read, report that at once, without a build.
         let has_cases = suite.files.iter().any(|file| !file.cases.is_empty());
         if (has_cases || suite.faults.is_empty())
-            && let Some(failed) = build_stale(&suite).await
+            && let Some(failed) = build_plugin_if_stale(&suite).await
         {
-            render::case::show_ran(&failed);
+            render::case::print_case_result(&failed);
             report.cases.push(failed);
             continue;
         }
         let (ran, coverage) = test_plugin(args, &cache, &suite, &selection).await?;
         report.cases.extend(ran);
         report.coverage.extend(coverage);
-        let n_of_plugin = suite.n_named(&selection);
+        let n_of_plugin = suite.count_cases_named(&selection);
         n_named += n_of_plugin;
         if let Some(shard) = &mut selection.shard {
-            shard.pass_cases(n_of_plugin);
+            shard.advance_past_cases(n_of_plugin);
         }
         if args.fail_fast && !report.cases.iter().all(CaseRun::passed) {
             break;
@@ -173,35 +173,36 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
     for (format, file) in &args.report {
         report.write_report(*format, file)?;
     }
-    render::case::show_total(&report.cases, ", each warm and cold");
-    // Without any case the command fails: otherwise a CI pipeline that tests nothing would always
-    // be green. A single shard may be empty.
+    render::case::print_case_totals(&report.cases, ", each warm and cold");
+    // Fail if no case was run, because otherwise a CI pipeline that tests nothing would always be
+    // green. A single shard may be empty.
     let is_empty_share = args.shard.is_some() && n_named > 0;
     let has_cases = is_empty_share || !report.cases.is_empty();
     let is_fine = has_cases && report.cases.iter().all(CaseRun::passed);
-    Ok(ExitStatus::status_of(is_fine))
+    Ok(ExitStatus::from_success(is_fine))
 }
 
 /// Builds the plugin if its component is missing or older than its sources, so that the cases test
 /// the current code. If the build fails, returns it as a failed case.
-async fn build_stale(suite: &CaseSuite) -> Option<CaseRun> {
+async fn build_plugin_if_stale(suite: &CaseSuite) -> Option<CaseRun> {
     let path = suite.manifest.component_path(&suite.folder)?;
     let name = &suite.manifest.name;
     let fault = if path.symlink_metadata().is_err() {
-        // Without sources there is nothing to build; loading reports the missing component.
+        // Return if there are no sources to build. The missing component is reported when the
+        // plugin is loaded.
         digest_sources(&suite.folder)?;
         render::print_note(&format!("{name}: it has no component yet; building it"));
         "it has no component yet and cannot be built"
     } else {
         let component = ComponentBytes::read_component(&path, None).ok()?;
-        find_staleness(&suite.folder, &component.bytes)?;
+        stale_build_message(&suite.folder, &component.bytes)?;
         render::print_note(&format!("{name}: its sources changed; building it"));
         "its component is older than its sources and cannot be rebuilt"
     };
-    let why = plugin::build_quietly(&suite.folder, &CancellationToken::new())
+    let why = plugin::build_plugin_quietly(&suite.folder, &CancellationToken::new())
         .await
         .err()?;
-    let (file, line) = place::source_place(&suite.folder, &why).unwrap_or((path, 1));
+    let (file, line) = place::find_source_location(&suite.folder, &why).unwrap_or((path, 1));
     Some(CaseRun {
         plugin: name.clone(),
         file,
@@ -214,34 +215,34 @@ async fn build_stale(suite: &CaseSuite) -> Option<CaseRun> {
 }
 
 async fn test_plugin(
-    args: &TestArgs,
+    args: &PluginTestArgs,
     cache: &Path,
     suite: &CaseSuite,
     selection: &CaseSelection,
 ) -> anyhow::Result<(Vec<CaseRun>, Option<(String, PluginCoverage)>)> {
     let folder = suite.folder.as_path();
-    let load = alone::load_of(folder)?;
+    let load = alone::prepare_author_plugin_load(folder)?;
     let options = load.options();
     let runner = CaseRunner {
         compiler: options.compiler.clone(),
         cache: options.cache.clone(),
         cache_key: options.cache_key.clone(),
     };
-    let is_whole = selection.is_whole();
-    let last = LastRun::read_costs(cache, folder);
+    let is_whole = selection.selects_all_cases();
+    let last = PreviousCaseCosts::read_costs(cache, folder);
     let mut ran = suite
         .run_suite(&runner, selection, |ran| {
             ran.last = last.case_cost(&ran.key()).cloned();
-            render::case::show_ran(ran);
+            render::case::print_case_result(ran);
         })
         .await;
-    let costs: Costs = ran
+    let costs: CaseCosts = ran
         .iter()
-        // Skip cases that could not run: they have no cost to compare with.
+        // Skip cases that could not be run, because their cost was not measured.
         .filter(|ran| ran.cost != CaseCost::default())
         .map(|ran| (ran.key(), ran.cost.clone()))
         .collect();
-    if let Err(error) = last.keep_costs(costs, is_whole && !args.fail_fast) {
+    if let Err(error) = last.store_costs(costs, is_whole && !args.fail_fast) {
         render::print_warning(&format!(
             "the costs of this run cannot be saved, so the next run cannot compare with them: {error}"
         ));
@@ -249,11 +250,11 @@ async fn test_plugin(
     let name = &suite.manifest.name;
     if ran.is_empty() && is_whole {
         if args.require_cases {
-            let failed = missing_cases(suite);
-            render::case::show_ran(&failed);
+            let failed = missing_cases_failure(suite);
+            render::case::print_case_result(&failed);
             return Ok((vec![failed], None));
         }
-        render::case::show_none(folder, name);
+        render::case::print_folder_without_cases(folder, name);
     }
     let is_cut_short = args.fail_fast && !ran.iter().all(CaseRun::passed);
     if !is_whole || is_cut_short || ran.is_empty() {
@@ -261,20 +262,20 @@ async fn test_plugin(
     }
     let (unused, failed) = suite.clear_snapshots(args.accept);
     for one in &unused {
-        render::case::show_unused(one, args.accept);
+        render::case::report_unused_snapshot(one, args.accept);
     }
-    failed.iter().for_each(render::case::show_ran);
+    failed.iter().for_each(render::case::print_case_result);
     ran.extend(failed);
     if !suite.faults.is_empty() {
-        // Skip the coverage: a file that cannot be read may contain the cases that seem to be
+        // Skip the coverage, because the unreadable files may contain the cases that seem to be
         // missing.
         return Ok((ran, None));
     }
     let coverage = suite.measure_coverage(&runner, &ran).await?;
     if let Some(coverage) = &coverage {
         render::case::show_coverage(name, coverage);
-        if let Some(failed) = missing_coverage(args.require_coverage, suite, coverage) {
-            render::case::show_ran(&failed);
+        if let Some(failed) = missing_coverage_failure(args.require_coverage, suite, coverage) {
+            render::case::print_case_result(&failed);
             ran.push(failed);
         }
     }
@@ -282,26 +283,29 @@ async fn test_plugin(
 }
 
 /// Returns a failed case that reports a plugin without cases.
-fn missing_cases(suite: &CaseSuite) -> CaseRun {
+fn missing_cases_failure(suite: &CaseSuite) -> CaseRun {
     let place = suite.folder.join("tests/NAME.toml");
     suite_failure(
         suite,
         "cases",
-        format!("it has no case: write some in {}", place.display()),
+        format!("it has no test cases: write some in {}", place.display()),
     )
 }
 
 /// Returns a failed case that lists the parts and outcomes of a plugin that no case reached; `None`
-/// if nothing is missing or no coverage is required.
-fn missing_coverage(
+/// if none is missing or no coverage is required.
+fn missing_coverage_failure(
     required: Option<RequiredCoverage>,
     suite: &CaseSuite,
     coverage: &PluginCoverage,
 ) -> Option<CaseRun> {
     let required = required?;
-    let mut missing: Vec<String> = coverage.never_called().map(str::to_owned).collect();
+    let mut missing: Vec<String> = coverage
+        .uncalled_plugin_parts()
+        .map(str::to_owned)
+        .collect();
     if required == RequiredCoverage::Outcomes {
-        let unseen = coverage.never_seen();
+        let unseen = coverage.outcomes_without_case();
         missing.extend(unseen.map(|(point, outcome)| format!("`{outcome}` of {point}")));
     }
     (!missing.is_empty()).then(|| {
@@ -322,7 +326,7 @@ fn suite_failure(suite: &CaseSuite, name: &str, why: String) -> CaseRun {
 }
 
 /// Returns a failed case that reports a plugin whose manifest cannot be read.
-fn unread_suite(folder: &Path, error: &SuiteError) -> CaseRun {
+fn unreadable_suite_run(folder: &Path, error: &SuiteError) -> CaseRun {
     let name = folder.file_name().unwrap_or(folder.as_os_str());
     let why = error.to_string();
     CaseRun {

@@ -1,13 +1,13 @@
 //! Finds the source line in the message of a failed build or a faulty manifest, for reports that
-//! show the message beside that line.
+//! show messages at source lines.
 //!
-//! Start from [`source_place`].
+//! Start from [`find_source_location`].
 
 use std::path::{Component, Path, PathBuf};
 
-/// Finds the first `FILE:LINE` in the message of a compiler whose file is in the folder of the
-/// plugin.
-pub(super) fn source_place(folder: &Path, message: &str) -> Option<(PathBuf, usize)> {
+/// Finds the first `FILE:LINE` in a compiler's message for which the file is in the plugin's
+/// folder.
+pub(super) fn find_source_location(folder: &Path, message: &str) -> Option<(PathBuf, usize)> {
     message.split_whitespace().find_map(|word| {
         let mut parts = word.trim_start_matches('(').split(':');
         let path = Path::new(parts.next()?);
@@ -56,7 +56,7 @@ mod tests {
             ("", None),
         ] {
             let expected = expected.map(|(name, line)| (folder.join(name), line));
-            assert_eq!(source_place(folder, message), expected, "{message}");
+            assert_eq!(find_source_location(folder, message), expected, "{message}");
         }
     }
 

@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::super::render;
-use super::super::render::annotation::Annotation;
+use super::super::render::annotation::GithubAnnotation;
 use super::junit;
 use rind_cases::CaseCost;
 use rind_cases::suite::{CaseRun, PluginCoverage};
@@ -20,7 +20,7 @@ pub(in super::super) enum CaseReportFormat {
     Github,
 }
 
-/// Reads `FORMAT=FILE`, or `github`.
+/// Parses the value of `--report`: `FORMAT=FILE`, or `github`.
 pub(in super::super) fn parse_report(text: &str) -> Result<(CaseReportFormat, PathBuf), String> {
     match text.split_once('=') {
         Some(("json", file)) if !file.is_empty() => Ok((CaseReportFormat::Json, file.into())),
@@ -30,10 +30,10 @@ pub(in super::super) fn parse_report(text: &str) -> Result<(CaseReportFormat, Pa
     }
 }
 
-/// Cases that were run, and the coverage of plugins by name.
+/// Report about cases that were run, with the coverage of each plugin.
 #[derive(Debug)]
 pub(in super::super) struct CaseReport {
-    /// Subject of the cases: `plugin` or `skill`.
+    /// Kind of the tested parts: `plugin` or `skill`.
     pub(in super::super) of: &'static str,
     pub(in super::super) cases: Vec<CaseRun>,
     pub(in super::super) coverage: Vec<(String, PluginCoverage)>,
@@ -43,7 +43,7 @@ pub(in super::super) struct CaseReport {
 
 impl CaseReport {
     /// Creates a report without cases.
-    pub(in super::super) fn report_of(of: &'static str) -> Self {
+    pub(in super::super) fn empty_case_report(of: &'static str) -> Self {
         Self {
             of,
             cases: Vec::new(),
@@ -59,7 +59,7 @@ impl CaseReport {
     ) -> anyhow::Result<()> {
         if format == CaseReportFormat::Github {
             let failed = self.cases.iter().filter(|case| !case.passed());
-            failed.for_each(|case| render::annotation::print_annotation(&annotation_of(case)));
+            failed.for_each(|case| render::annotation::print_annotation(&failure_annotation(case)));
             return Ok(());
         }
         std::fs::write(file, self.render_report(format)?)
@@ -89,7 +89,7 @@ impl CaseReport {
             json!({
                 self.of: case.plugin,
                 "name": case.name,
-                "place": case_place(case),
+                "place": case_location(case),
                 "file": case_file(case),
                 "line": case.line,
                 "passed": case.passed(),
@@ -110,10 +110,10 @@ impl CaseReport {
                 "tools": counts(&coverage.tools),
                 "commands": counts(&coverage.commands),
                 "loops": counts(&coverage.loops),
-                "never_called": coverage.never_called().collect::<Vec<_>>(),
+                "never_called": coverage.uncalled_plugin_parts().collect::<Vec<_>>(),
                 "outcomes": outcome_counts(coverage),
                 "never_seen": coverage
-                    .never_seen()
+                    .outcomes_without_case()
                     .map(|(point, outcome)| format!("{point} {outcome}"))
                     .collect::<Vec<_>>(),
             });
@@ -126,7 +126,7 @@ impl CaseReport {
     }
 }
 
-/// Returns the number of cases by point and outcome.
+/// Returns how many cases had each outcome, as JSON: by point, then by outcome.
 fn outcome_counts(coverage: &PluginCoverage) -> Value {
     let points = coverage.outcomes.iter().map(|hook| {
         let counts = hook.counts.iter();
@@ -142,13 +142,13 @@ pub(super) fn case_file(case: &CaseRun) -> String {
     path.strip_prefix("./").unwrap_or(&path).to_owned()
 }
 
-/// Returns `FILE:LINE` of a case.
-pub(in super::super) fn case_place(case: &CaseRun) -> String {
+/// Returns the location of a case in the form `FILE:LINE`.
+pub(in super::super) fn case_location(case: &CaseRun) -> String {
     format!("{}:{}", case_file(case), case.line)
 }
 
-fn annotation_of(case: &CaseRun) -> Annotation {
-    Annotation {
+fn failure_annotation(case: &CaseRun) -> GithubAnnotation {
+    GithubAnnotation {
         file: case_file(case),
         line: Some(case.line),
         title: format!("{}: {}", case.plugin, case.name),

@@ -4,27 +4,29 @@ use std::path::PathBuf;
 
 use super::super::check::plugin_folders;
 use super::super::exit_code::ExitStatus;
-use super::super::files::{Files, add_file, find_within, wait_for_change};
+use super::super::files::{Files, add_file, collect_files, wait_for_change};
 use super::super::render;
-use super::{TestArgs, test_once};
-use rind_cases::needed::NeededPlugins;
+use super::{PluginTestArgs, run_cases_once};
+use rind_cases::needed::RequiredPlugins;
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 
 /// Maximum depth of watched folders within `tests`.
 const MAX_DEPTH: usize = 4;
 
 /// Runs the cases until Ctrl-C.
-pub(super) async fn watch_cases(args: &TestArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn watch_cases(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     loop {
-        // Take the snapshot before the run, so that a change during the run triggers another.
+        // Note the state of the files before the run, so that a change during the run triggers
+        // another run.
         let before = watched_files(&plugin_folders(&args.folders)?);
         tokio::select! {
             biased;
             _ = &mut interrupt => return Ok(ExitStatus::Interrupted),
-            ran = test_once(args) => {
-                // Report the error and keep watching: the case file may be half written.
+            ran = run_cases_once(args) => {
+                // Report the error and continue to watch, because an editor may still be writing
+                // the case file.
                 if let Err(error) = ran {
                     render::print_error(&error);
                 }
@@ -37,17 +39,17 @@ pub(super) async fn watch_cases(args: &TestArgs) -> anyhow::Result<ExitStatus> {
             _ = &mut interrupt => return Ok(ExitStatus::Interrupted),
             changed = wait_for_change(&before, look) => changed,
         };
-        render::case::show_changed(&changed);
+        render::case::print_changed_file(&changed);
     }
 }
 
-/// Finds the files that cases depend on: manifests and components of the plugins and their
+/// Finds the files on which the cases depend: manifests and components of the plugins and their
 /// dependencies, and everything in `tests`.
 fn watched_files(folders: &[PathBuf]) -> Files {
     let mut found = Files::new();
     let needed = folders
         .iter()
-        .flat_map(|folder| NeededPlugins::needed_by(folder).found);
+        .flat_map(|folder| RequiredPlugins::find_required_plugins(folder).found);
     let needed: Vec<PathBuf> = needed.map(|(_, folder)| folder).collect();
     for folder in folders.iter().chain(&needed) {
         let manifest = folder.join(FILE_NAME);
@@ -58,7 +60,7 @@ fn watched_files(folders: &[PathBuf]) -> Files {
         }
     }
     for folder in folders {
-        find_within(&mut found, &folder.join("tests"), MAX_DEPTH, &|_| true);
+        collect_files(&mut found, &folder.join("tests"), MAX_DEPTH, &|_| true);
     }
     found
 }

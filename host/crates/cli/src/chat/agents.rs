@@ -1,20 +1,21 @@
 //! Shows the running subagents below the conversation, each in a line with its state, step, last
 //! tool and cost.
 //!
-//! The module must not know the terminal. Start from [`RunningAgents::take_event`].
+//! The module must not know the terminal. Start from [`RunningAgents::handle_event`].
 
 use super::super::render::{DIM, GOOD, PLUGIN, WARN, format_dollars, one_line, style_text};
 use rind_lib::event::{Event, Stamped};
 
-/// Maximum number of lines for subagents; further subagents are only counted.
+/// Maximum number of subagents that are shown in lines of their own. Further subagents are only
+/// counted.
 const MAX_LINES: usize = 8;
 
-/// Maximum length of a preset, task or tool in a line, in characters.
-const WIDTH: usize = 48;
+/// Maximum length of the preset, the task or the tool name in a subagent's line, in characters.
+const MAX_WORD_CHARS: usize = 48;
 
-/// A subagent that runs.
+/// State of a running subagent, shown in one line.
 #[derive(Debug, Default)]
-struct AgentLine {
+struct SubagentLine {
     id: String,
     preset: Option<String>,
     task: String,
@@ -26,30 +27,30 @@ struct AgentLine {
     is_refused: bool,
 }
 
-/// Subagents that run, in the order in which they started.
+/// Running subagents, in the order in which they started.
 #[derive(Debug, Default)]
-pub(super) struct RunningAgents(Vec<AgentLine>);
+pub(super) struct RunningAgents(Vec<SubagentLine>);
 
 impl RunningAgents {
-    pub(super) fn take_event(&mut self, stamped: &Stamped) {
+    pub(super) fn handle_event(&mut self, stamped: &Stamped) {
         match &stamped.event {
             Event::SubagentStart {
                 subagent,
                 preset,
                 task,
                 ..
-            } => self.0.push(AgentLine {
+            } => self.0.push(SubagentLine {
                 id: subagent.clone(),
-                preset: preset.as_deref().map(|name| one_line(name, WIDTH)),
-                task: one_line(task, WIDTH),
-                ..AgentLine::default()
+                preset: preset.as_deref().map(|name| one_line(name, MAX_WORD_CHARS)),
+                task: one_line(task, MAX_WORD_CHARS),
+                ..SubagentLine::default()
             }),
             Event::SubagentEnd { subagent, .. } => self.0.retain(|own| own.id != *subagent),
             Event::TurnEnd { .. } if stamped.is_main() => self.0.clear(),
             _ => {
                 let agent = self.0.iter_mut().find(|own| *own.id == *stamped.agent);
                 if let Some(agent) = agent {
-                    agent.take_own(&stamped.event);
+                    agent.update_from_event(&stamped.event);
                 }
             }
         }
@@ -57,7 +58,12 @@ impl RunningAgents {
 
     /// Returns a row for each subagent, and a row that counts those beyond [`MAX_LINES`].
     pub(super) fn rows(&self) -> Vec<String> {
-        let mut rows: Vec<String> = self.0.iter().take(MAX_LINES).map(AgentLine::row).collect();
+        let mut rows: Vec<String> = self
+            .0
+            .iter()
+            .take(MAX_LINES)
+            .map(SubagentLine::row)
+            .collect();
         if let Some(n_more @ 1..) = self.0.len().checked_sub(MAX_LINES) {
             rows.push(style_text(DIM, format_args!("◆ {n_more} more")));
         }
@@ -65,11 +71,11 @@ impl RunningAgents {
     }
 }
 
-impl AgentLine {
-    fn take_own(&mut self, event: &Event) {
+impl SubagentLine {
+    fn update_from_event(&mut self, event: &Event) {
         match event {
             Event::StepStart { step } => self.step = *step,
-            Event::ToolStart { call, .. } => self.tool = Some(one_line(&call.name, WIDTH)),
+            Event::ToolStart { call, .. } => self.tool = Some(one_line(&call.name, MAX_WORD_CHARS)),
             Event::ToolEnd { refused_by, .. } => {
                 self.is_refused |= refused_by.as_deref() == Some("policy");
             }
@@ -78,7 +84,7 @@ impl AgentLine {
         }
     }
 
-    /// Returns the row of the subagent.
+    /// Formats the line that shows the subagent.
     ///
     /// For example:
     ///

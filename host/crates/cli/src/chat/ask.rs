@@ -1,21 +1,21 @@
-//! Shows a question in place of the editor until it is answered.
+//! Shows a question in place of the input field until it is answered.
 //!
-//! Owns the rows of the question, the time from which keys answer it, and the meaning of a typed
-//! line. It must not know the keys. Start from [`OpenQuestion`].
+//! Owns the rows of the question, and the time from which keys can answer it. Interprets a typed
+//! answer. It must not know the keys. Start from [`OpenQuestion`].
 
 use tokio::time::Instant;
 
-use super::super::approve::{self, AskedAnswer, AskedQuestion, TerminalQuestion};
+use super::super::approve::{self, TerminalAnswer, TerminalQuestion, TerminalQuestionKind};
 use super::super::question::{QuestionScreen, UNREAD};
 use super::super::render::wrap::wrap_text;
 use super::super::render::{DIM, WARN, style_text};
 use super::super::terminal::{QUIET, TerminalSize};
 use rind_lib::tool::approval::ApprovalAnswer;
 
-/// Row that is shown in place of the possible answers until keys are accepted.
-const NOT_YET: &str = "  answers in a moment; keys are ignored until then";
+/// Row that is shown instead of the possible answers as long as keys are ignored.
+const KEYS_IGNORED_ROW: &str = "  answers in a moment; keys are ignored until then";
 
-/// Minimum number of rows of a terminal on which a second row is reserved for the typed answer.
+/// Minimum number of rows of a terminal for which a second row is reserved for the typed answer.
 const MIN_SPARE_ROWS: usize = 12;
 
 pub(super) struct OpenQuestion {
@@ -28,13 +28,14 @@ pub(super) struct OpenQuestion {
     opens: Option<Instant>,
     /// Whether key presses are accepted.
     is_open: bool,
-    /// Whether the pages were read to the end, so that the complete question was on the screen.
+    /// Whether the complete question was on the screen, because the person read the pages to the
+    /// end.
     is_seen: bool,
 }
 
-/// Effect of a typed line.
+/// Effect of a line that was typed as an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum LineEffect {
+pub(super) enum TypedAnswer {
     /// The line requested another page, so there is no answer yet.
     NotYet,
     /// The line is not an answer.
@@ -42,17 +43,17 @@ pub(super) enum LineEffect {
     Answered(String),
 }
 
-/// Size of the terminal, and the number of rows that the typed answer takes.
+/// Size of the terminal, and number of rows that the typed answer needs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TerminalRoom {
+pub(super) struct QuestionSpace {
     pub(super) size: TerminalSize,
     pub(super) n_typed: usize,
 }
 
-impl TerminalRoom {
-    /// Returns the number of rows that are left after the typed answer and the `n_tail` rows above
-    /// it. One row of the terminal stays free.
-    fn rows_beside(self, n_tail: usize) -> usize {
+impl QuestionSpace {
+    /// Returns the number of rows that are left for the question: the rows of the terminal without
+    /// the typed answer, the `n_tail` rows above it, and one row that stays empty.
+    fn count_rows_left(self, n_tail: usize) -> usize {
         let is_spacious = self.size.rows >= MIN_SPARE_ROWS;
         let n_typed = self.n_typed.max(if is_spacious { 2 } else { 1 });
         self.size.rows.saturating_sub(1 + n_typed + n_tail)
@@ -72,34 +73,34 @@ impl OpenQuestion {
         }
     }
 
-    /// Waits until the asker drops the receiver of the answer.
-    pub(super) async fn note_withdrawn(&mut self) {
+    /// Waits until the question is withdrawn, which drops the receiver of the answer.
+    pub(super) async fn wait_until_withdrawn(&mut self) {
         self.asked.answer.closed().await;
     }
 
     /// Returns the time at which the question must be redrawn, because keys are accepted from then
-    /// on; `None` if they already are or if the question was not drawn yet.
-    pub(super) fn opens(&self) -> Option<Instant> {
+    /// on. Returns `None` if keys are already accepted or if the question was not drawn yet.
+    pub(super) fn next_redraw_time(&self) -> Option<Instant> {
         self.opens.filter(|_| !self.is_open)
     }
 
-    /// Records that the question is about to be drawn. If the time in `opens` has come, keys are
-    /// accepted from now on, and the drawn rows show the possible answers.
-    pub(super) fn draws_at(&mut self, now: Instant) {
+    /// Accepts keys from now on if the question was visible long enough. The next drawing then
+    /// shows the possible answers. Must be called before each drawing.
+    pub(super) fn accept_keys_if_due(&mut self, now: Instant) {
         self.is_open |= self.opens.is_some_and(|opens| opens <= now);
     }
 
-    pub(super) fn is_drawn(&self) -> bool {
+    pub(super) fn is_question_drawn(&self) -> bool {
         self.opens.is_some()
     }
 
-    pub(super) fn note_drawn(&mut self, now: Instant) {
+    pub(super) fn record_question_drawn(&mut self, now: Instant) {
         self.opens.get_or_insert(now + QUIET);
     }
 
-    /// Whether a key belongs to the answer. A key that is pressed before keys are accepted was
-    /// meant for something else, and restarts the wait.
-    pub(super) fn takes_key(&mut self, now: Instant) -> bool {
+    /// Whether a key press belongs to the answer. A key that is pressed too early was not meant for
+    /// the question, and restarts the wait.
+    pub(super) fn accepts_key(&mut self, now: Instant) -> bool {
         if !self.is_open && self.opens.is_some() {
             self.opens = Some(now + QUIET);
         }
@@ -107,16 +108,16 @@ impl OpenQuestion {
     }
 
     /// Returns the rows above the typed answer.
-    pub(super) fn render_rows(&self, room: TerminalRoom) -> Vec<String> {
+    pub(super) fn render_rows(&self, room: QuestionSpace) -> Vec<String> {
         if let Some(from) = self.page {
             let (mut rows, n_more) = self.page_rows(from, room);
-            rows.extend(self.page_tail(n_more, room.size));
+            rows.extend(self.page_footer_rows(n_more, room.size));
             return rows;
         }
         let shown = self
             .screen
-            .fit_question(room.size.columns, self.n_free(room));
-        let tail = self.tail_rows(shown.is_cut, room.size);
+            .fit_question(room.size.columns, self.count_free_rows(room));
+        let tail = self.answer_rows(shown.is_cut, room.size);
         let mut rows = shown.rows;
         if let Some(hint) = self.hint {
             rows.push(style_text(WARN, hint));
@@ -124,31 +125,30 @@ impl OpenQuestion {
         if self.is_open {
             rows.extend(tail);
         } else {
-            // Keep the number of rows, so that the screen does not move when the keys become
-            // active.
-            rows.push(style_text(DIM, NOT_YET));
+            // Draw as many rows as later, so that the screen does not move when keys are accepted.
+            rows.push(style_text(DIM, KEYS_IGNORED_ROW));
             rows.extend(tail.iter().skip(1).map(|_| String::new()));
         }
         rows
     }
 
     /// Returns the rows of the question that stay in the scrollback.
-    pub(super) fn kept_rows(&self, size: TerminalSize) -> Vec<String> {
+    pub(super) fn scrollback_rows(&self, size: TerminalSize) -> Vec<String> {
         self.screen.screen_rows(size).0
     }
 
-    /// Returns the number of rows that are left for the question itself.
-    fn n_free(&self, room: TerminalRoom) -> usize {
-        let n_tail = self.tail_rows(true, room.size).len();
-        room.rows_beside(n_tail + usize::from(self.hint.is_some()))
+    /// Returns the number of rows that are left for the text of the question.
+    fn count_free_rows(&self, room: QuestionSpace) -> usize {
+        let n_tail = self.answer_rows(true, room.size).len();
+        room.count_rows_left(n_tail + usize::from(self.hint.is_some()))
     }
 
-    fn tail_rows(&self, is_cut: bool, size: TerminalSize) -> Vec<String> {
+    fn answer_rows(&self, is_cut: bool, size: TerminalSize) -> Vec<String> {
         let prompt = self.screen.prompt_text(is_cut && !self.is_seen);
         wrap_words(prompt.trim_end(), size)
     }
 
-    fn page_tail(&self, n_more: usize, size: TerminalSize) -> Vec<String> {
+    fn page_footer_rows(&self, n_more: usize, size: TerminalSize) -> Vec<String> {
         match n_more {
             0 => wrap_words("  end; Enter returns to the question", size),
             n => {
@@ -161,10 +161,10 @@ impl OpenQuestion {
 
     /// Returns the rows of the page that begins at this row, and the number of rows after the page.
     /// If the screen has no free row, the page is empty.
-    fn page_rows(&self, from: usize, room: TerminalRoom) -> (Vec<String>, usize) {
+    fn page_rows(&self, from: usize, room: QuestionSpace) -> (Vec<String>, usize) {
         let rows = self.screen.all_rows(room.size);
-        let n_tail = self.page_tail(rows.len(), room.size).len();
-        let n_page = room.rows_beside(n_tail);
+        let n_tail = self.page_footer_rows(rows.len(), room.size).len();
+        let n_page = room.count_rows_left(n_tail);
         let from = from.min(rows.len());
         let until = (from + n_page).min(rows.len());
         (
@@ -174,13 +174,13 @@ impl OpenQuestion {
     }
 
     /// Handles a typed line. If the answer is a no with a reason, calls `steer` with the reason
-    /// before the answer is sent, so that nothing runs in between.
+    /// before it sends the answer, so that the turn gets the reason first.
     pub(super) fn answer_line(
         &mut self,
         line: &str,
-        room: TerminalRoom,
+        room: QuestionSpace,
         steer: impl FnOnce(&str),
-    ) -> LineEffect {
+    ) -> TypedAnswer {
         let line = line.trim();
         self.hint = None;
         if let Some(from) = self.page {
@@ -190,75 +190,80 @@ impl OpenQuestion {
             self.hint = is_stuck.then_some("make the terminal larger to read it");
             let is_over = n_more == 0 || is_stuck || line.eq_ignore_ascii_case("q");
             self.page = (!is_over).then_some(from + shown.len());
-            return LineEffect::NotYet;
+            return TypedAnswer::NotYet;
         }
         let shown = self
             .screen
-            .fit_question(room.size.columns, self.n_free(room));
-        if self.screen.is_view(line, shown.is_cut) {
+            .fit_question(room.size.columns, self.count_free_rows(room));
+        if self.screen.requests_full_view(line, shown.is_cut) {
             self.page = Some(0);
-            return LineEffect::NotYet;
+            return TypedAnswer::NotYet;
         }
         let Some(answer) = approve::parse_answer(line, &self.asked.question) else {
             self.hint = Some("invalid answer: type one of the letters in brackets, then Enter");
-            return LineEffect::Invalid;
+            return TypedAnswer::Invalid;
         };
-        if shown.is_cut && !self.is_seen && !answer.is_no() {
+        if shown.is_cut && !self.is_seen && !answer.is_refusal() {
             self.hint = Some(UNREAD);
-            return LineEffect::Invalid;
+            return TypedAnswer::Invalid;
         }
         let words = match &answer {
-            AskedAnswer::Call(ApprovalAnswer::Yes) => "yes".to_owned(),
-            AskedAnswer::Call(ApprovalAnswer::Always) => "always in this session".to_owned(),
-            AskedAnswer::Call(ApprovalAnswer::No(why)) if why.is_empty() => "no".to_owned(),
-            AskedAnswer::Call(ApprovalAnswer::No(why)) => {
+            TerminalAnswer::Call(ApprovalAnswer::Yes) => "yes".to_owned(),
+            TerminalAnswer::Call(ApprovalAnswer::Always) => "always in this session".to_owned(),
+            TerminalAnswer::Call(ApprovalAnswer::No(why)) if why.is_empty() => "no".to_owned(),
+            TerminalAnswer::Call(ApprovalAnswer::No(why)) => {
                 steer(why);
                 format!("no: {why}")
             }
-            AskedAnswer::Command(word) => (*word).to_owned(),
-            AskedAnswer::Person(answer) => match (&self.asked.question, answer) {
-                (AskedQuestion::Person(question), Some(answer)) => question.kind.shown(answer),
+            TerminalAnswer::Command(word) => (*word).to_owned(),
+            TerminalAnswer::Person(answer) => match (&self.asked.question, answer) {
+                (TerminalQuestionKind::Person(question), Some(answer)) => {
+                    question.kind.format_answer(answer)
+                }
                 _ => String::new(),
             },
         };
         self.send_answer(answer);
-        LineEffect::Answered(words)
+        TypedAnswer::Answered(words)
     }
 
-    /// Returns the id of the call that the question is about, if the screen shows the complete
-    /// change that the call makes.
-    pub(super) fn shown_call(&self, room: TerminalRoom) -> Option<String> {
-        let n_free = self.n_free(room);
+    /// Returns the id of the call in the question, if the screen shows the complete change that the
+    /// call makes.
+    pub(super) fn fully_shown_call_id(&self, room: QuestionSpace) -> Option<String> {
+        let n_free = self.count_free_rows(room);
         let shown = self.screen.fit_question(room.size.columns, n_free);
         match &self.asked.question {
-            AskedQuestion::Call(question) if !shown.is_cut && question.change.is_some() => {
+            TerminalQuestionKind::Call(question) if !shown.is_cut && question.change.is_some() => {
                 question.call.clone()
             }
             _ => None,
         }
     }
 
-    /// Closes the open page. Returns whether one was open.
+    /// Closes the open page. Returns whether a page was open.
     pub(super) fn close_page(&mut self) -> bool {
         self.page.take().is_some()
     }
 
     /// Returns the first row of the question, which names its subject.
-    pub(super) fn head_row(&self, size: TerminalSize) -> String {
-        self.kept_rows(size).into_iter().next().unwrap_or_default()
+    pub(super) fn first_question_row(&self, size: TerminalSize) -> String {
+        self.scrollback_rows(size)
+            .into_iter()
+            .next()
+            .unwrap_or_default()
     }
 
-    /// Answers in place of a person who leaves the question: with a no for the reason `why`, or
-    /// with a plugin's default.
-    pub(super) fn refuse_question(mut self, why: &str) {
-        let answer = self.asked.question.unanswered_reply(why);
+    /// Answers the question without the person: with a no for the reason `why`, or with the default
+    /// of the plugin that asked.
+    pub(super) fn answer_without_person(mut self, why: &str) {
+        let answer = self.asked.question.reply_without_person(why);
         self.send_answer(answer);
     }
 
-    fn send_answer(&mut self, answer: AskedAnswer) {
+    fn send_answer(&mut self, answer: TerminalAnswer) {
         let (nobody, _) = tokio::sync::oneshot::channel();
         let sender = std::mem::replace(&mut self.asked.answer, nobody);
-        // Ignore a closed channel: the asker may be gone by now.
+        // Ignore a closed channel: the asker may have been stopped.
         let _ = sender.send(answer);
     }
 }

@@ -8,24 +8,24 @@ use std::time::Instant;
 
 use anstyle::Style;
 
-use super::super::render::call::CallColors;
-use super::super::render::command_end::{CommandEnd, N_LINES};
+use super::super::render::call::CallHighlighter;
+use super::super::render::command_end::{CommandOutputEnd, N_LINES};
 use super::super::render::highlight::CodeHighlighter;
-use super::super::render::steps::call_arguments;
+use super::super::render::steps::summarize_call_arguments;
 use super::super::render::{
     DIM, format_clock, format_count, one_line, printable_prose, printable_text, style_text,
 };
 use super::picker::PickerEntry;
-use super::screen::clip_row;
+use super::screen::truncate_row;
 use rind_lib::message::{EffectClass, ToolCall, ToolResult, ToolSpec};
 use rind_lib::point::trace::{TraceOutcome, TraceRecord};
 use rind_lib::tool::live::LiveOutputs;
 use rind_lib::tool::preview::preview;
 
-/// Seconds after which a running call shows its elapsed time.
-const CLOCK_AFTER: u64 = 1;
+/// Number of seconds after which a running call shows its elapsed time.
+const MIN_CLOCK_SECONDS: u64 = 1;
 
-/// Maximum number of ended calls that are kept; the oldest are forgotten first.
+/// Maximum number of ended calls that are kept. The oldest are removed first.
 const MAX_ENDED: usize = 200;
 
 /// Maximum total size of the results of ended calls that are kept, in bytes.
@@ -50,32 +50,33 @@ impl RunningCall {
         }
     }
 
-    /// Returns the line of the call with its elapsed time, and the last lines of its output.
+    /// Returns the rows of a running call: its line with the elapsed time, and the last lines of
+    /// its output.
     pub(super) fn rows(&self, live: &LiveOutputs, columns: usize) -> Vec<String> {
         let seconds = self.since.elapsed().as_secs();
         let clock = match seconds {
-            ..CLOCK_AFTER => String::new(),
+            ..MIN_CLOCK_SECONDS => String::new(),
             _ => format!("  {}", format_clock(seconds)),
         };
-        let line = clip_row(&self.line, columns.saturating_sub(clock.len()));
+        let line = truncate_row(&self.line, columns.saturating_sub(clock.len()));
         let mut rows = vec![format!("{line}{}", style_text(DIM, clock))];
         let lines = live.last_lines(&self.agent, &self.call.id, N_LINES);
-        rows.extend(lines.iter().map(|line| output_row(line, columns)));
+        rows.extend(lines.iter().map(|line| format_output_row(line, columns)));
         rows
     }
 }
 
-/// Formats a line of output, cut to the width of the screen.
-pub(super) fn output_row(line: &str, columns: usize) -> String {
+/// Formats a line of output as a row, truncated to the width of the screen.
+pub(super) fn format_output_row(line: &str, columns: usize) -> String {
     let line = printable_prose(line).replace('\t', "    ");
     let row = format!("  │ {line}");
-    let shown = clip_row(&row, columns.saturating_sub(1));
+    let shown = truncate_row(&row, columns.saturating_sub(1));
     let more = if shown.len() < row.len() { "…" } else { "" };
     style_text(DIM, format_args!("{shown}{more}"))
 }
 
 /// Returns the rows with the last lines of the output of a command that ended.
-pub(super) fn last_rows(end: &CommandEnd<'_>, columns: usize) -> Vec<String> {
+pub(super) fn command_output_rows(end: &CommandOutputEnd<'_>, columns: usize) -> Vec<String> {
     let mut rows = Vec::new();
     if end.n_before > 0 {
         let words = format!(
@@ -84,25 +85,30 @@ pub(super) fn last_rows(end: &CommandEnd<'_>, columns: usize) -> Vec<String> {
         );
         rows.push(style_text(DIM, words));
     }
-    rows.extend(end.lines.iter().map(|line| output_row(line, columns)));
+    rows.extend(
+        end.lines
+            .iter()
+            .map(|line| format_output_row(line, columns)),
+    );
     rows
 }
 
-/// Returns the rows of a call that the person opened: its arguments, and its complete result.
-pub(super) fn opened_rows(ended: &EndedCall) -> Vec<String> {
+/// Returns the rows that are shown when the person opens a call: its arguments, and its complete
+/// result.
+pub(super) fn ended_call_rows(ended: &EndedCall) -> Vec<String> {
     let EndedCall { call, result, .. } = ended;
     let mut rows = Vec::new();
     if !call.arguments.is_null() {
         let spec = ToolSpec::bare_spec(&call.name, EffectClass::Read);
         let lines = preview(&spec, &call.arguments);
-        let mut colors = CallColors::of_lines(&lines);
+        let mut colors = CallHighlighter::for_shown_lines(&lines);
         rows.extend(lines.iter().map(|line| {
             let text = printable_text(&line.text).replace('\t', "    ");
             let mark = if line.mark == "| " { "" } else { line.mark };
             format!("{mark}{}", styled_pieces(colors.pieces(line.mark, &text)))
         }));
     }
-    // Color the result of `read_file` like the file that it read.
+    // Highlight the result of `read_file` in the language of the file that it read.
     let path = call.arguments.get("path").and_then(|path| path.as_str());
     let path = path.filter(|_| call.name == "read_file" && !result.is_error);
     let mut code = path.and_then(CodeHighlighter::of_path);
@@ -134,8 +140,9 @@ pub(super) struct EndedCall {
 }
 
 impl EndedCall {
-    /// Describes which plugins changed the result before it was stored; `None` if none did.
-    pub(super) fn changes_text(&self) -> Option<String> {
+    /// Describes which plugins changed the result before it was stored; `None` if no plugin changed
+    /// it.
+    pub(super) fn call_change_notice(&self) -> Option<String> {
         let by = one_line(&self.changed_by.join(", "), 200);
         (!by.is_empty()).then(|| format!("  this result was cut or changed by {by}"))
     }
@@ -147,15 +154,15 @@ pub(super) struct EndedCalls {
     calls: VecDeque<EndedCall>,
     n_bytes: usize,
     n_calls: u32,
-    /// Changes to results of calls that have not ended yet: the id of the call, and the plugin that
-    /// changed its result.
+    /// Results of calls that plugins changed before the calls ended: the id of the call, and the
+    /// name of the plugin.
     changes: Vec<(String, String)>,
 }
 
 impl EndedCalls {
-    /// Records the outcome of a hook. If the hook changed a result, its plugin is named when the
-    /// call is opened.
-    pub(super) fn note_hook(&mut self, record: &TraceRecord) {
+    /// Records that a hook changed the result of a call. The plugin is then named when the person
+    /// opens the call.
+    pub(super) fn record_hook_change(&mut self, record: &TraceRecord) {
         let is_change = record.point == "post-tool" && record.outcome == TraceOutcome::Changed;
         let changes_result = record.changed.iter().any(|part| *part != "inject");
         if let (true, true, Some(call)) = (is_change, changes_result, &record.call_id) {
@@ -190,7 +197,7 @@ impl EndedCalls {
         self.calls.iter().find(|own| own.number == number).cloned()
     }
 
-    /// Returns an entry for each call, the last one first.
+    /// Returns an entry for each ended call, the last one first.
     pub(super) fn entries(&self) -> Vec<PickerEntry> {
         let entry = |own: &EndedCall| {
             let lines = own.result.content.text().lines().count() as u64;
@@ -200,7 +207,7 @@ impl EndedCalls {
                 about: format!(
                     "{mark}{} {} · {}",
                     own.call.name,
-                    call_arguments(&own.call),
+                    summarize_call_arguments(&own.call),
                     format_count(lines, "line")
                 ),
             }
@@ -228,14 +235,14 @@ mod tests {
     #[test]
     fn the_last_lines_of_a_command_stay_and_say_how_many_were_before() {
         let text = "1\n2\n\n3\n4\u{1b}[2J\n[exit code 0]";
-        let end = CommandEnd::of_result(&result("c", text), text).unwrap();
-        let rows = last_rows(&end, 20);
+        let end = CommandOutputEnd::parse_result(&result("c", text), text).unwrap();
+        let rows = command_output_rows(&end, 20);
         let rows: Vec<_> = rows.iter().map(|row| bare_text(row)).collect();
         assert_eq!(rows[0], "  … 1 line before (Ctrl-O)");
         assert_eq!(rows[1], "  │ 2");
         assert_eq!(rows.len(), 4);
         assert!(rows.iter().all(|row| !row.contains('\u{1b}')), "{rows:?}");
-        let long = output_row(&"x".repeat(50), 20);
+        let long = format_output_row(&"x".repeat(50), 20);
         assert_eq!(bare_text(&long), format!("  │ {}…", "x".repeat(15)));
     }
 
@@ -271,12 +278,12 @@ mod tests {
             call_id: Some("c".into()),
         };
         let mut ended = EndedCalls::default();
-        ended.note_hook(&record("cutter", "content"));
-        ended.note_hook(&record("adviser", "inject"));
+        ended.record_hook_change(&record("cutter", "content"));
+        ended.record_hook_change(&record("adviser", "inject"));
         let call = |id: &str| ToolCall::new(id, "bash", serde_json::Value::Null);
         ended.add_call(call("d"), result("d", "x"));
         ended.add_call(call("c"), result("c", "x"));
-        let words = |number| ended.find_call(number).unwrap().changes_text();
+        let words = |number| ended.find_call(number).unwrap().call_change_notice();
         assert_eq!(words("1"), None);
         let by = "  this result was cut or changed by cutter";
         assert_eq!(words("2").as_deref(), Some(by));

@@ -1,8 +1,8 @@
 //! Pastes an image from the clipboard when the person presses the key for it. An installed program
 //! such as `wl-paste` reads the clipboard.
 //!
-//! The image is stored in a file until the chat ends, and a word that names the file is inserted
-//! into the text, as if the path had been pasted. Start from [`paste_image`].
+//! The image is stored in a file until the chat ends. A word that names the file is inserted into
+//! the typed text, as if the path had been pasted. Start from [`paste_image`].
 
 use std::io::Write;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use super::super::attach;
 use super::super::environment;
 use super::super::render::warning_text;
 use super::live::LiveChat;
-use super::lookup::FoundChoices;
+use super::lookup::ChatLookupResult;
 use rind_lib::message::blob::MAX_IMAGE_BYTES;
-use rind_lib::tool::process::foreground::read_program;
+use rind_lib::tool::process::foreground::read_program_output;
 
-/// Timeout of each program.
+/// Timeout of each program that reads the clipboard.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-const WAYLAND: &[&str] = &["wl-paste", "--no-newline", "--type", "image/png"];
-const X11: &[&str] = &[
+const WAYLAND_COMMAND: &[&str] = &["wl-paste", "--no-newline", "--type", "image/png"];
+const X11_COMMAND: &[&str] = &[
     "xclip",
     "-selection",
     "clipboard",
@@ -29,34 +29,34 @@ const X11: &[&str] = &[
     "image/png",
     "-out",
 ];
-const MACOS: &[&str] = &["pngpaste", "-"];
+const MACOS_COMMAND: &[&str] = &["pngpaste", "-"];
 
 /// Reads the image of the clipboard in the background. The result arrives as
-/// [`FoundChoices::Pasted`].
+/// [`ChatLookupResult::Pasted`].
 pub(super) fn paste_image(chat: &mut LiveChat) {
     let has = |name: &str| environment::variable(name).is_some();
     let programs = [
-        (has("WAYLAND_DISPLAY"), WAYLAND),
-        (has("DISPLAY"), X11),
-        (cfg!(target_os = "macos"), MACOS),
+        (has("WAYLAND_DISPLAY"), WAYLAND_COMMAND),
+        (has("DISPLAY"), X11_COMMAND),
+        (cfg!(target_os = "macos"), MACOS_COMMAND),
     ];
     let programs = programs.into_iter().filter(|(is_usable, _)| *is_usable);
     let programs: Vec<&'static [&'static str]> = programs.map(|(_, program)| program).collect();
     let finder = chat.finder.clone();
     tokio::spawn(async move {
         let read = read_clipboard(&programs).await;
-        drop(finder.send(FoundChoices::Pasted(read)));
+        drop(finder.send(ChatLookupResult::Pasted(read)));
     });
 }
 
 /// Stores the image from the clipboard in a file, and inserts a word that names the file into the
-/// text.
-pub(super) fn take_pasted(chat: &mut LiveChat, read: Result<Vec<u8>, String>) {
+/// typed text.
+pub(super) fn insert_pasted_image(chat: &mut LiveChat, read: Result<Vec<u8>, String>) {
     let named = read.and_then(|bytes| {
-        let file = keep_image(&bytes).map_err(|error| error.to_string())?;
+        let file = write_image(&bytes).map_err(|error| error.to_string())?;
         let path = file.path().to_string_lossy().into_owned();
-        let word = attach::of_paste(&path).ok_or("its file cannot be named")?;
-        attach::attach_file(file.path())?;
+        let word = attach::pasted_path_to_mention(&path).ok_or("its file cannot be named")?;
+        attach::attach_image_file(file.path())?;
         chat.pasted.push(file);
         Ok(word)
     });
@@ -72,7 +72,7 @@ pub(super) fn take_pasted(chat: &mut LiveChat, read: Result<Vec<u8>, String>) {
 }
 
 /// Writes an image to a temporary file that only the person can read.
-fn keep_image(bytes: &[u8]) -> std::io::Result<NamedTempFile> {
+fn write_image(bytes: &[u8]) -> std::io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new()
         .prefix("rind-clipboard-")
         .suffix(".png")
@@ -81,11 +81,11 @@ fn keep_image(bytes: &[u8]) -> std::io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// Returns the image of the clipboard from the first of these programs that has one.
+/// Returns the image of the clipboard from the first of these programs that can read one.
 async fn read_clipboard(programs: &[&[&str]]) -> Result<Vec<u8>, String> {
     let mut is_there = false;
     for program in programs {
-        match read_program(program, MAX_IMAGE_BYTES, DEADLINE).await {
+        match read_program_output(program, MAX_IMAGE_BYTES, DEADLINE).await {
             Ok(Some(bytes)) if bytes.len() as u64 > MAX_IMAGE_BYTES => {
                 return Err(format!("it has more than {} MiB", MAX_IMAGE_BYTES >> 20));
             }

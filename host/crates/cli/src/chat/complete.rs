@@ -9,13 +9,13 @@ use super::super::command::{CommandSet, LineCompletion};
 use super::super::render::{BOLD, DIM, one_line, style_text};
 use super::resources::ChatResources;
 
-/// Maximum number of scanned files.
+/// Maximum number of files in the workspace that are offered for completion.
 const MAX_FILES: usize = 50_000;
 
-/// Maximum depth of scanned folders.
+/// Maximum depth of folders that are searched for files.
 const MAX_DEPTH: usize = 16;
 
-/// Maximum number of entries of a folder that are read to complete a shell command.
+/// Maximum number of entries of one folder that are read to complete a shell command.
 const MAX_LISTED: usize = 5_000;
 
 /// Maximum number of completions that are shown.
@@ -25,9 +25,10 @@ const MAX_SHOWN: usize = 6;
 #[derive(Debug, Default)]
 pub(super) struct CompletionMenu {
     items: Vec<LineCompletion>,
-    /// Index of the marked entry; `None` if the line is already complete without an entry.
+    /// Index of the selected entry; `None` if no entry is selected, because the line is already
+    /// complete.
     chosen: Option<usize>,
-    /// Whether the person moved the mark.
+    /// Whether the person moved the selection.
     is_moved: bool,
 }
 
@@ -49,23 +50,23 @@ pub(super) fn list_files(workspace: &Path) -> Vec<String> {
     names.collect()
 }
 
-/// Returns the file name that is being typed at the end of a text, after its offset: the rest of a
-/// word that begins with `@`.
-pub(super) fn partial_file(before: &str) -> Option<(usize, &str)> {
+/// Returns the file name that is being typed at the end of a text, and its offset. The file name is
+/// the rest of a word that begins with `@`.
+pub(super) fn partial_file_name(before: &str) -> Option<(usize, &str)> {
     let word = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let begun = before.get(word..)?.strip_prefix('@')?;
     Some((word + 1, begun))
 }
 
 impl CompletionMenu {
-    /// Proposes completions of the text before the cursor.
+    /// Creates a menu with completions of the text before the cursor.
     pub(super) fn new(
         before: &str,
         commands: &CommandSet,
         files: &[String],
         resources: &ChatResources,
     ) -> Self {
-        let items = if let Some((start, begun)) = partial_file(before) {
+        let items = if let Some((start, begun)) = partial_file_name(before) {
             let found = matching_files(files, begun).into_iter();
             let item = |text: &str| LineCompletion {
                 start,
@@ -79,8 +80,8 @@ impl CompletionMenu {
         } else {
             Vec::new()
         };
-        // Mark no entry while the completed word is empty: after `/model ` the line is already a
-        // complete command.
+        // Select no entry while the word to complete is empty, because a line such as `/model ` is
+        // already a complete command.
         let begun = items.first().and_then(|item| before.get(item.start..));
         let is_open = begun.is_some_and(str::is_empty) && !before.ends_with(['/', '@']);
         Self {
@@ -90,8 +91,9 @@ impl CompletionMenu {
         }
     }
 
-    /// Proposes files for the last word of a shell command when the user presses Tab.
-    pub(super) fn of_shell(before: &str, workspace: &Path) -> Self {
+    /// Creates a menu with files that complete the last word of a shell command. Used when the
+    /// person presses Tab.
+    pub(super) fn for_shell_word(before: &str, workspace: &Path) -> Self {
         let items = shell_files(before, workspace);
         Self {
             chosen: (!items.is_empty()).then_some(0),
@@ -100,8 +102,8 @@ impl CompletionMenu {
         }
     }
 
-    /// Shows these completions; the first is selected.
-    pub(super) fn of_proposals(items: Vec<LineCompletion>) -> Self {
+    /// Creates a menu with these completions, the first of which is selected.
+    pub(super) fn with_completions(items: Vec<LineCompletion>) -> Self {
         Self {
             chosen: (!items.is_empty()).then_some(0),
             items,
@@ -109,21 +111,21 @@ impl CompletionMenu {
         }
     }
 
-    /// Whether an entry would change the line.
-    pub(super) fn has_more(&self, before: &str) -> bool {
+    /// Whether any entry differs from the text that it would replace.
+    pub(super) fn changes_line(&self, before: &str) -> bool {
         let is_other = |item: &LineCompletion| before.get(item.start..) != Some(&*item.text);
         self.items.iter().any(is_other)
     }
 
-    /// Whether Enter takes the marked entry. It does not if the line already equals an entry and
-    /// the mark was not moved.
-    pub(super) fn takes_enter(&self, before: &str) -> bool {
+    /// Whether Enter inserts the selected entry. It does not if the line already equals an entry
+    /// and the person did not move the selection.
+    pub(super) fn accepts_enter(&self, before: &str) -> bool {
         let is_exact = |item: &LineCompletion| before.get(item.start..) == Some(&*item.text);
         self.chosen.is_some() && (self.is_moved || !self.items.iter().any(is_exact))
     }
 
-    /// Whether there is only one entry, so that Tab takes it at once.
-    pub(super) fn has_one(&self) -> bool {
+    /// Whether there is only one entry, so that Tab inserts it at once.
+    pub(super) fn has_single_entry(&self) -> bool {
         self.items.len() == 1
     }
 
@@ -131,8 +133,8 @@ impl CompletionMenu {
         self.items.is_empty()
     }
 
-    /// Moves the mark up or down, and from one end of the menu to the other.
-    pub(super) fn move_choice(&mut self, is_up: bool) {
+    /// Moves the selection up or down. From one end of the menu, it moves to the other end.
+    pub(super) fn move_selection(&mut self, is_up: bool) {
         let n = self.items.len().max(1);
         self.is_moved = true;
         self.chosen = Some(match (self.chosen, is_up) {
@@ -143,8 +145,8 @@ impl CompletionMenu {
         });
     }
 
-    /// Returns the entry that Tab takes: the marked one, or else the first.
-    pub(super) fn chosen(&self) -> Option<&LineCompletion> {
+    /// Returns the entry that Tab inserts: the selected one, or the first if none is selected.
+    pub(super) fn selected_entry(&self) -> Option<&LineCompletion> {
         self.items.get(self.chosen.unwrap_or(0))
     }
 
@@ -174,7 +176,8 @@ fn shell_files(before: &str, workspace: &Path) -> Vec<LineCompletion> {
     let (folder, begun) = word
         .rsplit_once('/')
         .map_or(("", word), |(folder, begun)| (folder, begun));
-    // Propose nothing for paths that the user would have to quote or that leave the workspace.
+    // Propose no files for words that need shell quoting, and for paths that lead out of the
+    // workspace.
     if word.starts_with(['/', '~', '-']) || folder.split('/').any(|name| name == "..") {
         return Vec::new();
     }
@@ -207,8 +210,8 @@ fn shell_files(before: &str, workspace: &Path) -> Vec<LineCompletion> {
     found
 }
 
-/// Returns the files that match the typed text: first those whose path begins with the text, then
-/// those whose name does, then those whose path contains it.
+/// Returns the files that match the typed text: first the files whose path begins with the text,
+/// then those whose name begins with it, then those whose path contains it.
 fn matching_files<'a>(files: &'a [String], begun: &str) -> Vec<&'a str> {
     let begun = begun.to_lowercase();
     let rank = |file: &str| {
@@ -269,16 +272,19 @@ mod tests {
             is_moved: false,
         };
         let names = || vec![item(1, "cost"), item(1, "context")];
-        assert!(menu(names(), Some(0)).takes_enter("/co"));
-        assert!(!menu(names(), Some(0)).takes_enter("/context"));
-        assert!(!menu(names(), None).takes_enter("/x "));
+        assert!(menu(names(), Some(0)).accepts_enter("/co"));
+        assert!(!menu(names(), Some(0)).accepts_enter("/context"));
+        assert!(!menu(names(), None).accepts_enter("/x "));
         let mut moved = menu(names(), None);
-        moved.move_choice(true);
-        assert_eq!(moved.chosen().map(|item| &*item.text), Some("context"));
-        assert!(moved.takes_enter("/cost"));
-        moved.move_choice(false);
-        assert_eq!(moved.chosen().map(|item| &*item.text), Some("cost"));
-        assert!(!CompletionMenu::default().takes_enter("/"));
+        moved.move_selection(true);
+        assert_eq!(
+            moved.selected_entry().map(|item| &*item.text),
+            Some("context")
+        );
+        assert!(moved.accepts_enter("/cost"));
+        moved.move_selection(false);
+        assert_eq!(moved.selected_entry().map(|item| &*item.text), Some("cost"));
+        assert!(!CompletionMenu::default().accepts_enter("/"));
     }
 
     #[test]
@@ -302,9 +308,9 @@ mod tests {
 
     #[test]
     fn a_file_is_begun_by_an_at_sign_at_the_start_of_a_word() {
-        assert_eq!(partial_file("see @src/m"), Some((5, "src/m")));
-        assert_eq!(partial_file("@"), Some((1, "")));
-        assert_eq!(partial_file("me@example"), None);
-        assert_eq!(partial_file("@a b"), None);
+        assert_eq!(partial_file_name("see @src/m"), Some((5, "src/m")));
+        assert_eq!(partial_file_name("@"), Some((1, "")));
+        assert_eq!(partial_file_name("me@example"), None);
+        assert_eq!(partial_file_name("@a b"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Shows changes of files by the built-in tools as diffs with line numbers.
 //!
 //! A file is read when its tool starts and again when it ends, in the task that runs the tool, so
-//! that the diff shows the actual change on disk. Start from [`ChatDiffs`].
+//! that the diff shows the actual change on disk. Start from [`FileChangeDiffs`].
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -14,21 +14,21 @@ use super::super::render::style_text;
 use rind_lib::event::{Event, Stamped};
 use rind_lib::lock::lock;
 
-/// Maximum size of a file that is compared, in bytes.
+/// Maximum size of a file for which a diff is shown, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Maximum number of rows of a change that are shown.
+/// Maximum number of rows of a diff that are shown.
 const MAX_ROWS: usize = 40;
 
 /// Built-in tools that write one file.
-const WRITERS: [&str; 2] = ["edit_file", "write_file"];
+const FILE_WRITING_TOOLS: [&str; 2] = ["edit_file", "write_file"];
 
-/// Contents of files before their calls and the resulting changes, keyed by call id.
+/// Contents of files before the calls that change them, and the resulting changes, by call id.
 #[derive(Clone, Default)]
-pub(super) struct ChatDiffs(Arc<Mutex<KnownContents>>);
+pub(super) struct FileChangeDiffs(Arc<Mutex<FileContents>>);
 
 #[derive(Default)]
-struct KnownContents {
+struct FileContents {
     before: HashMap<String, (PathBuf, String)>,
     changed: HashMap<String, ChangedFile>,
     /// Ids of calls whose approval question showed the complete change.
@@ -43,13 +43,13 @@ pub(super) struct ChangedFile {
     pub(super) n_more: usize,
 }
 
-impl ChatDiffs {
+impl FileChangeDiffs {
     /// Reads a file when the call that writes it starts, and compares the file when the call ends.
     pub(super) fn observe_event(&self, workspace: &Path, stamped: &Stamped) {
         match &stamped.event {
             Event::ToolStart {
                 call, plugin: None, ..
-            } if WRITERS.contains(&&*call.name) => {
+            } if FILE_WRITING_TOOLS.contains(&&*call.name) => {
                 let Some(path) = call.arguments.get("path").and_then(|path| path.as_str()) else {
                     return;
                 };
@@ -73,8 +73,8 @@ impl ChatDiffs {
         }
     }
 
-    /// Records that the approval question of this call showed its complete change.
-    pub(super) fn note_shown(&self, call: String) {
+    /// Records that the approval question of this call has shown the complete change.
+    pub(super) fn record_shown_change(&self, call: String) {
         lock(&self.0).shown.insert(call);
     }
 
@@ -90,11 +90,12 @@ impl ChatDiffs {
     }
 }
 
-/// Returns the text of a file: empty if the file is missing, `None` if it cannot be compared.
+/// Returns the text of a file. Returns an empty text if the file is missing, and `None` if it is
+/// too large or not readable as text.
 fn read_content(path: &Path) -> Option<String> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(String::new()),
-        // Read regular files only: opening a FIFO could block forever.
+        // Read only regular files, because opening a FIFO could block forever.
         Ok(found) if found.is_file() && found.len() <= MAX_BYTES => {}
         _ => return None,
     }
@@ -105,7 +106,7 @@ fn read_content(path: &Path) -> Option<String> {
 }
 
 fn diff_contents(path: &str, before: &str, after: &str) -> ChangedFile {
-    let texts = ComparedTexts::of_prose(path, before, after);
+    let texts = ComparedTexts::for_prose(path, before, after);
     let (rows, n_more) = diff_rows(texts, MAX_ROWS);
     let row = |row: DiffRow| {
         let pieces = row.into_pieces().into_iter();

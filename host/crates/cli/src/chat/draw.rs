@@ -1,4 +1,4 @@
-//! Draws the chat: finished lines once, and below them the region that still changes, with the
+//! Draws the chat. Finished lines are drawn once. The region below them is redrawn and contains the
 //! editor or a question.
 
 use super::recall;
@@ -7,64 +7,72 @@ use tokio::time::Instant;
 
 use super::super::render::{DIM, WARN, one_line, style_text};
 use super::super::terminal::TerminalSize;
-use super::ask::TerminalRoom;
-use super::calls::output_row;
-use super::editor::{LineEditor, MARK};
+use super::ask::QuestionSpace;
+use super::calls::format_output_row;
+use super::editor::{FIRST_ROW_PREFIX, LineEditor};
 use super::live::LiveChat;
 use super::screen::ScreenRegion;
 
-/// Maximum number of output lines that are shown while the person's own command runs.
-const N_LIVE_LINES: usize = 10;
+/// Maximum number of output lines that are shown while a shell command of the person runs.
+const MAX_SHELL_LINES: usize = 10;
 
 impl LiveChat {
     pub(super) fn draw_screen(&mut self) -> anyhow::Result<()> {
         let finished = match &self.question {
-            // Hold back finished lines while a question is open, so that it does not move. The
-            // lines that led to it are above it already.
-            Some(question) if question.is_drawn() => Vec::new(),
-            _ => self.view.take_finished(),
+            // Hold back finished lines while a question is open, so that the question does not
+            // move. The lines from before the question are already on the screen.
+            Some(question) if question.is_question_drawn() => Vec::new(),
+            _ => self.view.take_finished_rows(),
         };
         if let Some(question) = &mut self.question {
-            question.draws_at(Instant::now());
+            question.accept_keys_if_due(Instant::now());
         }
-        let region = self.region();
+        let region = self.build_region();
         self.screen
             .draw_region(&finished, region)
             .context("write to the terminal")?;
         self.last_draw = Instant::now();
         if let Some(question) = &mut self.question {
-            question.note_drawn(self.last_draw);
+            question.record_question_drawn(self.last_draw);
         }
         self.is_dirty = false;
         Ok(())
     }
 
-    pub(super) fn room(&self) -> TerminalRoom {
-        answer_room(self.screen.size(), &self.answer)
+    pub(super) fn terminal_room(&self) -> QuestionSpace {
+        question_space(self.screen.size(), &self.answer)
     }
 
-    fn region(&self) -> ScreenRegion {
+    fn build_region(&self) -> ScreenRegion {
         let size = self.screen.size();
         let (above, editor, below) = match &self.question {
-            Some(question) => (question.render_rows(self.room()), &self.answer, Vec::new()),
+            Some(question) => (
+                question.render_rows(self.terminal_room()),
+                &self.answer,
+                Vec::new(),
+            ),
             None => match &self.picker {
                 Some(picker) => {
-                    let mut above = self.above();
+                    let mut above = self.rows_above();
                     above.extend(picker.rows(size.rows));
-                    (above, &picker.query, self.below())
+                    (above, &picker.query, self.rows_below())
                 }
-                None => (self.above(), &self.editor, self.below()),
+                None => (self.rows_above(), &self.editor, self.rows_below()),
             },
         };
         layout_region(size, above, editor, below, self.question.is_some())
     }
 
-    /// Returns the rows above the editor: the unfinished answer, the waiting texts, the running `!`
-    /// command and the open search.
-    fn above(&self) -> Vec<String> {
-        let mut rows = self.view.live();
+    /// Returns the rows above the editor: the unfinished answer of the model, the waiting texts,
+    /// the running `!` command and the open search of the history.
+    fn rows_above(&self) -> Vec<String> {
+        let mut rows = self.view.live_rows();
         rows.push(String::new());
-        let width = self.screen.size().columns.saturating_sub(MARK.len() + 12);
+        let width = self
+            .screen
+            .size()
+            .columns
+            .saturating_sub(FIRST_ROW_PREFIX.len() + 12);
         for waiting in self.steering.waiting() {
             let what = if waiting.is_follow_up {
                 "later"
@@ -76,16 +84,16 @@ impl LiveChat {
             let text = one_line(text, width);
             rows.push(style_text(DIM, format_args!("  ↳ {what}: {text}")));
         }
-        if let Some(command) = self.shell.running() {
+        if let Some(command) = self.shell.running_command() {
             let command = one_line(command, width);
             let keys = match self.worker.is_running() {
                 true => "Ctrl-C ends the turn first",
                 false => "Ctrl-C ends it",
             };
             rows.push(style_text(DIM, format_args!("  ! {command} runs; {keys}")));
-            let lines = self.shell.last_lines(N_LIVE_LINES);
+            let lines = self.shell.last_lines(MAX_SHELL_LINES);
             let columns = self.screen.size().columns;
-            rows.extend(lines.iter().map(|line| output_row(line, columns)));
+            rows.extend(lines.iter().map(|line| format_output_row(line, columns)));
         }
         rows.extend(recall::search_row(self));
         if !self.asked.is_empty() {
@@ -97,7 +105,7 @@ impl LiveChat {
         rows
     }
 
-    fn below(&self) -> Vec<String> {
+    fn rows_below(&self) -> Vec<String> {
         let mut rows = self.menu.rows();
         if self.is_quitting() && !self.worker.is_running() {
             rows.push(style_text(WARN, "Ctrl-C again quits"));
@@ -105,9 +113,9 @@ impl LiveChat {
         rows.push(self.view.status.line());
         if self.worker.is_running() {
             let keys = match self.interrupted {
-                Some(_) if self.worker.is_turn() => "ending the turn; Ctrl-C again quits",
+                Some(_) if self.worker.is_turn_running() => "ending the turn; Ctrl-C again quits",
                 Some(_) => "ending the command; Ctrl-C again quits",
-                None if self.worker.is_turn() => {
+                None if self.worker.is_turn_running() => {
                     "Enter steers · Tab queues for later · Ctrl-C ends the turn"
                 }
                 None => "Enter sends when the command has ended · Ctrl-C ends it",
@@ -118,8 +126,8 @@ impl LiveChat {
     }
 }
 
-/// Lays out an editor between the rows above and below it. Drops rows from the top if they do not
-/// all fit, but none of a question, whose first row must stay.
+/// Lays out an editor between the rows above and below it. If not all rows fit, drops rows from the
+/// top. Never drops rows of a question, whose first row must stay visible.
 pub(super) fn layout_region(
     size: TerminalSize,
     above: Vec<String>,
@@ -130,7 +138,7 @@ pub(super) fn layout_region(
     let laid = editor.layout_rows(size.columns, (size.rows / 2).max(1));
     let n_beside = laid.rows.len() + below.len() + 1;
     let n_skipped = match is_question {
-        // `Screen::fit_region` cuts rows only on very low screens.
+        // `Screen::fit_region_to_screen` drops rows of a question only on very low screens.
         true => 0,
         false => (above.len() + n_beside).saturating_sub(size.rows),
     };
@@ -142,10 +150,10 @@ pub(super) fn layout_region(
     ScreenRegion { rows, cursor }
 }
 
-/// Returns the size of the terminal, and the number of rows that the editor of the answer takes.
-pub(super) fn answer_room(size: TerminalSize, answer: &LineEditor) -> TerminalRoom {
+/// Returns the size of the terminal, and the number of rows that the typed answer needs.
+pub(super) fn question_space(size: TerminalSize, answer: &LineEditor) -> QuestionSpace {
     let laid = answer.layout_rows(size.columns, (size.rows / 2).max(1));
-    TerminalRoom {
+    QuestionSpace {
         size,
         n_typed: laid.rows.len(),
     }

@@ -1,8 +1,8 @@
 //! Edits the text that a person is writing: the position of the cursor, the effect of keys, the
 //! layout in rows.
 //!
-//! A long paste is one character of the text, shown as a note, until the text is taken. The module
-//! must not know terminals or turns. Start from [`LineEditor`].
+//! A long paste is a single placeholder character in the text, shown as a note, until the text is
+//! sent. The module must not know terminals or turns. Start from [`LineEditor`].
 
 use serde::{Deserialize, Serialize};
 use unicode_segmentation::UnicodeSegmentation;
@@ -22,29 +22,30 @@ const FIRST_PASTE: u32 = 0xf_0000;
 /// Maximum number of pastes in one text.
 const MAX_PASTES: u32 = 0xfff;
 
-/// Maximum number of states that can be undone.
+/// Maximum number of edits that can be undone.
 const MAX_UNDO: usize = 100;
 
-/// Maximum size in bytes of a text that is inserted as if typed, because each key redraws all of
-/// it. A larger text is inserted as a paste.
-const MAX_OWN_BYTES: usize = 64 << 10;
+/// Maximum size of a text that is shown in full when a command inserts it, in bytes. A larger text
+/// is inserted as a paste, because each key press redraws all text.
+const MAX_INSERTED_BYTES: usize = 64 << 10;
 
 const TAB: &str = "    ";
 
-/// Prefix of the first row, and then the prefix of all other rows.
-pub(super) const MARK: &str = "› ";
-const HANG: &str = "  ";
+/// Prefix of the first row. The next constant is the prefix of all other rows.
+pub(super) const FIRST_ROW_PREFIX: &str = "› ";
+const NEXT_ROW_PREFIX: &str = "  ";
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct LineEditor {
     text: String,
-    /// Offset of the cursor in bytes, between two letters.
+    /// Offset of the cursor in `text`, in bytes, always between two letters.
     at: usize,
     pastes: Vec<String>,
     /// Text of the last deletion, which Ctrl-Y inserts again.
     killed: String,
     undo: Vec<(String, usize)>,
-    /// Whether the last change was a letter that was typed: letters are undone together.
+    /// Whether the last change was a typed letter. Letters that are typed one after another are
+    /// undone together.
     is_typing: bool,
 }
 
@@ -57,17 +58,17 @@ pub(super) enum EditorPiece {
     Pasted(String),
 }
 
-/// Layout of the text in rows.
+/// Rows of the text as they are drawn, with the position of the cursor.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct LaidOutText {
+pub(super) struct TextLayout {
     pub(super) rows: Vec<String>,
     /// Row and column of the cursor, from 0.
     pub(super) cursor: (usize, usize),
 }
 
-/// Target of a move or a deletion.
+/// Position to which the cursor moves, or up to which text is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EditTarget {
+pub(super) enum CursorTarget {
     Left,
     Right,
     WordLeft,
@@ -81,16 +82,16 @@ impl LineEditor {
         self.text.is_empty()
     }
 
-    pub(super) fn whole(&self) -> String {
+    pub(super) fn full_text(&self) -> String {
         self.expand_pasted(&self.text)
     }
 
     /// Returns the displayed text, with notes instead of pastes.
-    pub(super) fn noted(&self) -> String {
+    pub(super) fn display_text(&self) -> String {
         let letters = self
             .text
             .graphemes(true)
-            .map(|letter| self.shown_letter(letter));
+            .map(|letter| self.display_letter(letter));
         letters.collect()
     }
 
@@ -107,20 +108,20 @@ impl LineEditor {
     }
 
     /// Returns the text before the cursor, with pastes as single characters.
-    pub(super) fn before(&self) -> &str {
+    pub(super) fn text_before_cursor(&self) -> &str {
         self.text.get(..self.at).unwrap_or_default()
     }
 
-    /// Takes the text, and leaves an empty editor.
+    /// Removes the text from the editor and returns it, with the pastes in full.
     pub(super) fn take_text(&mut self) -> String {
-        let whole = self.whole();
+        let whole = self.full_text();
         self.clear_text();
         whole
     }
 
     /// Empties the editor in a way that can be undone.
     pub(super) fn discard_text(&mut self) {
-        self.keep_undo();
+        self.save_undo_state();
         self.text.clear();
         self.at = 0;
     }
@@ -133,40 +134,41 @@ impl LineEditor {
         self.is_typing = false;
     }
 
-    /// Replaces the whole text with text of the user; the cursor is at the end.
+    /// Replaces the text of the editor with another text, and moves the cursor to the end.
     pub(super) fn set_text(&mut self, text: &str) {
-        self.keep_undo();
+        self.save_undo_state();
         self.text.clear();
         self.at = 0;
-        self.put_own(text);
+        self.insert_user_text(text);
     }
 
-    /// Replaces everything with a text of the history, whose pastes are notes again; the cursor is at
-    /// the end.
+    /// Replaces the text of the editor with a text from the history, whose pastes are shown as
+    /// notes again. Moves the cursor to the end.
     pub(super) fn set_pieces(&mut self, pieces: &[EditorPiece]) {
-        self.keep_undo();
+        self.save_undo_state();
         self.text.clear();
         self.at = 0;
-        self.put_pieces(pieces);
+        self.insert_pieces(pieces);
     }
 
-    fn put_pieces(&mut self, pieces: &[EditorPiece]) {
+    fn insert_pieces(&mut self, pieces: &[EditorPiece]) {
         for piece in pieces {
             match piece {
-                EditorPiece::Own(text) => self.put_own(text),
-                EditorPiece::Pasted(text) => self.put_paste(text),
+                EditorPiece::Own(text) => self.insert_user_text(text),
+                EditorPiece::Pasted(text) => self.insert_paste(text),
             }
         }
     }
 
-    /// Inserts pieces before the current text, on lines of their own; the cursor is at the end.
+    /// Inserts pieces in lines of their own before the current text, and moves the cursor to the
+    /// end.
     pub(super) fn insert_before(&mut self, pieces: &[EditorPiece]) {
-        self.keep_undo();
+        self.save_undo_state();
         let rest = std::mem::take(&mut self.text);
         self.at = 0;
-        self.put_pieces(pieces);
+        self.insert_pieces(pieces);
         if !rest.is_empty() {
-            self.put_letter('\n');
+            self.insert_letter('\n');
             self.text.push_str(&rest);
             self.at = self.text.len();
         }
@@ -174,38 +176,38 @@ impl LineEditor {
 
     pub(super) fn type_letter(&mut self, letter: char) {
         if !self.is_typing {
-            self.keep_undo();
+            self.save_undo_state();
         }
         self.is_typing = !letter.is_whitespace();
-        self.put_letter(letter);
+        self.insert_letter(letter);
     }
 
     pub(super) fn paste_text(&mut self, text: &str) {
-        self.keep_undo();
-        self.put_paste(text);
+        self.save_undo_state();
+        self.insert_paste(text);
     }
 
-    /// Replaces the text between the offset `from`, in bytes, and the cursor.
+    /// Replaces the text between the byte offset `from` and the cursor.
     pub(super) fn complete_word(&mut self, from: usize, text: &str) {
-        self.keep_undo();
+        self.save_undo_state();
         if self.text.is_char_boundary(from) && from <= self.at {
             self.text.replace_range(from..self.at, "");
             self.at = from;
         }
-        text.chars().for_each(|letter| self.put_letter(letter));
+        text.chars().for_each(|letter| self.insert_letter(letter));
     }
 
-    pub(super) fn move_cursor(&mut self, to: EditTarget) {
+    pub(super) fn move_cursor(&mut self, to: CursorTarget) {
         self.is_typing = false;
         self.at = self.target_offset(to);
     }
 
     /// Moves the cursor a line up or down, to the same column or to the end of a shorter line.
-    /// Returns whether there is such a line.
-    pub(super) fn go_line(&mut self, is_up: bool) -> bool {
+    /// Returns false if there is no line above or below.
+    pub(super) fn move_line(&mut self, is_up: bool) -> bool {
         self.is_typing = false;
-        let start = self.target_offset(EditTarget::LineStart);
-        let column = self.before()[start..].graphemes(true).count();
+        let start = self.target_offset(CursorTarget::LineStart);
+        let column = self.text_before_cursor()[start..].graphemes(true).count();
         let target = if is_up {
             let Some(end) = start.checked_sub(1) else {
                 return false;
@@ -223,30 +225,30 @@ impl LineEditor {
         true
     }
 
-    /// Deletes the text between the cursor and a target. Deleted words and lines are kept for
-    /// [`yank`](Self::yank_text).
-    pub(super) fn delete_range(&mut self, to: EditTarget) {
-        self.keep_undo();
+    /// Deletes the text between the cursor and a target. Keeps the deleted text of words and lines
+    /// for [`yank`](Self::yank_text).
+    pub(super) fn delete_range(&mut self, to: CursorTarget) {
+        self.save_undo_state();
         let mut target = self.target_offset(to);
         // If the cursor is already at the end or start of its line, delete the line break there.
-        if target == self.at && to == EditTarget::LineEnd {
-            target = self.target_offset(EditTarget::Right);
-        } else if target == self.at && to == EditTarget::LineStart {
-            target = self.target_offset(EditTarget::Left);
+        if target == self.at && to == CursorTarget::LineEnd {
+            target = self.target_offset(CursorTarget::Right);
+        } else if target == self.at && to == CursorTarget::LineStart {
+            target = self.target_offset(CursorTarget::Left);
         }
         let (from, until) = (target.min(self.at), target.max(self.at));
         let deleted: String = self.text.drain(from..until).collect();
         self.at = from;
-        if !matches!(to, EditTarget::Left | EditTarget::Right) && !deleted.is_empty() {
+        if !matches!(to, CursorTarget::Left | CursorTarget::Right) && !deleted.is_empty() {
             self.killed = self.expand_pasted(&deleted);
         }
     }
 
     /// Inserts the text that was deleted last.
     pub(super) fn yank_text(&mut self) {
-        self.keep_undo();
+        self.save_undo_state();
         let killed = std::mem::take(&mut self.killed);
-        self.put_paste(&killed);
+        self.insert_paste(&killed);
         self.killed = killed;
     }
 
@@ -257,30 +259,30 @@ impl LineEditor {
         self.is_typing = false;
     }
 
-    /// Lays the text out in rows of at most `columns` columns, and returns at most `max_rows` rows,
-    /// among them the row of the cursor.
-    pub(super) fn layout_rows(&self, columns: usize, max_rows: usize) -> LaidOutText {
-        let mut rows = vec![MARK.to_owned()];
-        let mut width = MARK.width();
+    /// Wraps the text into rows of at most `columns` columns. Returns at most `max_rows` of them,
+    /// including the row with the cursor.
+    pub(super) fn layout_rows(&self, columns: usize, max_rows: usize) -> TextLayout {
+        let mut rows = vec![FIRST_ROW_PREFIX.to_owned()];
+        let mut width = FIRST_ROW_PREFIX.width();
         let mut cursor = (0, width);
         let mut offset = 0;
-        let columns = columns.max(MARK.len() + 2);
+        let columns = columns.max(FIRST_ROW_PREFIX.len() + 2);
         for letter in self.text.graphemes(true) {
             if offset == self.at {
                 cursor = (rows.len() - 1, width);
             }
             offset += letter.len();
             if letter == "\n" || letter == "\r\n" {
-                rows.push(HANG.to_owned());
-                width = HANG.len();
+                rows.push(NEXT_ROW_PREFIX.to_owned());
+                width = NEXT_ROW_PREFIX.len();
                 continue;
             }
-            let shown = self.shown_letter(letter);
+            let shown = self.display_letter(letter);
             for part in shown.graphemes(true) {
                 // Keep the last column free for the cursor.
                 if width + part.width() >= columns {
-                    rows.push(HANG.to_owned());
-                    width = HANG.len();
+                    rows.push(NEXT_ROW_PREFIX.to_owned());
+                    width = NEXT_ROW_PREFIX.len();
                 }
                 if let Some(row) = rows.last_mut() {
                     row.push_str(part);
@@ -294,13 +296,13 @@ impl LineEditor {
         let max_rows = max_rows.max(1);
         let first = (cursor.0 + 1).saturating_sub(max_rows);
         let rows: Vec<String> = rows.into_iter().skip(first).take(max_rows).collect();
-        LaidOutText {
+        TextLayout {
             rows,
             cursor: (cursor.0 - first, cursor.1),
         }
     }
 
-    fn shown_letter(&self, letter: &str) -> String {
+    fn display_letter(&self, letter: &str) -> String {
         let mut characters = letter.chars();
         match (characters.next(), characters.next()) {
             (Some(character), None) if self.pasted_text(character).is_some() => {
@@ -313,7 +315,7 @@ impl LineEditor {
         }
     }
 
-    /// Returns the paste for which a placeholder character stands; `None` for other characters.
+    /// Returns the paste that a placeholder character represents; `None` for other characters.
     fn pasted_text(&self, character: char) -> Option<&str> {
         let number = u32::from(character).checked_sub(FIRST_PASTE)?;
         let paste = self.pastes.get(usize::try_from(number).ok()?);
@@ -331,47 +333,47 @@ impl LineEditor {
         whole
     }
 
-    fn put_letter(&mut self, letter: char) {
+    fn insert_letter(&mut self, letter: char) {
         let is_ours = (FIRST_PASTE..=FIRST_PASTE + MAX_PASTES).contains(&u32::from(letter));
-        self.put_raw(if is_ours {
+        self.insert_raw_letter(if is_ours {
             char::REPLACEMENT_CHARACTER
         } else {
             letter
         });
     }
 
-    fn put_raw(&mut self, letter: char) {
+    fn insert_raw_letter(&mut self, letter: char) {
         self.text.insert(self.at, letter);
         self.at += letter.len_utf8();
     }
 
-    /// Inserts text of the user, which is shown in full up to [`MAX_OWN_BYTES`].
-    fn put_own(&mut self, text: &str) {
-        if text.len() > MAX_OWN_BYTES {
-            return self.put_paste(text);
+    /// Inserts text of the user, which is shown in full up to [`MAX_INSERTED_BYTES`].
+    fn insert_user_text(&mut self, text: &str) {
+        if text.len() > MAX_INSERTED_BYTES {
+            return self.insert_paste(text);
         }
-        join_lines(text)
+        normalize_line_breaks(text)
             .chars()
-            .for_each(|letter| self.put_letter(letter));
+            .for_each(|letter| self.insert_letter(letter));
         self.is_typing = false;
     }
 
-    fn put_paste(&mut self, text: &str) {
-        let text = join_lines(text);
+    fn insert_paste(&mut self, text: &str) {
+        let text = normalize_line_breaks(text);
         let n_pastes = u32::try_from(self.pastes.len()).unwrap_or(MAX_PASTES);
         let is_long = text.lines().count() > MAX_PASTED_LINES || text.len() > MAX_PASTED_BYTES;
         match char::from_u32(FIRST_PASTE + n_pastes) {
             Some(character) if is_long && n_pastes < MAX_PASTES => {
                 self.pastes.push(text);
-                self.put_raw(character);
+                self.insert_raw_letter(character);
             }
-            _ => text.chars().for_each(|letter| self.put_letter(letter)),
+            _ => text.chars().for_each(|letter| self.insert_letter(letter)),
         }
         self.is_typing = false;
     }
 
     /// Saves the state for [`undo`](Self::undo_edit).
-    fn keep_undo(&mut self) {
+    fn save_undo_state(&mut self) {
         self.is_typing = false;
         if self.undo.last().is_none_or(|(text, _)| *text != self.text) {
             self.undo.push((self.text.clone(), self.at));
@@ -381,20 +383,20 @@ impl LineEditor {
         }
     }
 
-    fn target_offset(&self, to: EditTarget) -> usize {
+    fn target_offset(&self, to: CursorTarget) -> usize {
         let (before, after) = self.text.split_at(self.at);
         let first = |text: &str| text.graphemes(true).next().map_or(0, str::len);
         match to {
-            EditTarget::Left => self.at - before.graphemes(true).next_back().map_or(0, str::len),
-            EditTarget::Right => self.at + first(after),
-            EditTarget::LineStart => before.rfind('\n').map_or(0, |at| at + 1),
-            EditTarget::LineEnd => after.find('\n').map_or(self.text.len(), |at| self.at + at),
-            EditTarget::WordLeft => {
+            CursorTarget::Left => self.at - before.graphemes(true).next_back().map_or(0, str::len),
+            CursorTarget::Right => self.at + first(after),
+            CursorTarget::LineStart => before.rfind('\n').map_or(0, |at| at + 1),
+            CursorTarget::LineEnd => after.find('\n').map_or(self.text.len(), |at| self.at + at),
+            CursorTarget::WordLeft => {
                 let words = before.split_word_bound_indices().rev();
                 let mut words = words.filter(|(_, word)| !word.trim().is_empty());
                 words.next().map_or(0, |(at, _)| at)
             }
-            EditTarget::WordRight => {
+            CursorTarget::WordRight => {
                 let mut words = after.split_word_bound_indices();
                 let word = words.find(|(_, word)| !word.trim().is_empty());
                 word.map_or(self.text.len(), |(at, word)| self.at + at + word.len())
@@ -404,7 +406,7 @@ impl LineEditor {
 }
 
 /// Replaces the line breaks CR LF and CR by LF.
-fn join_lines(text: &str) -> String {
+fn normalize_line_breaks(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
@@ -421,22 +423,22 @@ mod tests {
     #[test]
     fn keys_move_over_and_delete_whole_letters_and_words() {
         let mut editor = typed("one 👩\u{200d}🔬 e\u{301} two");
-        editor.move_cursor(EditTarget::WordLeft);
-        assert_eq!(editor.before(), "one 👩\u{200d}🔬 e\u{301} ");
-        editor.delete_range(EditTarget::Left);
-        editor.delete_range(EditTarget::Left);
-        editor.delete_range(EditTarget::Left);
-        editor.delete_range(EditTarget::Left);
-        assert_eq!(editor.whole(), "one two");
-        editor.delete_range(EditTarget::LineEnd);
-        assert_eq!(editor.whole(), "one ");
+        editor.move_cursor(CursorTarget::WordLeft);
+        assert_eq!(editor.text_before_cursor(), "one 👩\u{200d}🔬 e\u{301} ");
+        editor.delete_range(CursorTarget::Left);
+        editor.delete_range(CursorTarget::Left);
+        editor.delete_range(CursorTarget::Left);
+        editor.delete_range(CursorTarget::Left);
+        assert_eq!(editor.full_text(), "one two");
+        editor.delete_range(CursorTarget::LineEnd);
+        assert_eq!(editor.full_text(), "one ");
         editor.yank_text();
         editor.yank_text();
-        assert_eq!(editor.whole(), "one twotwo");
-        editor.delete_range(EditTarget::LineStart);
+        assert_eq!(editor.full_text(), "one twotwo");
+        editor.delete_range(CursorTarget::LineStart);
         assert!(editor.is_empty());
         editor.undo_edit();
-        assert_eq!(editor.whole(), "one twotwo");
+        assert_eq!(editor.full_text(), "one twotwo");
     }
 
     #[test]
@@ -447,7 +449,7 @@ mod tests {
         editor.discard_text();
         assert!(editor.is_empty());
         editor.undo_edit();
-        assert_eq!(editor.whole(), format!("see {paste}"));
+        assert_eq!(editor.full_text(), format!("see {paste}"));
         editor.clear_text();
         editor.undo_edit();
         assert!(editor.is_empty(), "what was sent is gone");
@@ -456,12 +458,12 @@ mod tests {
     #[test]
     fn lines_are_gone_through_as_long_as_there_are_some() {
         let mut editor = typed("long line\nb\nlast one");
-        assert!(editor.go_line(true) && editor.before().ends_with("\nb"));
-        assert!(editor.go_line(true));
-        assert_eq!(editor.before(), "l");
-        assert!(!editor.go_line(true));
-        assert!(editor.go_line(false) && editor.go_line(false) && !editor.go_line(false));
-        assert_eq!(editor.before(), "long line\nb\nl");
+        assert!(editor.move_line(true) && editor.text_before_cursor().ends_with("\nb"));
+        assert!(editor.move_line(true));
+        assert_eq!(editor.text_before_cursor(), "l");
+        assert!(!editor.move_line(true));
+        assert!(editor.move_line(false) && editor.move_line(false) && !editor.move_line(false));
+        assert_eq!(editor.text_before_cursor(), "long line\nb\nl");
     }
 
     #[test]
@@ -470,16 +472,16 @@ mod tests {
         let mut editor = typed("see ");
         editor.paste_text(&lines.concat());
         editor.type_letter('!');
-        assert_eq!(editor.noted(), "see [paste 1: 500 lines]!");
+        assert_eq!(editor.display_text(), "see [paste 1: 500 lines]!");
         let laid = editor.layout_rows(16, 10);
         assert_eq!(laid.rows, ["› see [paste 1:", "   500 lines]!"]);
-        let whole = editor.whole();
+        let whole = editor.full_text();
         assert!(whole.starts_with("see line 0\nline 1\n") && whole.ends_with("line 499\n!"));
-        editor.delete_range(EditTarget::Left);
-        editor.delete_range(EditTarget::Left);
+        editor.delete_range(CursorTarget::Left);
+        editor.delete_range(CursorTarget::Left);
         assert_eq!(editor.take_text(), "see ");
         // A typed placeholder character is replaced: only a paste may create one.
-        assert_eq!(typed("\u{f0000}").whole(), "\u{fffd}");
+        assert_eq!(typed("\u{f0000}").full_text(), "\u{fffd}");
     }
 
     #[test]
@@ -487,7 +489,7 @@ mod tests {
         let long = "line with @a.png\n".repeat(40);
         let mut editor = LineEditor::default();
         editor.set_text(&long);
-        assert_eq!(editor.noted(), long);
+        assert_eq!(editor.display_text(), long);
         editor.set_text("see ");
         editor.paste_text(&long);
         let pieces = editor.pieces();
@@ -500,16 +502,20 @@ mod tests {
         other.paste_text(&long);
         other.insert_before(&pieces);
         assert_eq!(
-            other.noted(),
+            other.display_text(),
             "see [paste 2: 40 lines]\nrest [paste 1: 40 lines]"
         );
-        assert_eq!(other.whole(), format!("see {long}\nrest {long}"));
-        assert_eq!(other.before().len(), other.text.len());
+        assert_eq!(other.full_text(), format!("see {long}\nrest {long}"));
+        assert_eq!(other.text_before_cursor().len(), other.text.len());
         other.undo_edit();
-        assert_eq!(other.whole(), format!("rest {long}"));
+        assert_eq!(other.full_text(), format!("rest {long}"));
         // A text that is too long to redraw at each key is shown as a note only.
-        other.set_text(&"x".repeat(MAX_OWN_BYTES + 1));
-        assert!(other.noted().starts_with("[paste 3"), "{}", other.noted());
+        other.set_text(&"x".repeat(MAX_INSERTED_BYTES + 1));
+        assert!(
+            other.display_text().starts_with("[paste 3"),
+            "{}",
+            other.display_text()
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Hands the terminal to another program: the person's editor, or the shell while the chat is
-//! stopped.
+//! Lets another program use the terminal: the person's editor, or the shell while the chat is
+//! suspended.
 
 use std::io::Write;
 
@@ -10,15 +10,15 @@ use tokio::time::Instant;
 use super::super::environment;
 use super::super::render::{printable_prose, warning_text};
 use super::live::LiveChat;
-use rind_lib::tool::process::foreground::run_with_file;
+use rind_lib::tool::process::foreground::run_command_with_file;
 
-/// Editor if neither `VISUAL` nor `EDITOR` is set.
-const USUAL: &str = "vi";
+/// Editor that is used if neither `VISUAL` nor `EDITOR` is set.
+const DEFAULT_EDITOR: &str = "vi";
 
-/// Opens the text being written in `$VISUAL` or `$EDITOR`, and takes over the saved text.
+/// Opens the typed text in `$VISUAL` or `$EDITOR`, and replaces it with the saved text.
 pub(super) fn open_editor(chat: &mut LiveChat) {
     let editor = environment::variable("VISUAL").or_else(|| environment::variable("EDITOR"));
-    let editor = editor.unwrap_or_else(|| USUAL.to_owned());
+    let editor = editor.unwrap_or_else(|| DEFAULT_EDITOR.to_owned());
     match edit_externally(chat, &editor) {
         Ok(text) => chat.editor.set_text(text.trim_end_matches('\n')),
         Err(error) => chat
@@ -29,21 +29,21 @@ pub(super) fn open_editor(chat: &mut LiveChat) {
     chat.last_key = Instant::now();
 }
 
-/// Suspends the program, and with it a running turn, until the shell continues it. The text in
-/// the editor stays.
+/// Suspends the program, and with it a running turn, until the shell continues it. The typed text
+/// is kept.
 pub(super) fn suspend_chat(chat: &mut LiveChat) {
     let stopped = chat.screen.end_screen(&[]).and_then(|()| {
-        chat.tty.leave_raw();
-        // Signal the whole process group, as the terminal does at Ctrl-Z. An orphaned group is
-        // not stopped by this signal.
+        chat.tty.leave_raw_mode();
+        // Signal the whole process group, as the terminal does at Ctrl-Z. The signal does not stop
+        // an orphaned process group.
         tokio::task::block_in_place(|| kill_current_process_group(Signal::TSTP))?;
-        chat.tty.enter_raw()
+        chat.tty.enter_raw_mode()
     });
     if let Err(error) = stopped {
         chat.view
             .say_line(warning_text(&format!("cannot stop: {error}")));
     }
-    chat.screen.forget_region();
+    chat.screen.invalidate_region();
     chat.last_key = Instant::now();
 }
 
@@ -54,22 +54,24 @@ fn edit_externally(chat: &mut LiveChat, editor: &str) -> anyhow::Result<String> 
         .suffix(".md")
         .tempfile();
     let mut file = file.context("create a file for the editor")?;
-    file.write_all(chat.editor.whole().as_bytes())?;
+    file.write_all(chat.editor.full_text().as_bytes())?;
     chat.screen.end_screen(&[])?;
-    chat.tty.leave_raw();
-    let ended = tokio::task::block_in_place(|| run_with_file(editor, file.path()));
-    chat.tty.enter_raw().context("set up the terminal again")?;
+    chat.tty.leave_raw_mode();
+    let ended = tokio::task::block_in_place(|| run_command_with_file(editor, file.path()));
+    chat.tty
+        .enter_raw_mode()
+        .context("set up the terminal again")?;
     let ended = ended.with_context(|| format!("run `{editor}`"))?;
     anyhow::ensure!(
         ended.success(),
         "`{editor}` ended with {ended}; set VISUAL or EDITOR to an editor that is installed"
     );
     let written = std::fs::read(file.path()).context("read the edited text")?;
-    Ok(as_text(chat, written))
+    Ok(decode_saved_text(chat, written))
 }
 
-/// Decodes the saved text; bytes that are not UTF-8 become `\u{fffd}`, with a warning.
-fn as_text(chat: &mut LiveChat, written: Vec<u8>) -> String {
+/// Decodes the saved text. Bytes that are not UTF-8 are replaced by `\u{fffd}`, with a warning.
+fn decode_saved_text(chat: &mut LiveChat, written: Vec<u8>) -> String {
     String::from_utf8(written).unwrap_or_else(|error| {
         let words = "the saved text is not UTF-8; its invalid bytes are replaced by `\u{fffd}`";
         chat.view.say_line(warning_text(words));

@@ -1,4 +1,4 @@
-//! Keeps the history of the texts that a person sent, in this chat and in earlier ones, in a file.
+//! Stores the texts that a person sent, in this chat and in earlier ones, in a history file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -11,38 +11,38 @@ use super::editor::EditorPiece;
 
 /// Name of the history file in the data folder. Each line is one text: a JSON string, or an array
 /// of pieces if a part was pasted.
-const FILE: &str = "history";
+const HISTORY_FILE: &str = "history";
 
-/// Maximum number of texts that are read.
+/// Maximum number of texts that are read from the file.
 const MAX_TEXTS: usize = 1_000;
 
-/// File size in bytes above which the file is rewritten with its last texts only.
+/// Size of the file, in bytes, above which it is rewritten with only the last texts.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Maximum size of a text that is kept, in bytes.
+/// Maximum size of a text that is stored, in bytes.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
 #[derive(Debug, Default)]
 pub(super) struct ChatHistory {
     path: PathBuf,
-    texts: Vec<HistoryText>,
-    /// Index of the shown entry, counted back from the newest; `None` if the text being written is
-    /// shown.
+    texts: Vec<HistoryEntry>,
+    /// Index of the text that the editor shows, counted back from the newest. `None` if the editor
+    /// shows the unsent text.
     at: Option<usize>,
-    /// Text in the editor, not sent yet, when the person began to browse the history.
+    /// Unsent text that was in the editor when the person began to browse the history.
     begun: Vec<EditorPiece>,
 }
 
-/// Line of the history file.
+/// Text in a line of the history file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-enum HistoryText {
+enum HistoryEntry {
     Own(String),
     Pieces(Vec<EditorPiece>),
 }
 
-impl HistoryText {
-    fn of(pieces: &[EditorPiece]) -> Self {
+impl HistoryEntry {
+    fn from_pieces(pieces: &[EditorPiece]) -> Self {
         match pieces {
             [EditorPiece::Own(text)] => Self::Own(text.trim_end().to_owned()),
             pieces => Self::Pieces(pieces.to_vec()),
@@ -58,7 +58,7 @@ impl HistoryText {
 
     /// Whether a typed part contains `text`, which must be in lower case. Ignores the case of the
     /// part.
-    fn has_typed(&self, text: &str) -> bool {
+    fn typed_part_contains(&self, text: &str) -> bool {
         let has = |own: &str| own.to_lowercase().contains(text);
         match self {
             Self::Own(own) => has(own),
@@ -73,12 +73,12 @@ impl HistoryText {
 impl ChatHistory {
     /// Reads the history. If the file is missing, the history is empty.
     pub(super) fn open_history(data: &Path) -> Self {
-        let path = data.join(FILE);
+        let path = data.join(HISTORY_FILE);
         let mut texts = Vec::new();
         if let Ok(file) = File::open(&path) {
             let lines = BufReader::new(file).lines().map_while(Result::ok);
-            // Skip a torn line.
-            texts.extend(lines.filter_map(|line| serde_json::from_str::<HistoryText>(&line).ok()));
+            // Skip a line that is incomplete or damaged.
+            texts.extend(lines.filter_map(|line| serde_json::from_str::<HistoryEntry>(&line).ok()));
         }
         let n_old = texts.len().saturating_sub(MAX_TEXTS);
         texts.drain(..n_old);
@@ -92,24 +92,24 @@ impl ChatHistory {
     }
 
     /// Adds a text. Skips a text that begins with a blank, as shells do, and a very long one.
-    /// Returns whether the text is in the history.
-    pub(super) fn add_line(&mut self, text: &str) -> bool {
+    /// Returns whether the text is now in the history.
+    pub(super) fn add_text(&mut self, text: &str) -> bool {
         self.add_pieces(&[EditorPiece::Own(text.to_owned())])
     }
 
-    /// Adds a text with its pastes, as [`Self::add_line`] does.
+    /// Adds a text with its pastes, as [`Self::add_text`] does.
     pub(super) fn add_pieces(&mut self, pieces: &[EditorPiece]) -> bool {
         (self.at, self.begun) = (None, Vec::new());
         let whole = joined_pieces(pieces);
         let text = whole.trim_end();
         let is_kept = !text.is_empty() && !text.starts_with(' ') && text.len() <= MAX_TEXT_BYTES;
-        let added = HistoryText::of(pieces);
+        let added = HistoryEntry::from_pieces(pieces);
         if !is_kept || self.texts.last() == Some(&added) {
             return is_kept;
         }
         if let (Ok(mut file), Ok(line)) = (self.open_file(false), serde_json::to_string(&added)) {
-            // Append with a single write, so that concurrent chats do not mix their lines. A
-            // failure only loses a history entry.
+            // Append with a single write, so that concurrent chats do not mix their lines. Ignore
+            // an error: only this entry is lost.
             let _ = file.write_all((line + "\n").as_bytes());
         }
         self.texts.push(added);
@@ -117,25 +117,25 @@ impl ChatHistory {
     }
 
     /// Returns the next older text. `now` is the current text of the editor, which
-    /// [`Self::newer_line`] returns after the newest text.
-    pub(super) fn older_line(&mut self, now: &[EditorPiece]) -> Option<Vec<EditorPiece>> {
+    /// [`Self::newer_history_text`] returns after the newest text.
+    pub(super) fn older_history_text(&mut self, now: &[EditorPiece]) -> Option<Vec<EditorPiece>> {
         let at = self.at.map_or(0, |at| at + 1);
         let text = self.texts.len().checked_sub(at + 1)?;
         if self.at.is_none() {
             self.begun = now.to_vec();
         }
         self.at = Some(at);
-        self.texts.get(text).map(HistoryText::pieces)
+        self.texts.get(text).map(HistoryEntry::pieces)
     }
 
     /// Returns the next newer text, and after the newest one the text that was not sent yet.
-    pub(super) fn newer_line(&mut self) -> Option<Vec<EditorPiece>> {
+    pub(super) fn newer_history_text(&mut self) -> Option<Vec<EditorPiece>> {
         let at = self.at?;
         self.at = at.checked_sub(1);
         match self.at {
             Some(at) => {
                 let text = self.texts.len().checked_sub(at + 1)?;
-                self.texts.get(text).map(HistoryText::pieces)
+                self.texts.get(text).map(HistoryEntry::pieces)
             }
             None => Some(std::mem::take(&mut self.begun)),
         }
@@ -143,7 +143,7 @@ impl ChatHistory {
 
     /// Returns the newest text that contains `letters` in any case, and its index, counted back
     /// from the newest. Searches only texts older than the index `before`.
-    pub(super) fn find_line(
+    pub(super) fn find_text(
         &self,
         letters: &str,
         before: Option<usize>,
@@ -151,11 +151,12 @@ impl ChatHistory {
         let letters = letters.to_lowercase();
         let from = before.map_or(0, |at| at + 1);
         let mut texts = self.texts.iter().rev().enumerate().skip(from);
-        let (at, found) = texts.find(|(_, text)| text.has_typed(&letters))?;
+        let (at, found) = texts.find(|(_, text)| text.typed_part_contains(&letters))?;
         Some((at, found.pieces()))
     }
 
-    /// Opens the file, to append or, if `is_new`, to rewrite it. A created file has mode 0600.
+    /// Opens the history file to append to it or, if `is_new` is set, to rewrite it. A new file
+    /// gets mode 0600.
     fn open_file(&self, is_new: bool) -> std::io::Result<File> {
         let mut options = OpenOptions::new();
         options.create(true).mode(0o600);
@@ -202,9 +203,9 @@ mod tests {
             (&"x".repeat(MAX_TEXT_BYTES + 1), false),
             ("", false),
         ] {
-            assert_eq!(history.add_line(text), is_kept);
+            assert_eq!(history.add_text(text), is_kept);
         }
-        let path = folder.path().join(FILE);
+        let path = folder.path().join(HISTORY_FILE);
         assert_eq!(
             std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o600
@@ -212,12 +213,15 @@ mod tests {
         std::fs::write(&path, std::fs::read_to_string(&path).unwrap() + "\"torn").unwrap();
         let mut history = ChatHistory::open_history(folder.path());
         let own = |text: &str| vec![EditorPiece::Own(text.to_owned())];
-        assert_eq!(history.older_line(&own("begun")), Some(own("two\nlines")));
-        assert_eq!(history.older_line(&[]), Some(own("one")));
-        assert_eq!(history.older_line(&[]), None);
-        assert_eq!(history.newer_line(), Some(own("two\nlines")));
-        assert_eq!(history.newer_line(), Some(own("begun")));
-        assert_eq!(history.newer_line(), None);
+        assert_eq!(
+            history.older_history_text(&own("begun")),
+            Some(own("two\nlines"))
+        );
+        assert_eq!(history.older_history_text(&[]), Some(own("one")));
+        assert_eq!(history.older_history_text(&[]), None);
+        assert_eq!(history.newer_history_text(), Some(own("two\nlines")));
+        assert_eq!(history.newer_history_text(), Some(own("begun")));
+        assert_eq!(history.newer_history_text(), None);
     }
 
     #[test]
@@ -232,16 +236,16 @@ mod tests {
         }
         let mut history = ChatHistory::open_history(folder.path());
         assert_eq!(
-            history.find_line("TEST", None),
+            history.find_text("TEST", None),
             Some((0, vec![own("test it")]))
         );
         assert_eq!(
-            history.find_line("test", Some(0)),
+            history.find_text("test", Some(0)),
             Some((2, vec![own("make Test")]))
         );
-        assert_eq!(history.find_line("test", Some(2)), None);
-        assert_eq!(history.find_line("secret", None), None, "it was not typed");
-        history.older_line(&[]);
-        assert_eq!(history.older_line(&[]), Some(pasted));
+        assert_eq!(history.find_text("test", Some(2)), None);
+        assert_eq!(history.find_text("secret", None), None, "it was not typed");
+        history.older_history_text(&[]);
+        assert_eq!(history.older_history_text(&[]), Some(pasted));
     }
 }

@@ -1,8 +1,8 @@
 //! Decodes keys and pastes from the bytes of a terminal in raw mode.
 //!
 //! Owns only the decoding. `crossterm` is not used, because it decodes only bytes that it reads
-//! from the terminal itself: it drops the answer about the background, and has no way to pass on
-//! unread bytes or to stop reading while another program has the terminal. Start from
+//! from the terminal itself: it drops the terminal's answer about the background color, cannot
+//! return unread bytes, and cannot stop reading while another program uses the terminal. Start from
 //! [`KeyDecoder`].
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,11 +10,11 @@ pub(super) enum KeyInput {
     Key(TypedKey),
     /// Text of one bracketed paste, unchanged.
     Paste(String),
-    /// Whether the terminal has the focus from now on.
+    /// Whether the terminal window now has the focus.
     Focus(bool),
-    /// Answer to [`ASK_LOOKS`]: whether the background is light.
+    /// Answer of the terminal to [`QUERY_BACKGROUND`]: whether the background is light.
     Background(bool),
-    /// End of the answers to [`ASK_LOOKS`].
+    /// End of the answers to [`QUERY_BACKGROUND`].
     Answered,
 }
 
@@ -59,8 +59,8 @@ impl TypedKey {
         }
     }
 
-    /// Returns the key with modifiers in the encoding of `xterm`: 1 plus the sum of shift 1, alt 2
-    /// and control 4.
+    /// Returns the key with modifiers, which are encoded as by `xterm`: 1, plus 1 for shift, 2 for
+    /// alt and 4 for control.
     fn with_modifiers(self, modifiers: u32) -> Self {
         let bits = modifiers.saturating_sub(1);
         Self {
@@ -72,14 +72,14 @@ impl TypedKey {
     }
 }
 
-/// Query for the color of the background, followed by a query that every terminal answers: if only
-/// the second answer arrives, the terminal does not report its background.
-pub(super) const ASK_LOOKS: &str = "\x1b]11;?\x1b\\\x1b[c";
+/// Query for the background color, followed by a query that every terminal answers. If only the
+/// second answer arrives, the terminal does not report its background color.
+pub(super) const QUERY_BACKGROUND: &str = "\x1b]11;?\x1b\\\x1b[c";
 
 const ESC: u8 = 0x1b;
 const PASTE_END: &[u8] = b"\x1b[201~";
 
-/// Maximum length of a control sequence, in bytes. Terminals send no longer ones.
+/// Maximum length of a control sequence, in bytes. Terminals send no longer sequences.
 const MAX_SEQUENCE_BYTES: usize = 64;
 
 /// Decodes the bytes of a terminal, and keeps those that are not a complete key yet.
@@ -87,17 +87,19 @@ const MAX_SEQUENCE_BYTES: usize = 64;
 pub(super) struct KeyDecoder {
     pending: Vec<u8>,
     paste: Option<Vec<u8>>,
-    /// Whether answers to [`ASK_LOOKS`] are expected. Otherwise the same bytes are decoded as keys.
+    /// Whether answers to [`QUERY_BACKGROUND`] are expected. Otherwise the same bytes are decoded
+    /// as keys.
     is_asked: bool,
 }
 
 /// Input at the start of the pending bytes.
-enum SequenceBegin {
-    /// A complete key sequence of this many bytes; `None` if the sequence has no meaning here.
+enum DecodedInput {
+    /// Complete key sequence, and its length in bytes; `None` if the sequence is not a key that the
+    /// chat uses.
     Whole(Option<TypedKey>, usize),
-    /// Start mark of a paste, of this many bytes.
+    /// Start marker of a paste, and its length in bytes.
     Paste(usize),
-    /// Report of the terminal, of this many bytes.
+    /// Report of the terminal, and its length in bytes.
     Told(KeyInput, usize),
     Incomplete,
 }
@@ -109,44 +111,44 @@ impl KeyDecoder {
         let mut inputs = Vec::new();
         loop {
             if self.paste.is_some() {
-                match self.take_pasted() {
+                match self.take_complete_paste() {
                     Some(text) => inputs.push(KeyInput::Paste(text)),
                     None => return inputs,
                 }
             }
             match begin_sequence(&self.pending, self.is_asked) {
-                SequenceBegin::Told(told, n) => {
+                DecodedInput::Told(told, n) => {
                     self.pending.drain(..n);
                     self.is_asked &= told != KeyInput::Answered;
                     inputs.push(told);
                 }
-                SequenceBegin::Whole(key, n) => {
+                DecodedInput::Whole(key, n) => {
                     self.pending.drain(..n);
                     inputs.extend(key.map(KeyInput::Key));
                 }
-                SequenceBegin::Paste(n) => {
+                DecodedInput::Paste(n) => {
                     self.pending.drain(..n);
                     self.paste = Some(Vec::new());
                 }
-                SequenceBegin::Incomplete => return inputs,
+                DecodedInput::Incomplete => return inputs,
             }
         }
     }
 
-    /// Expects answers to [`ASK_LOOKS`].
-    pub(super) fn expect_answers(&mut self) {
+    /// Starts to decode answers to [`QUERY_BACKGROUND`].
+    pub(super) fn expect_terminal_answers(&mut self) {
         self.is_asked = true;
     }
 
-    /// Whether an escape key was pressed, or the rest of a sequence is still missing. If nothing
-    /// follows, call [`flush`](Self::flush_bytes).
-    pub(super) fn is_undecided(&self) -> bool {
+    /// Whether the pending bytes may be the Escape key or an incomplete sequence. If no more bytes
+    /// follow, call [`flush`](Self::flush_bytes).
+    pub(super) fn has_pending_escape(&self) -> bool {
         self.paste.is_none() && self.pending.first() == Some(&ESC)
     }
 
-    /// Resolves an undecided escape as the Escape key.
+    /// Decodes a pending escape byte as the Escape key.
     pub(super) fn flush_bytes(&mut self) -> Vec<KeyInput> {
-        if !self.is_undecided() {
+        if !self.has_pending_escape() {
             return Vec::new();
         }
         self.pending.remove(0);
@@ -156,9 +158,10 @@ impl KeyDecoder {
     }
 
     /// Moves the pending bytes into the paste, and returns the paste once it is complete.
-    fn take_pasted(&mut self) -> Option<String> {
+    fn take_complete_paste(&mut self) -> Option<String> {
         let paste = self.paste.as_mut()?;
-        // The end mark may be split over two reads.
+        // Search also the end of the earlier bytes, because the end marker may be split over two
+        // reads.
         let from = paste.len().saturating_sub(PASTE_END.len());
         paste.append(&mut self.pending);
         let tail = paste.get(from..).unwrap_or_default();
@@ -170,29 +173,29 @@ impl KeyDecoder {
     }
 }
 
-fn begin_sequence(bytes: &[u8], is_asked: bool) -> SequenceBegin {
+fn begin_sequence(bytes: &[u8], is_asked: bool) -> DecodedInput {
     match bytes {
-        [] | [ESC] => SequenceBegin::Incomplete,
-        [ESC, b']', rest @ ..] if is_asked => read_answer(rest),
-        [ESC, b'[', rest @ ..] => read_control(rest),
-        [ESC, b'O'] => SequenceBegin::Incomplete,
-        [ESC, b'O', last, ..] => SequenceBegin::Whole(cursor_key(*last), 3),
-        [ESC, ESC, ..] => SequenceBegin::Whole(Some(TypedKey::plain_key(KeyCode::Esc)), 1),
-        [ESC, rest @ ..] => match read_letter(rest) {
-            SequenceBegin::Whole(key, n) => {
+        [] | [ESC] => DecodedInput::Incomplete,
+        [ESC, b']', rest @ ..] if is_asked => decode_terminal_answer(rest),
+        [ESC, b'[', rest @ ..] => decode_control_sequence(rest),
+        [ESC, b'O'] => DecodedInput::Incomplete,
+        [ESC, b'O', last, ..] => DecodedInput::Whole(cursor_key(*last), 3),
+        [ESC, ESC, ..] => DecodedInput::Whole(Some(TypedKey::plain_key(KeyCode::Esc)), 1),
+        [ESC, rest @ ..] => match decode_letter(rest) {
+            DecodedInput::Whole(key, n) => {
                 let alt = key.map(|key| TypedKey { alt: true, ..key });
-                SequenceBegin::Whole(alt, n + 1)
+                DecodedInput::Whole(alt, n + 1)
             }
             other => other,
         },
-        _ => read_letter(bytes),
+        _ => decode_letter(bytes),
     }
 }
 
 /// Decodes one key that is not an escape sequence.
-fn read_letter(bytes: &[u8]) -> SequenceBegin {
+fn decode_letter(bytes: &[u8]) -> DecodedInput {
     let Some(first) = bytes.first() else {
-        return SequenceBegin::Incomplete;
+        return DecodedInput::Incomplete;
     };
     let key = match *first {
         b'\r' => TypedKey::plain_key(KeyCode::Enter),
@@ -202,13 +205,13 @@ fn read_letter(bytes: &[u8]) -> SequenceBegin {
         control @ 1..0x1b => TypedKey::ctrl_key(char::from(control - 1 + b'a')),
         control @ 0x1b..0x20 => TypedKey::ctrl_key(char::from(control - 0x1b + b'[')),
         0x20..0x7f => TypedKey::plain_key(KeyCode::Char(char::from(*first))),
-        0x80.. => return read_wide(bytes),
+        0x80.. => return decode_multibyte(bytes),
     };
-    SequenceBegin::Whole(Some(key), 1)
+    DecodedInput::Whole(Some(key), 1)
 }
 
-/// Decodes a multi-byte character. Invalid bytes are shown as a replacement character, not dropped.
-fn read_wide(bytes: &[u8]) -> SequenceBegin {
+/// Decodes a multi-byte character. Invalid bytes become a replacement character.
+fn decode_multibyte(bytes: &[u8]) -> DecodedInput {
     let length = match bytes.first() {
         Some(0xc2..=0xdf) => 2,
         Some(0xe0..=0xef) => 3,
@@ -219,31 +222,32 @@ fn read_wide(bytes: &[u8]) -> SequenceBegin {
     match std::str::from_utf8(begun) {
         Ok(text) => {
             let character = text.chars().next().unwrap_or(char::REPLACEMENT_CHARACTER);
-            SequenceBegin::Whole(
+            DecodedInput::Whole(
                 Some(TypedKey::plain_key(KeyCode::Char(character))),
                 begun.len(),
             )
         }
         Err(error) if error.error_len().is_none() && bytes.len() < length => {
-            SequenceBegin::Incomplete
+            DecodedInput::Incomplete
         }
         Err(_) => {
             let unknown = TypedKey::plain_key(KeyCode::Char(char::REPLACEMENT_CHARACTER));
-            SequenceBegin::Whole(Some(unknown), 1)
+            DecodedInput::Whole(Some(unknown), 1)
         }
     }
 }
 
-/// Decodes an answer after `ESC ]`, such as `11;rgb:1e1e/1e1e/1e1e`, up to a bell or `ESC \`.
-fn read_answer(rest: &[u8]) -> SequenceBegin {
+/// Decodes the part of a terminal's answer after `ESC ]`, such as `11;rgb:1e1e/1e1e/1e1e`. The
+/// answer ends with a bell or `ESC \`.
+fn decode_terminal_answer(rest: &[u8]) -> DecodedInput {
     let Some(end) = rest.iter().position(|byte| matches!(*byte, 0x07 | ESC)) else {
         return match rest.len() > MAX_SEQUENCE_BYTES {
-            true => SequenceBegin::Whole(None, 2 + rest.len()),
-            false => SequenceBegin::Incomplete,
+            true => DecodedInput::Whole(None, 2 + rest.len()),
+            false => DecodedInput::Incomplete,
         };
     };
     let n_end = match rest.get(end..) {
-        Some([ESC]) => return SequenceBegin::Incomplete,
+        Some([ESC]) => return DecodedInput::Incomplete,
         Some([ESC, b'\\', ..]) => 2,
         Some([ESC, ..]) => 0,
         _ => 1,
@@ -252,13 +256,13 @@ fn read_answer(rest: &[u8]) -> SequenceBegin {
     let text = String::from_utf8_lossy(rest.get(..end).unwrap_or_default());
     let light = text.strip_prefix("11;").and_then(is_light_color);
     match light {
-        Some(is_light) => SequenceBegin::Told(KeyInput::Background(is_light), n),
-        None => SequenceBegin::Whole(None, n),
+        Some(is_light) => DecodedInput::Told(KeyInput::Background(is_light), n),
+        None => DecodedInput::Whole(None, n),
     }
 }
 
-/// Whether a color looks nearer to white than to black. Its format is `rgb:RRRR/GGGG/BBBB` with one
-/// to four digits for each part.
+/// Whether a color is nearer to white than to black. Its format is `rgb:RRRR/GGGG/BBBB` with one to
+/// four hex digits for each part.
 fn is_light_color(color: &str) -> Option<bool> {
     let (_, parts) = color.split_once(':')?;
     let part = |text: &str| {
@@ -277,35 +281,35 @@ fn is_light_color(color: &str) -> Option<bool> {
     }
 }
 
-/// Decodes a sequence after `ESC [`.
-fn read_control(rest: &[u8]) -> SequenceBegin {
+/// Decodes the part of a control sequence after `ESC [`.
+fn decode_control_sequence(rest: &[u8]) -> DecodedInput {
     let Some(end) = rest.iter().position(|byte| (0x40..=0x7e).contains(byte)) else {
         return match rest.len() > MAX_SEQUENCE_BYTES {
-            true => SequenceBegin::Whole(None, 2 + rest.len()),
-            false => SequenceBegin::Incomplete,
+            true => DecodedInput::Whole(None, 2 + rest.len()),
+            false => DecodedInput::Incomplete,
         };
     };
     let n = 2 + end + 1;
     let (parameters, last) = (rest.get(..end).unwrap_or_default(), rest.get(end));
     let numbers: Vec<u32> = String::from_utf8_lossy(parameters)
         .split(';')
-        // Ignore sub-parameters after a colon.
+        // Use only the number before a colon; the sub-parameters after it are ignored.
         .map(|number| number.split(':').next().unwrap_or_default())
         .map(|number| number.parse().unwrap_or(0))
         .collect();
     let number = |at: usize| numbers.get(at).copied().unwrap_or(0);
     let key = match (last, number(0)) {
-        (Some(b'~'), 200) => return SequenceBegin::Paste(n),
-        (Some(b'I'), _) if end == 0 => return SequenceBegin::Told(KeyInput::Focus(true), n),
-        (Some(b'O'), _) if end == 0 => return SequenceBegin::Told(KeyInput::Focus(false), n),
+        (Some(b'~'), 200) => return DecodedInput::Paste(n),
+        (Some(b'I'), _) if end == 0 => return DecodedInput::Told(KeyInput::Focus(true), n),
+        (Some(b'O'), _) if end == 0 => return DecodedInput::Told(KeyInput::Focus(false), n),
         (Some(b'c'), _) if parameters.starts_with(b"?") => {
-            return SequenceBegin::Told(KeyInput::Answered, n);
+            return DecodedInput::Told(KeyInput::Answered, n);
         }
-        (Some(b'~'), 27) => of_code(number(2)),
+        (Some(b'~'), 27) => key_from_code(number(2)),
         (Some(b'~'), 1 | 7) => Some(TypedKey::plain_key(KeyCode::Home)),
         (Some(b'~'), 4 | 8) => Some(TypedKey::plain_key(KeyCode::End)),
         (Some(b'~'), 3) => Some(TypedKey::plain_key(KeyCode::Delete)),
-        (Some(b'u'), code) => of_code(code),
+        (Some(b'u'), code) => key_from_code(code),
         (Some(b'Z'), _) => Some(TypedKey {
             shift: true,
             ..TypedKey::plain_key(KeyCode::Tab)
@@ -313,7 +317,7 @@ fn read_control(rest: &[u8]) -> SequenceBegin {
         (Some(last), _) => cursor_key(*last),
         (None, _) => None,
     };
-    SequenceBegin::Whole(key.map(|key| key.with_modifiers(number(1))), n)
+    DecodedInput::Whole(key.map(|key| key.with_modifiers(number(1))), n)
 }
 
 fn cursor_key(last: u8) -> Option<TypedKey> {
@@ -330,13 +334,13 @@ fn cursor_key(last: u8) -> Option<TypedKey> {
 }
 
 /// Returns the key of a Unicode code point, which terminals send for a key with modifiers.
-fn of_code(code: u32) -> Option<TypedKey> {
+fn key_from_code(code: u32) -> Option<TypedKey> {
     Some(TypedKey::plain_key(match code {
         13 => KeyCode::Enter,
         9 => KeyCode::Tab,
         27 => KeyCode::Esc,
         127 | 8 => KeyCode::Backspace,
-        // Control characters and the private use area are keys without a character.
+        // Ignore control characters and the private use area, whose keys have no character.
         0..32 | 0xe000..0xf900 => return None,
         code => KeyCode::Char(char::from_u32(code)?),
     }))
@@ -439,7 +443,7 @@ mod tests {
         ] {
             for cut in 1..bytes.len() {
                 let mut decoder = KeyDecoder::default();
-                decoder.expect_answers();
+                decoder.expect_terminal_answers();
                 let mut inputs = decoder.feed_bytes(&bytes[..cut]);
                 inputs.extend(decoder.feed_bytes(&bytes[cut..]));
                 assert_eq!(inputs, expected, "{bytes:?} cut at {cut}");

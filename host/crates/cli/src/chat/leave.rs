@@ -1,53 +1,57 @@
-//! Ends a chat: restores the terminal, closes the session in order, and loses no typed text.
+//! Ends a chat: restores the terminal, prints text that was typed but not sent, and closes the
+//! session in order.
 
 use super::super::exit_code::ExitStatus;
 use super::super::render::{self, WARN, printable_text, style_text};
-use super::super::signals::AnySignal;
+use super::super::signals::ShutdownSignals;
 use super::live::{ChatExit, LiveChat};
-use super::worker::ChatJobDone;
+use super::worker::ChatJobResult;
 
-/// Leaves the terminal to the shell, and ends the session.
+/// Restores the terminal for the shell, and ends the session.
 pub(super) async fn leave_chat(chat: &mut LiveChat) -> anyhow::Result<ChatExit> {
     if let Some(question) = chat.question.take() {
         chat.close_question();
-        question.refuse_question("the chat was closed");
+        question.answer_without_person("the chat was closed");
     }
-    // Refuse all further questions: dropping them and closing their channel answers the current
-    // askers and those that come while the session ends.
+    // Refuse all further questions: dropping the waiting questions and closing the channel refuses
+    // them and those that are asked while the session ends.
     chat.questions.close();
     while chat.questions.try_recv().is_ok() {}
     chat.asked.clear();
-    for input in chat.tty.rest_inputs() {
-        chat.keep_typed(input);
+    for input in chat.tty.drain_key_inputs() {
+        chat.keep_typed_key(input);
     }
-    chat.withdraw_all();
+    chat.withdraw_waiting_texts();
     end_screen(chat);
     chat.worker.close_worker();
-    let mut kills = AnySignal::kills()?;
+    let mut kills = ShutdownSignals::listen_for_termination()?;
     let closed = loop {
         tokio::select! {
             biased;
-            done = chat.worker.next_done() => match done {
-                Some(ChatJobDone::Closed(closed)) => break closed,
+            done = chat.worker.next_job_result() => match done {
+                Some(ChatJobResult::Closed(closed)) => break closed,
                 Some(_) => {}
                 None => break Ok(()),
             },
-            // A second signal ends the process at once, in case the orderly shutdown hangs.
+            // Exit at once at a second signal, in case closing the session hangs.
             _ = chat.signals.interrupted.recv() => std::process::exit(130),
             () = kills.recv_signal() => std::process::exit(130),
         }
     };
     // Print the events of the session's end below the last state of the chat.
     while let Ok(event) = chat.events.try_recv() {
-        chat.take_event(&event);
+        chat.handle_event(&event);
     }
-    chat.view.take_finished().iter().for_each(render::say_line);
+    chat.view
+        .take_finished_rows()
+        .iter()
+        .for_each(render::say_line);
     if let Some(telemetry) = chat.telemetry.take() {
         telemetry.finish_export().await;
     }
     closed?;
-    if matches!(chat.leaving, None | Some(ChatExit::Quit(_))) && has_history(chat) {
-        render::print_note(&farewell(chat));
+    if matches!(chat.leaving, None | Some(ChatExit::Quit(_))) && can_chat_be_resumed(chat) {
+        render::print_note(&chat_farewell_line(chat));
     }
     Ok(chat
         .leaving
@@ -55,23 +59,23 @@ pub(super) async fn leave_chat(chat: &mut LiveChat) -> anyhow::Result<ChatExit> 
         .unwrap_or(ChatExit::Quit(ExitStatus::Done)))
 }
 
-/// Whether there is a conversation that can be continued.
-fn has_history(chat: &LiveChat) -> bool {
+/// Whether the session has a conversation that can be continued.
+fn can_chat_be_resumed(chat: &LiveChat) -> bool {
     chat.is_resumed || chat.view.status.n_turns > 0
 }
 
 /// Returns the last line of the chat: session, cost, and the command that continues it.
-fn farewell(chat: &LiveChat) -> String {
+fn chat_farewell_line(chat: &LiveChat) -> String {
     super::farewell_line(&chat.id, chat.view.status.cost_usd)
 }
 
-/// Ends the drawing and restores the terminal. A text that was typed but not sent stays visible.
+/// Stops drawing and restores the terminal. A text that was typed but not sent stays on the screen.
 fn end_screen(chat: &mut LiveChat) {
     let Some(redirected) = chat.redirected.take() else {
         return;
     };
     while let Ok(text) = chat.written.try_recv() {
-        chat.note_line(&text);
+        chat.show_program_text(&text);
     }
     let pieces = chat.editor.pieces();
     let unsent = chat.editor.take_text();
@@ -84,12 +88,13 @@ fn end_screen(chat: &mut LiveChat) {
         let text = printable_text(unsent.trim_end());
         text.lines().for_each(|line| chat.view.say_line(line));
     }
-    let finished = chat.view.take_finished();
-    // Ignore the error: the terminal may be gone.
+    let finished = chat.view.take_finished_rows();
+    // Ignore the error: the terminal may have been closed.
     let _ = chat.screen.end_screen(&finished);
-    chat.tty.leave_raw();
+    chat.tty.leave_raw_mode();
     drop(redirected);
-    // Print the texts that arrived meanwhile; later ones go to the terminal directly.
+    // Print the texts that other parts of the program have written meanwhile. They print later
+    // texts directly.
     while let Ok(text) = chat.written.try_recv() {
         render::say_line(text.trim_end_matches('\n'));
     }

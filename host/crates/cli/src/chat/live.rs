@@ -1,8 +1,8 @@
 //! Runs the chat at a terminal: waits for keys, events and questions, and redraws after each.
 //!
-//! A key is drawn at once; output of the model at most once per [`FRAME`]. `press` maps keys to
-//! actions, `waiting` handles texts that are sent while a turn runs, `leave` ends the chat. Start
-//! from [`run_live`].
+//! The effect of a key is drawn at once; output of the model is drawn at most once per
+//! [`MIN_REDRAW_INTERVAL`]. `press` maps keys to actions, `waiting` handles texts that are sent
+//! while a turn runs, `leave` ends the chat. Start from [`run_live`].
 
 use super::leave;
 use super::modes;
@@ -17,67 +17,68 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::super::approve::{AskedAnswer, TerminalQuestion};
-use super::super::command::{CommandSet, OpenFacts};
+use super::super::approve::{TerminalAnswer, TerminalQuestion};
+use super::super::command::{CommandSet, OpenSessionFacts};
 use super::super::environment;
 use super::super::exit_code::ExitStatus;
 use super::super::looks;
 use super::super::open::OpenedSession;
-use super::super::programs::FollowingPrograms;
-use super::super::render::hold::{self, RedirectedOutput};
+use super::super::programs::TurnFollowers;
+use super::super::render::hold::{self, OutputRedirectGuard};
 use super::super::render::{BAD, DIM, printable_text, style_text, warning_text};
-use super::super::signals::AnySignal;
+use super::super::signals::ShutdownSignals;
 use super::super::telemetry::Telemetry;
 use super::super::terminal::QUIET;
 use super::ask::OpenQuestion;
 use super::complete::CompletionMenu;
-use super::diff::ChatDiffs;
+use super::diff::FileChangeDiffs;
 use super::editor::LineEditor;
 use super::history::ChatHistory;
 use super::keys::KeyInput;
-use super::lookup::FoundChoices;
-use super::modes::wait_plan;
+use super::lookup::ChatLookupResult;
+use super::modes::wait_for_plan_answer;
 use super::notify::{ChatNotifier, NotifyReason};
 use super::picker::ChatPicker;
-use super::press::QUITS;
+use super::press::MAX_QUIT_PRESS;
 use super::recall::HistorySearch;
 use super::resources::ChatResources;
 use super::screen::ChatScreen;
 use super::shell::{ChatShell, ShellResult};
-use super::status::{ChatStatus, ContextWindow};
+use super::status::{ChatStatus, CompactionThreshold};
 use super::tty::{self, RawTerminal};
 use super::view::ChatView;
-use super::waiting::TypedLine;
-use super::worker::{ChatJobDone, ChatWorker};
+use super::waiting::TypedText;
+use super::worker::{ChatJobResult, ChatWorker};
 use rind_lib::agent::{AgentConfig, Error, SteerHandle};
 use rind_lib::event::{Event, Stamped};
 use rind_lib::point::payload::StopReason;
 use rind_lib::tool::approval::SessionApprovals;
 use rind_lib::tool::builtin::Commands;
 use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
-use rind_lib::tool::sandbox::{OwnCommands, SandboxConfig};
+use rind_lib::tool::sandbox::{SandboxConfig, UserCommandConfinement};
 use rind_operator::chat::ChatConfig;
 use rind_operator::setup::OperatorSetup;
 
-/// Minimum time between two updates that no key caused. With it a piece of an answer is on the
-/// screen within 10 ms: the timer rounds up to a millisecond, and an update takes about one.
-const FRAME: Duration = Duration::from_millis(5);
+/// Minimum time between two redraws that no key press caused. A piece of an answer then appears
+/// within 10 ms, because the timer rounds up to a millisecond and a redraw takes about one.
+const MIN_REDRAW_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Interval at which the elapsed seconds of a wait are redrawn.
-const TICK: Duration = Duration::from_millis(250);
+const CLOCK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Maximum number of events that are handled before other sources get their turn.
+/// Maximum number of events that are handled before keys, questions and other sources are checked
+/// again.
 const MAX_EVENTS: usize = 256;
 
-/// Maximum number of messages of a resumed session that are shown.
-const MAX_EARLIER: usize = 12;
+/// Maximum number of messages of a resumed session that are shown at the start of the chat.
+const MAX_EARLIER_MESSAGES: usize = 12;
 
 pub(super) struct LiveChat {
     pub(super) tty: RawTerminal,
     pub(super) screen: ChatScreen,
     pub(super) view: ChatView,
     pub(super) editor: LineEditor,
-    /// Editor of the answer to the open question.
+    /// Editor in which the person types the answer to the open question.
     pub(super) answer: LineEditor,
     pub(super) history: ChatHistory,
     pub(super) worker: ChatWorker,
@@ -89,12 +90,12 @@ pub(super) struct LiveChat {
     /// Time at which the last question was closed.
     pub(super) closed: Option<Instant>,
     /// Texts that wait in the queue of the running turn, by their numbers in the queue.
-    pub(super) waiting: HashMap<u64, TypedLine>,
+    pub(super) waiting: HashMap<u64, TypedText>,
     /// Time at which a key last interrupted a turn or a command, or Ctrl-C cleared the text.
     pub(super) interrupted: Option<Instant>,
-    /// Whether the last Ctrl-C cleared a text that is not kept in the history.
+    /// Whether the last Ctrl-C cleared a text that was not stored in the history.
     pub(super) is_dropped: bool,
-    /// Time of a Ctrl-C on an empty line: a second Ctrl-C soon after it quits.
+    /// Time at which Ctrl-C was last pressed on an empty line. A second Ctrl-C soon after it quits.
     pub(super) quitting: Option<Instant>,
     pub(super) menu: CompletionMenu,
     /// The open list of models, sessions or tool calls.
@@ -115,21 +116,22 @@ pub(super) struct LiveChat {
     pub(super) chosen_model: Option<String>,
     /// Name of the chosen model, until the list of the server shows whether it exists.
     pub(super) unchecked_model: Option<String>,
-    found: UnboundedReceiver<FoundChoices>,
-    pub(super) finder: UnboundedSender<FoundChoices>,
-    /// Mode of approval.
+    found: UnboundedReceiver<ChatLookupResult>,
+    pub(super) finder: UnboundedSender<ChatLookupResult>,
+    /// Switch for the approval mode.
     pub(super) switch: ModeSwitch,
     /// Whether Shift-Tab also reaches the mode `full`, in which nothing is asked.
     pub(super) has_full_mode: bool,
     /// Whether the last turn began in plan mode.
     is_planning: bool,
-    /// Receiver of the answer to the question whether to carry out a plan.
-    pub(super) plan: Option<oneshot::Receiver<AskedAnswer>>,
+    /// Receiver of the answer to the question whether to carry out a plan; `None` if the question
+    /// is not open.
+    pub(super) plan: Option<oneshot::Receiver<TerminalAnswer>>,
     /// Id of the session.
     pub(super) id: Arc<str>,
     /// Whether the session had turns before this chat.
     pub(super) is_resumed: bool,
-    /// Requested way to leave; the chat ends once this is set.
+    /// Requested way to leave the chat; the chat ends once this is set.
     pub(super) leaving: Option<ChatExit>,
     pub(super) setup: OperatorSetup,
     pub(super) asked: VecDeque<TerminalQuestion>,
@@ -137,11 +139,11 @@ pub(super) struct LiveChat {
     pub(super) questions: UnboundedReceiver<TerminalQuestion>,
     /// Text that other parts of the program print during the chat.
     pub(super) written: UnboundedReceiver<String>,
-    pub(super) redirected: Option<RedirectedOutput>,
+    pub(super) redirected: Option<OutputRedirectGuard>,
     /// Telemetry of the session, sent at the end.
     pub(super) telemetry: Option<Telemetry>,
     /// Programs that receive the events of the session.
-    pub(super) programs: FollowingPrograms,
+    pub(super) programs: TurnFollowers,
     pub(super) signals: ChatSignals,
     pub(super) last_draw: Instant,
     pub(super) is_dirty: bool,
@@ -149,11 +151,11 @@ pub(super) struct LiveChat {
 
 pub(super) struct ChatSignals {
     resized: Signal,
-    /// SIGINT from Ctrl-C in another program that has the terminal for a while. In raw mode Ctrl-C
-    /// is a key and sends no signal.
+    /// SIGINT of a Ctrl-C that is pressed while another program uses the terminal. In raw mode,
+    /// Ctrl-C is a key and sends no signal.
     pub(super) interrupted: Signal,
-    /// Signals of `kill`, of `Ctrl-\` and of a closed terminal.
-    pub(super) ended: AnySignal,
+    /// Signals that end the chat: from `kill`, from `Ctrl-\`, or because the terminal was closed.
+    pub(super) ended: ShutdownSignals,
 }
 
 /// Next step after a chat.
@@ -169,18 +171,18 @@ pub(super) enum ChatExit {
 }
 
 /// Event that wakes the chat loop.
-enum ChatOccurrence {
+enum ChatWakeup {
     Typed(Option<Vec<KeyInput>>),
     Event(Box<Stamped>),
     Asked(TerminalQuestion),
     Withdrawn,
     Written(String),
-    Done(Option<ChatJobDone>),
+    Done(Option<ChatJobResult>),
     Ran(ShellResult),
-    Found(FoundChoices),
-    Planned(Option<AskedAnswer>),
+    Found(ChatLookupResult),
+    Planned(Option<TerminalAnswer>),
     Resized,
-    /// The time in which the next Ctrl-C would quit has passed, so the hint about it must go.
+    /// The time in which a second Ctrl-C would quit is over, so the hint about it must be removed.
     Faded,
     Ended,
     /// A redraw is due: a frame, a tick of the clock, or a question whose wait is over.
@@ -191,9 +193,9 @@ pub(super) async fn run_live(
     opened: OpenedSession,
     commands: Arc<CommandSet>,
     prompt: Option<String>,
-    programs: &mut FollowingPrograms,
+    programs: &mut TurnFollowers,
 ) -> anyhow::Result<ChatExit> {
-    let interrupted = super::interrupted_note(&opened.session, prompt.is_some(), "Esc");
+    let interrupted = super::interrupted_turn_notice(&opened.session, prompt.is_some(), "Esc");
     let mut live = LiveChat::open_chat(opened, commands)?;
     std::mem::swap(&mut live.programs, programs);
     if let Some(note) = interrupted {
@@ -207,7 +209,8 @@ pub(super) async fn run_live(
         live.enter_line();
     }
     let ran = live.run_loop().await;
-    // Leave also after an error of the terminal: the session must still be closed in order.
+    // Leave the chat even after an error of the terminal, because the session must be closed in
+    // order.
     let left = leave::leave_chat(&mut live).await;
     std::mem::swap(&mut live.programs, programs);
     ran.and(left)
@@ -218,7 +221,7 @@ impl LiveChat {
         self.draw_screen()?;
         while self.leaving.is_none() {
             let next = self.next().await;
-            self.take_occurrence(next)?;
+            self.handle_chat_wakeup(next)?;
         }
         Ok(())
     }
@@ -227,38 +230,38 @@ impl LiveChat {
         let agent: AgentConfig = opened.setup.config.section()?;
         let sandbox: SandboxConfig = opened.setup.config.section()?;
         let own_commands = match sandbox.own_commands {
-            OwnCommands::Confined => opened.commands,
-            OwnCommands::Shell => {
+            UserCommandConfinement::Confined => opened.commands,
+            UserCommandConfinement::Shell => {
                 let keeper = opened.setup.environment.keeper();
-                Commands::of_user(keeper, environment::variable("SHELL").map(Into::into))
+                Commands::for_user_shell(keeper, environment::variable("SHELL").map(Into::into))
             }
         };
         let session = opened.session;
         commands.set_asker(opened.asker);
-        let facts = OpenFacts::of(&session);
+        let facts = OpenSessionFacts::of(&session);
         let spent = facts.cost_usd();
-        commands.note_open(facts);
+        commands.set_open_session(facts);
         let history = ChatHistory::open_history(&opened.setup.paths.data);
         let signals = ChatSignals {
             resized: signal(SignalKind::window_change())?,
             interrupted: signal(SignalKind::interrupt())?,
-            ended: AnySignal::ends()?,
+            ended: ShutdownSignals::listen_without_ctrl_c()?,
         };
         drop(opened.exits);
-        let asks_looks = looks::set_looks(&opened.setup.config)?;
+        let asks_looks = looks::configure_terminal_style(&opened.setup.config)?;
         let tty = RawTerminal::open_terminal(asks_looks).context("take the terminal")?;
-        restore_on_panic(&tty);
+        restore_terminal_on_panic(&tty);
         if let Some(is_light) = tty.background() {
-            looks::set_background(is_light);
+            looks::set_background_palette(is_light);
         }
         let (written, receiver) = mpsc::unbounded_channel();
         let (finder, found) = mpsc::unbounded_channel();
         let size = tty::terminal_size();
         let has_color = environment::variable("NO_COLOR").is_none();
-        let diffs = ChatDiffs::default();
+        let diffs = FileChangeDiffs::default();
         let (observed, workspace) = (diffs.clone(), opened.setup.paths.workspace.clone());
         session.observe(move |event| observed.observe_event(&workspace, event));
-        let window = ContextWindow::new(session.provider().clone(), agent.compact);
+        let window = CompactionThreshold::new(session.provider().clone(), agent.compact);
         let mut view = ChatView::new(
             size.columns,
             ChatStatus::new(session.model().1, window)
@@ -273,12 +276,12 @@ impl LiveChat {
         let mode = format!("{}{dry_run}", opened.switch.mode());
         let words = format!("{model} · mode {mode} (Shift-Tab) · /help lists commands and keys");
         view.say_line(style_text(DIM, printable_text(&words)));
-        let earlier = session.last_messages(MAX_EARLIER + 1);
-        let first = earlier.len().saturating_sub(MAX_EARLIER);
+        let earlier = session.last_messages(MAX_EARLIER_MESSAGES + 1);
+        let first = earlier.len().saturating_sub(MAX_EARLIER_MESSAGES);
         if first > 0 {
             view.say_line(style_text(DIM, "… older messages are not shown"));
         }
-        view.add_earlier(earlier.get(first..).unwrap_or_default());
+        view.show_earlier_messages(earlier.get(first..).unwrap_or_default());
         let now = Instant::now();
         Ok(Self {
             screen: ChatScreen::new(size, has_color),
@@ -323,7 +326,7 @@ impl LiveChat {
             written: receiver,
             redirected: Some(hold::redirect_output(written)),
             telemetry: Some(Telemetry::from_env()),
-            programs: FollowingPrograms::default(),
+            programs: TurnFollowers::default(),
             worker: ChatWorker::new(session, commands),
             signals,
             last_draw: now,
@@ -332,85 +335,97 @@ impl LiveChat {
         })
     }
 
-    async fn next(&mut self) -> ChatOccurrence {
-        let frame = self.last_draw + FRAME;
+    async fn next(&mut self) -> ChatWakeup {
+        let frame = self.last_draw + MIN_REDRAW_INTERVAL;
         let quiet = self.last_key + QUIET;
         let is_quiet_due = self.question.is_none() && !self.asked.is_empty();
-        let opens = self.question.as_ref().and_then(OpenQuestion::opens);
-        let fades = self.quitting.map(|at| at + QUITS);
-        let mut tick = tokio::time::interval_at(Instant::now() + TICK, TICK);
+        let opens = self
+            .question
+            .as_ref()
+            .and_then(OpenQuestion::next_redraw_time);
+        let fades = self.quitting.map(|at| at + MAX_QUIT_PRESS);
+        let mut tick = tokio::time::interval_at(Instant::now() + CLOCK_INTERVAL, CLOCK_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         tokio::select! {
             biased;
-            typed = self.tty.wait_inputs() => ChatOccurrence::Typed(typed),
-            _ = self.signals.resized.recv() => ChatOccurrence::Resized,
-            _ = self.signals.interrupted.recv() => ChatOccurrence::Draw,
-            () = self.signals.ended.recv_signal() => ChatOccurrence::Ended,
-            () = tokio::time::sleep_until(frame), if self.is_dirty => ChatOccurrence::Draw,
-            // Events before questions: a question is shown after the events that led to it.
-            Some(event) = self.events.recv() => ChatOccurrence::Event(Box::new(event)),
-            Some(text) = self.written.recv() => ChatOccurrence::Written(text),
-            done = self.worker.next_done() => ChatOccurrence::Done(done),
-            ran = self.shell.wait_ended() => ChatOccurrence::Ran(ran),
-            Some(files) = self.found.recv() => ChatOccurrence::Found(files),
-            answer = wait_plan(&mut self.plan) => ChatOccurrence::Planned(answer),
-            Some(asked) = self.questions.recv() => ChatOccurrence::Asked(asked),
-            () = wait_withdrawn(&mut self.question) => ChatOccurrence::Withdrawn,
-            () = tokio::time::sleep_until(quiet), if is_quiet_due => ChatOccurrence::Draw,
-            () = sleep_until(opens) => ChatOccurrence::Draw,
-            () = sleep_until(fades) => ChatOccurrence::Faded,
-            _ = tick.tick(), if self.has_clock() => ChatOccurrence::Draw,
+            typed = self.tty.wait_for_key_inputs() => ChatWakeup::Typed(typed),
+            _ = self.signals.resized.recv() => ChatWakeup::Resized,
+            _ = self.signals.interrupted.recv() => ChatWakeup::Draw,
+            () = self.signals.ended.recv_signal() => ChatWakeup::Ended,
+            () = tokio::time::sleep_until(frame), if self.is_dirty => ChatWakeup::Draw,
+            // Receive events before questions, so that a question is shown after the events that
+            // led to it.
+            Some(event) = self.events.recv() => ChatWakeup::Event(Box::new(event)),
+            Some(text) = self.written.recv() => ChatWakeup::Written(text),
+            done = self.worker.next_job_result() => ChatWakeup::Done(done),
+            ran = self.shell.wait_until_shell_ended() => ChatWakeup::Ran(ran),
+            Some(files) = self.found.recv() => ChatWakeup::Found(files),
+            answer = wait_for_plan_answer(&mut self.plan) => ChatWakeup::Planned(answer),
+            Some(asked) = self.questions.recv() => ChatWakeup::Asked(asked),
+            () = wait_until_question_withdrawn(&mut self.question) => ChatWakeup::Withdrawn,
+            () = tokio::time::sleep_until(quiet), if is_quiet_due => ChatWakeup::Draw,
+            () = sleep_until(opens) => ChatWakeup::Draw,
+            () = sleep_until(fades) => ChatWakeup::Faded,
+            _ = tick.tick(), if self.has_clock() => ChatWakeup::Draw,
         }
     }
 
     /// Whether the screen shows an elapsed time that must be redrawn.
     fn has_clock(&self) -> bool {
-        self.worker.is_running() || self.shell.running().is_some() || self.view.status.has_clock()
+        self.worker.is_running()
+            || self.shell.running_command().is_some()
+            || self.view.status.has_clock()
     }
 
-    fn take_occurrence(&mut self, next: ChatOccurrence) -> anyhow::Result<()> {
+    fn handle_chat_wakeup(&mut self, next: ChatWakeup) -> anyhow::Result<()> {
         match next {
-            ChatOccurrence::Typed(Some(inputs)) => {
+            ChatWakeup::Typed(Some(inputs)) => {
                 inputs.into_iter().for_each(|input| self.press_key(input));
                 self.open_question();
                 return self.draw_screen();
             }
-            ChatOccurrence::Typed(None) | ChatOccurrence::Ended => {
+            ChatWakeup::Typed(None) | ChatWakeup::Ended => {
                 self.leaving = Some(ChatExit::Quit(ExitStatus::Interrupted))
             }
-            ChatOccurrence::Event(event) => {
-                self.take_event(&event);
+            ChatWakeup::Event(event) => {
+                self.handle_event(&event);
                 for _ in 0..MAX_EVENTS {
                     let Ok(event) = self.events.try_recv() else {
                         break;
                     };
-                    self.take_event(&event);
+                    self.handle_event(&event);
                 }
             }
-            ChatOccurrence::Asked(asked) => {
+            ChatWakeup::Asked(asked) => {
                 self.asked.push_back(asked);
                 self.notifier.notify(NotifyReason::Asked);
             }
-            ChatOccurrence::Withdrawn => {
+            ChatWakeup::Withdrawn => {
                 let size = self.screen.size();
-                let head = self.question.as_ref().map(|open| open.head_row(size));
+                let head = self
+                    .question
+                    .as_ref()
+                    .map(|open| open.first_question_row(size));
                 self.close_question();
                 self.view.say_line(head.unwrap_or_default());
                 self.view.say_line(style_text(DIM, "  no longer asked"));
             }
-            ChatOccurrence::Written(text) => self.note_line(&text),
-            ChatOccurrence::Done(done) => self.finish_job(done),
-            ChatOccurrence::Ran(ran) => self.view.show_ran(&ran.command, &ran.output, ran.is_error),
-            ChatOccurrence::Found(found) => self.take_found(found),
-            ChatOccurrence::Planned(answer) => modes::plan_answered(self, answer),
-            ChatOccurrence::Faded => self.quitting = None,
-            ChatOccurrence::Resized => {
+            ChatWakeup::Written(text) => self.show_program_text(&text),
+            ChatWakeup::Done(done) => self.finish_job(done),
+            ChatWakeup::Ran(ran) => {
+                self.view
+                    .show_shell_result(&ran.command, &ran.output, ran.is_error)
+            }
+            ChatWakeup::Found(found) => self.handle_lookup_result(found),
+            ChatWakeup::Planned(answer) => modes::handle_plan_answer(self, answer),
+            ChatWakeup::Faded => self.quitting = None,
+            ChatWakeup::Resized => {
                 let size = tty::terminal_size();
                 self.screen.resize_screen(size);
                 self.view.resize_view(size.columns);
                 return self.draw_screen();
             }
-            ChatOccurrence::Draw => {
+            ChatWakeup::Draw => {
                 self.open_question();
                 return self.draw_screen();
             }
@@ -421,19 +436,19 @@ impl LiveChat {
     }
 
     /// Shows a text that another part of the program wrote.
-    pub(super) fn note_line(&mut self, text: &str) {
+    pub(super) fn show_program_text(&mut self, text: &str) {
         let text = text.trim_end_matches('\n');
         text.split('\n').for_each(|line| self.view.say_line(line));
     }
 
-    pub(super) fn take_event(&mut self, event: &Stamped) {
+    pub(super) fn handle_event(&mut self, event: &Stamped) {
         if matches!(event.event, Event::TurnStart { .. }) && event.is_main() {
             self.is_planning = self.switch.mode() == ApprovalMode::Plan;
         }
-        self.view.take_event(event);
-        self.programs.take_event(event);
+        self.view.handle_event(event);
+        self.programs.handle_event(event);
         if let Some(telemetry) = &mut self.telemetry {
-            telemetry.take_event(event);
+            telemetry.handle_event(event);
         }
     }
 
@@ -449,21 +464,21 @@ impl LiveChat {
         }
     }
 
-    fn finish_job(&mut self, done: Option<ChatJobDone>) {
-        let is_turn = matches!(done, Some(ChatJobDone::Turn(_)));
-        self.take_done(done);
+    fn finish_job(&mut self, done: Option<ChatJobResult>) {
+        let is_turn = matches!(done, Some(ChatJobResult::Turn(_)));
+        self.handle_job_done(done);
         if is_turn && !self.worker.is_running() {
             self.notifier.notify(NotifyReason::TurnEnded);
         }
     }
 
-    fn take_done(&mut self, done: Option<ChatJobDone>) {
+    fn handle_job_done(&mut self, done: Option<ChatJobResult>) {
         match done {
-            Some(ChatJobDone::Unsent(why)) => self.withdraw_unsent(&why),
-            Some(ChatJobDone::Turn(Ok(outcome))) => {
+            Some(ChatJobResult::Unsent(why)) => self.withdraw_unsent_text(&why),
+            Some(ChatJobResult::Turn(Ok(outcome))) => {
                 self.resources.unsent = None;
-                self.resources.forget_listed();
-                self.turn_ended(&outcome);
+                self.resources.clear_resource_lists();
+                self.handle_turn_ended(&outcome);
                 let is_planned = self.is_planning && self.switch.mode() == ApprovalMode::Plan;
                 if is_planned
                     && outcome.summary.stop == StopReason::Done
@@ -472,28 +487,28 @@ impl LiveChat {
                     modes::ask_about_plan(self);
                 }
             }
-            // The turn has already shown this error with its remedy, and its answer is kept in
-            // memory.
-            Some(ChatJobDone::Turn(Err(Error::Session(_)))) => {
+            // Do not print the error, because the turn has already shown it. The turn's answer is
+            // kept in memory.
+            Some(ChatJobResult::Turn(Err(Error::Session(_)))) => {
                 let words = "the text may be missing in the session; Up brings it back";
                 self.view.say_line(warning_text(words));
-                self.withdraw_all();
+                self.withdraw_waiting_texts();
             }
-            Some(ChatJobDone::Turn(Err(error))) => {
-                self.withdraw_all();
+            Some(ChatJobResult::Turn(Err(error))) => {
+                self.withdraw_waiting_texts();
                 self.view.say_line(style_text(
                     BAD,
                     format_args!("the turn failed: {}", printable_text(&error.to_string())),
                 ));
                 self.leaving = Some(ChatExit::Quit(ExitStatus::Failed));
             }
-            Some(ChatJobDone::Command(outcome)) => {
+            Some(ChatJobResult::Command(outcome)) => {
                 slash::finish_command(self, outcome);
                 // Texts sent while the command ran go to the model.
-                self.send_waiting();
+                self.send_waiting_texts();
             }
-            Some(ChatJobDone::Aside(outcome)) => slash::finish_command(self, outcome),
-            Some(ChatJobDone::Closed(_)) => {}
+            Some(ChatJobResult::Aside(outcome)) => slash::finish_command(self, outcome),
+            Some(ChatJobResult::Closed(_)) => {}
             None => {
                 self.view
                     .say_line(style_text(BAD, "the session ended unexpectedly"));
@@ -503,15 +518,15 @@ impl LiveChat {
     }
 }
 
-/// Waits until an open question is withdrawn; forever without one.
-pub(super) async fn wait_withdrawn(question: &mut Option<OpenQuestion>) {
+/// Waits until the open question is withdrawn. Without an open question, never returns.
+pub(super) async fn wait_until_question_withdrawn(question: &mut Option<OpenQuestion>) {
     match question {
-        Some(question) => question.note_withdrawn().await,
+        Some(question) => question.wait_until_withdrawn().await,
         None => std::future::pending().await,
     }
 }
 
-/// Sleeps until a time; forever without one.
+/// Sleeps until a time. Without a time, never returns.
 pub(super) async fn sleep_until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
@@ -519,11 +534,11 @@ pub(super) async fn sleep_until(time: Option<Instant>) {
     }
 }
 
-/// Installs a panic hook that restores the terminal before a panic of this thread is reported. A
-/// panic of another thread is only reported, since the chat continues.
-pub(super) fn restore_on_panic(tty: &RawTerminal) {
+/// Installs a panic hook that restores the terminal before it reports a panic of this thread. For a
+/// panic of another thread, the hook does not restore the terminal, because the chat continues.
+pub(super) fn restore_terminal_on_panic(tty: &RawTerminal) {
     let here = std::thread::current().id();
-    let restore = tty.restorer();
+    let restore = tty.terminal_restorer();
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if std::thread::current().id() == here {

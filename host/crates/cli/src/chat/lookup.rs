@@ -1,7 +1,7 @@
 //! Runs searches in the background, so that keys stay responsive: files and models to complete,
 //! models and sessions to choose from.
 //!
-//! The searches run on other threads and tasks; their results come back as [`FoundChoices`].
+//! The searches run on other threads and tasks; their results come back as [`ChatLookupResult`].
 
 use super::clipboard;
 use super::slash;
@@ -11,95 +11,99 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::super::command::LineCompletion;
-use super::super::render::session::{describe_choice, is_of_folder};
+use super::super::render::session::{belongs_to_folder, describe_session_choice};
 use super::super::render::{one_line, warning_text};
-use super::complete::{CompletionMenu, list_files, partial_file};
+use super::complete::{CompletionMenu, list_files, partial_file_name};
 use super::keys::KeyInput;
 use super::live::LiveChat;
-use super::picker::{ChatPicker, PickerEffect, PickerEntry};
+use super::picker::{ChatPicker, PickerEntry, PickerKeyEffect};
 use rind_lib::host::{ListedResource, PartialText};
 use rind_lib::session::SessionStore;
-use rind_mcp::origin_of;
+use rind_mcp::server_origin;
 
-/// Age from which on the list of the workspace's files is read again.
-const STALE: Duration = Duration::from_secs(5);
+/// Age at which the list of the workspace's files is read again.
+const FILE_LIST_MAX_AGE: Duration = Duration::from_secs(5);
 
-/// Maximum wait for a server to list its models.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum time to wait until a provider lists its models.
+const MODEL_LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum number of sessions to choose from.
+/// Maximum number of sessions that are offered for resuming.
 const MAX_SESSIONS: usize = 500;
 
 /// Commands that open a list when they are typed without an argument.
-const MODEL: &str = "model";
-const RESUME: &str = "resume";
+const MODEL_COMMAND: &str = "model";
+const RESUME_COMMAND: &str = "resume";
 
-/// Name of the list of tool calls. A choice opens the call and runs no command.
-const CALLS: &str = "calls";
+/// Name of the picker for tool calls. Choosing a call shows it and runs no command.
+const CALLS_PICKER: &str = "calls";
 
 /// Result of a search.
-pub(super) enum FoundChoices {
+pub(super) enum ChatLookupResult {
     Files(Vec<String>),
-    /// Resources of this MCP server, or the reason why there are none.
+    /// Resources of the MCP server with this name, or the reason why they cannot be listed.
     Resources(String, Result<Vec<ListedResource>, String>),
-    /// Completions of this text, which was before the cursor, by an MCP server.
+    /// Completions by an MCP server of this text, which was before the cursor when the server was
+    /// asked.
     Completed(String, Result<Vec<LineCompletion>, String>),
-    /// Names of the models, or the reason why there are none.
+    /// Names of the provider's models, or the reason why they cannot be listed.
     Models(Result<Vec<String>, String>),
     Sessions(Result<Vec<PickerEntry>, String>),
-    /// Image of the clipboard, or the reason why there is none.
+    /// Image of the clipboard, or the reason why it cannot be read.
     Pasted(Result<Vec<u8>, String>),
 }
 
 impl LiveChat {
     /// Proposes completions of the text before the cursor.
     pub(super) fn propose_completions(&mut self) {
-        let before = self.editor.before();
-        let is_stale = self.looked.is_none_or(|at| at.elapsed() >= STALE);
+        let before = self.editor.text_before_cursor();
+        let is_stale = self
+            .looked
+            .is_none_or(|at| at.elapsed() >= FILE_LIST_MAX_AGE);
         let wants_models = before.starts_with("/model ");
-        if is_stale && partial_file(before).is_some() {
+        if is_stale && partial_file_name(before).is_some() {
             self.looked = Some(Instant::now());
             let (finder, workspace) = (self.finder.clone(), self.setup.paths.workspace.clone());
-            // Ignore a closed channel: the chat may be over.
+            // Ignore a closed channel: the chat may have ended.
             tokio::task::spawn_blocking(move || {
-                drop(finder.send(FoundChoices::Files(list_files(&workspace))));
+                drop(finder.send(ChatLookupResult::Files(list_files(&workspace))));
             });
         }
         if wants_models && !self.has_asked_models {
-            self.ask_models();
+            self.request_models();
         }
-        let begun = partial_file(self.editor.before()).map(|(_, begun)| begun.to_owned());
+        let begun =
+            partial_file_name(self.editor.text_before_cursor()).map(|(_, begun)| begun.to_owned());
         if let Some(server) = begun.and_then(|begun| self.resources.begin_listing(&begun)) {
             self.list_resources(server);
         }
-        let before = self.editor.before();
+        let before = self.editor.text_before_cursor();
         let commands = self.worker.commands();
         self.menu = CompletionMenu::new(before, commands, &self.files, &self.resources);
     }
 
-    /// Asks a server which resources it has. The server is started if it does not run.
+    /// Asks an MCP server for the list of its resources. Starts the server if it does not run.
     fn list_resources(&self, server: String) {
         if self.worker.commands().is_dry_run() {
             return;
         }
         let (finder, materials) = (self.finder.clone(), self.resources.materials.clone());
         tokio::spawn(async move {
-            let listed = materials.list_resources(&origin_of(&server)).await;
-            // Ignore a closed channel: the chat may be over.
-            drop(finder.send(FoundChoices::Resources(server, listed)));
+            let listed = materials.list_resources(&server_origin(&server)).await;
+            // Ignore a closed channel: the chat may have ended.
+            drop(finder.send(ChatLookupResult::Resources(server, listed)));
         });
     }
 
     /// Asks an MCP server to complete an argument of one of its prompts, or the URI of one of its
     /// resources. Returns whether a server was asked.
     pub(super) fn complete_at_server(&mut self) -> bool {
-        let before = self.editor.before().to_owned();
+        let before = self.editor.text_before_cursor().to_owned();
         let commands = self.worker.commands();
         if self.worker.is_running() || commands.is_dry_run() || before.contains('\n') {
             return false;
         }
         let of_resource = || {
-            let (start, begun) = partial_file(&before)?;
+            let (start, begun) = partial_file_name(&before)?;
             let (server, uri) = begun.split_once(':')?;
             let server = self
                 .resources
@@ -110,14 +114,16 @@ impl LiveChat {
             Some((server.clone(), begun, start + server.len() + 1))
         };
         let Some((server, begun, start)) = commands
-            .partial_text_at_server(&before)
+            .parse_server_prompt_argument(&before)
             .or_else(of_resource)
         else {
             return false;
         };
         let (finder, materials) = (self.finder.clone(), self.resources.materials.clone());
         tokio::spawn(async move {
-            let found = materials.complete_text(&origin_of(&server), &begun).await;
+            let found = materials
+                .complete_text(&server_origin(&server), &begun)
+                .await;
             let found = found.map_err(|why| format!("MCP server `{server}`: it {why}"));
             let found = found.map(|texts| {
                 let item = |text| LineCompletion {
@@ -127,48 +133,49 @@ impl LiveChat {
                 };
                 texts.into_iter().map(item).collect()
             });
-            // Ignore a closed channel: the chat may be over.
-            drop(finder.send(FoundChoices::Completed(before, found)));
+            // Ignore a closed channel: the chat may have ended.
+            drop(finder.send(ChatLookupResult::Completed(before, found)));
         });
         true
     }
 
-    /// Shows the proposals of a server, unless the text has changed since it was asked.
-    fn take_completed(&mut self, before: &str, found: Result<Vec<LineCompletion>, String>) {
-        let is_same = self.editor.before() == before;
+    /// Shows the completions that an MCP server proposed, unless the text has changed since the
+    /// server was asked.
+    fn show_completions(&mut self, before: &str, found: Result<Vec<LineCompletion>, String>) {
+        let is_same = self.editor.text_before_cursor() == before;
         match found {
             Ok(items) if is_same && self.picker.is_none() && self.search.is_none() => {
-                self.menu = CompletionMenu::of_proposals(items);
+                self.menu = CompletionMenu::with_completions(items);
             }
             Ok(_) => {}
             Err(why) => self.view.say_line(warning_text(&one_line(&why, 400))),
         }
     }
 
-    fn take_resources(&mut self, server: String, listed: Result<Vec<ListedResource>, String>) {
+    fn handle_resources(&mut self, server: String, listed: Result<Vec<ListedResource>, String>) {
         match listed {
-            Ok(resources) => self.resources.note_listed(server, resources),
+            Ok(resources) => self.resources.store_server_resources(server, resources),
             Err(why) => {
-                let words = format!("no resources of MCP server `{server}` to name: it {why}");
+                let words = format!("cannot list the resources of MCP server `{server}`: it {why}");
                 self.view.say_line(warning_text(&one_line(&words, 400)));
             }
         }
     }
 
-    /// Opens the list of the tool calls that ended.
-    pub(super) fn pick_call(&mut self) {
-        let mut picker = ChatPicker::new("tool calls, the last one first", CALLS);
-        picker.fill(self.view.ended.entries(), "no tool call has ended yet");
-        if let Some(number) = self.view.opened_call() {
-            picker.choose_value(number);
+    /// Opens a picker with the tool calls that have ended.
+    pub(super) fn open_call_list(&mut self) {
+        let mut picker = ChatPicker::new("tool calls, the last one first", CALLS_PICKER);
+        picker.set_entries(self.view.ended.entries(), "no tool call has ended yet");
+        if let Some(number) = self.view.partly_shown_call_id() {
+            picker.select_value(number);
         }
         self.menu = CompletionMenu::default();
         self.picker = Some(picker);
     }
 
-    /// Asks the server of the model which models it has.
-    fn ask_models(&mut self) {
-        let Some((provider, _)) = self.worker.commands().open_model() else {
+    /// Asks the current provider for the list of its models.
+    fn request_models(&mut self) {
+        let Some((provider, _)) = self.worker.commands().open_session_model() else {
             return;
         };
         self.has_asked_models = true;
@@ -176,37 +183,41 @@ impl LiveChat {
         tokio::spawn(async move {
             let cancel = CancellationToken::new();
             let _ends = cancel.clone().drop_guard();
-            let asked = tokio::time::timeout(PATIENCE, provider.models(&cancel)).await;
+            let asked = tokio::time::timeout(MODEL_LIST_TIMEOUT, provider.models(&cancel)).await;
             let names = match asked {
                 Ok(Ok(names)) => Ok(names),
                 Ok(Err(error)) => Err(format!("{:#}", anyhow::Error::new(error))),
-                Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+                Err(_) => Err(format!(
+                    "no answer within {} s",
+                    MODEL_LIST_TIMEOUT.as_secs()
+                )),
             };
-            drop(finder.send(FoundChoices::Models(names)));
+            drop(finder.send(ChatLookupResult::Models(names)));
         });
     }
 
-    /// Records a model that was just chosen, to warn if its server does not know it.
+    /// Checks in the background whether the provider lists a model that was just chosen, and warns
+    /// if it does not.
     pub(super) fn check_model(&mut self, name: String) {
         self.unchecked_model = Some(name);
-        self.ask_models();
+        self.request_models();
     }
 
-    /// Opens the list of choices for a command that was typed without an argument. Returns false if
-    /// the command has no such list.
+    /// Opens the picker for a command that was typed without an argument. Returns false if the
+    /// command has no picker.
     pub(super) fn open_picker(&mut self, line: &str) -> bool {
         match line.trim_end().strip_prefix('/') {
-            Some(MODEL) => {
+            Some(MODEL_COMMAND) => {
                 self.picker = Some(ChatPicker::new(
                     "? which model, from the next turn on",
-                    MODEL,
+                    MODEL_COMMAND,
                 ));
-                self.ask_models();
+                self.request_models();
             }
-            Some(RESUME) if !self.worker.is_running() => {
+            Some(RESUME_COMMAND) if !self.worker.is_running() => {
                 self.picker = Some(ChatPicker::new(
                     "? which session, the last used first",
-                    RESUME,
+                    RESUME_COMMAND,
                 ));
                 self.find_sessions();
             }
@@ -224,33 +235,37 @@ impl LiveChat {
             let sessions = heads.map(|heads| {
                 let mut rows = heads.rows;
                 rows.retain(|row| row.aside.is_none() && row.id != own && row.turns > 0);
-                // Sessions of this folder come first; other sessions are shown with their folder.
-                rows.sort_by_key(|row| !is_of_folder(row, &paths.workspace));
+                // Put sessions of this folder first. Other sessions are shown with their folder.
+                rows.sort_by_key(|row| !belongs_to_folder(row, &paths.workspace));
                 let entry = |row: &rind_lib::session::SessionHead| PickerEntry {
                     value: row.id.clone(),
-                    about: describe_choice(row, &paths.workspace, now),
+                    about: describe_session_choice(row, &paths.workspace, now),
                 };
                 rows.iter().take(MAX_SESSIONS).map(entry).collect()
             });
             let sessions = sessions.map_err(|error| error.to_string());
-            drop(finder.send(FoundChoices::Sessions(sessions)));
+            drop(finder.send(ChatLookupResult::Sessions(sessions)));
         });
     }
 
-    pub(super) fn take_found(&mut self, found: FoundChoices) {
+    pub(super) fn handle_lookup_result(&mut self, found: ChatLookupResult) {
         match found {
-            FoundChoices::Files(files) => self.files = files,
-            FoundChoices::Resources(server, listed) => self.take_resources(server, listed),
-            FoundChoices::Completed(before, found) => {
-                return self.take_completed(&before, found);
+            ChatLookupResult::Files(files) => self.files = files,
+            ChatLookupResult::Resources(server, listed) => self.handle_resources(server, listed),
+            ChatLookupResult::Completed(before, found) => {
+                return self.show_completions(&before, found);
             }
-            FoundChoices::Models(names) => self.take_models(names),
-            FoundChoices::Pasted(read) => clipboard::take_pasted(self, read),
-            FoundChoices::Sessions(sessions) => {
-                if let Some(picker) = self.picker.as_mut().filter(|own| own.command == RESUME) {
+            ChatLookupResult::Models(names) => self.handle_models(names),
+            ChatLookupResult::Pasted(read) => clipboard::insert_pasted_image(self, read),
+            ChatLookupResult::Sessions(sessions) => {
+                if let Some(picker) = self
+                    .picker
+                    .as_mut()
+                    .filter(|own| own.command == RESUME_COMMAND)
+                {
                     match sessions {
-                        Ok(entries) => picker.fill(entries, "there is no other session yet"),
-                        Err(why) => picker.fill(Vec::new(), why),
+                        Ok(entries) => picker.set_entries(entries, "there is no other session yet"),
+                        Err(why) => picker.set_entries(Vec::new(), why),
                     }
                 }
                 return;
@@ -261,9 +276,9 @@ impl LiveChat {
         }
     }
 
-    fn take_models(&mut self, names: Result<Vec<String>, String>) {
+    fn handle_models(&mut self, names: Result<Vec<String>, String>) {
         let commands = self.worker.commands();
-        let current = commands.open_model().map(|(_, model)| model);
+        let current = commands.open_session_model().map(|(_, model)| model);
         if let Some(name) = self.unchecked_model.take()
             && let Ok(names) = &names
             && !names.is_empty()
@@ -275,7 +290,11 @@ impl LiveChat {
             );
             self.view.say_line(warning_text(&words));
         }
-        if let Some(picker) = self.picker.as_mut().filter(|own| own.command == MODEL) {
+        if let Some(picker) = self
+            .picker
+            .as_mut()
+            .filter(|own| own.command == MODEL_COMMAND)
+        {
             match &names {
                 Ok(names) => {
                     let entry = |name: &String| PickerEntry {
@@ -285,30 +304,30 @@ impl LiveChat {
                             false => String::new(),
                         },
                     };
-                    picker.fill(
+                    picker.set_entries(
                         names.iter().map(entry).collect(),
                         "the server lists no models",
                     );
-                    picker.choose_value(current.as_deref().unwrap_or_default());
+                    picker.select_value(current.as_deref().unwrap_or_default());
                 }
-                Err(why) => picker.fill(Vec::new(), why.clone()),
+                Err(why) => picker.set_entries(Vec::new(), why.clone()),
             }
         }
         self.worker.commands().set_models(names.unwrap_or_default());
     }
 
-    pub(super) fn press_in_picker(&mut self, input: &KeyInput) {
+    pub(super) fn handle_picker_key(&mut self, input: &KeyInput) {
         let Some(picker) = &mut self.picker else {
             return;
         };
         match picker.press_key(input) {
-            PickerEffect::Stays => {}
-            PickerEffect::Closed => self.picker = None,
-            PickerEffect::Chosen(value) if picker.command == CALLS => {
+            PickerKeyEffect::Stays => {}
+            PickerKeyEffect::Closed => self.picker = None,
+            PickerKeyEffect::Chosen(value) if picker.command == CALLS_PICKER => {
                 self.picker = None;
                 self.view.open_call(&value);
             }
-            PickerEffect::Chosen(value) => {
+            PickerKeyEffect::Chosen(value) => {
                 let line = format!("/{} {value}", picker.command);
                 self.picker = None;
                 slash::run_command(self, &line);

@@ -1,9 +1,9 @@
-//! `rind chat`: many turns in one session, with a person who types while they run.
+//! `rind chat`: many turns in one session, while the person can type at any time.
 //!
-//! `live` is the chat at a terminal, `plain` the one in lines. A task owns the session (`worker`);
-//! `view` turns its events into lines, `screen` draws them on the terminal, `keys` and `editor`
-//! take the typed text. Nothing in here decides how a turn runs: a text starts a turn, or goes
-//! through the queues of `agent::SteerHandle`.
+//! `live` is the chat that redraws the terminal; `plain` reads and writes lines. A task owns the
+//! session (`worker`); `view` turns its events into lines, `screen` draws them on the terminal,
+//! `keys` and `editor` take the typed text. No module here decides how a turn runs: a text starts a
+//! turn, or is added to the queues of `agent::SteerHandle`.
 
 mod agents;
 mod ask;
@@ -48,7 +48,7 @@ use super::command::CommandSet;
 use super::environment;
 use super::exit_code::{ExitStatus, bail_usage};
 use super::open;
-use super::programs::FollowingPrograms;
+use super::programs::TurnFollowers;
 use super::question::{QuestionLine, QuestionScreen};
 use super::render::{self, BOLD, DIM};
 use live::ChatExit;
@@ -56,7 +56,7 @@ use rind_lib::host::Session;
 use rind_lib::session::{SessionHead, SessionStore};
 use rind_operator::settings::SessionChoice;
 
-/// Maximum number of unusable templates that are named at the start.
+/// Maximum number of unusable command templates that are named at the start.
 const MAX_FAULTS: usize = 5;
 
 /// Maximum number of sessions that are offered for continuing.
@@ -65,14 +65,15 @@ const MAX_OFFERED: usize = 9;
 pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
     let is_typed = std::io::stdin().is_terminal();
     let has_terminal = is_typed && std::io::stderr().is_terminal();
-    let is_plain = args.plain || !has_terminal || !std::io::stdout().is_terminal() || is_dumb();
+    let is_plain =
+        args.plain || !has_terminal || !std::io::stdout().is_terminal() || is_dumb_terminal();
     #[cfg(feature = "nats")]
     if args.remote.is_remote() {
         return attach_to_session(args, is_plain).await;
     }
     let resume = match (args.go_on, args.resume.as_deref()) {
         (true, _) => Some("last".to_owned()),
-        (false, Some("")) => match pick_session(&args, has_terminal).await? {
+        (false, Some("")) => match choose_session(&args, has_terminal).await? {
             Some(id) => Some(id),
             None => return Ok(ExitStatus::Done),
         },
@@ -81,7 +82,7 @@ pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
     let (mut resume, mut prompt, mut args) = (resume, args.prompt.clone(), args);
     // Keep the chosen approval mode for the next session of this chat.
     let mut mode = None;
-    let mut programs = FollowingPrograms::open_programs(args.open.events.as_deref(), None)?;
+    let mut programs = TurnFollowers::open_turn_followers(args.open.events.as_deref(), None)?;
     loop {
         let mut settings = args
             .open
@@ -91,7 +92,7 @@ pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
         }
         let prepared = open::prepare_session(settings).await?;
         let commands = Arc::new(prepared.commands().await?);
-        warn_of_faults(&commands);
+        warn_of_template_faults(&commands);
         let opened = prepared.open_session().await?;
         let (prompt, switch) = (prompt.take(), opened.switch.clone());
         let left = match is_plain {
@@ -112,12 +113,12 @@ pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// Chats in a session that workers run.
+/// Runs a chat in a session whose turns are run by workers.
 #[cfg(feature = "nats")]
 async fn attach_to_session(args: ChatArgs, is_plain: bool) -> anyhow::Result<ExitStatus> {
     if is_plain {
         bail_usage!(
-            "`rind chat --nats` needs a screen that it can change; `rind run --nats` runs one turn without one"
+            "`rind chat --nats` needs a terminal that it can redraw; `rind run --nats` runs one turn without one"
         );
     }
     if args.go_on {
@@ -141,22 +142,27 @@ fn farewell_line(id: &str, cost_usd: f64) -> String {
     format!("session {id}{cost} · to continue: rind -c, or rind -r {id}")
 }
 
-/// Note about the turn that was interrupted when the program ended.
-struct InterruptedNote {
+/// Notice about a turn that was interrupted when the program ended.
+struct InterruptedTurnNotice {
     /// Line that describes the interrupted turn.
     text: String,
-    /// Whether the turn continues by itself, without input of the user.
+    /// Whether the chat continues the turn without being asked.
     continues: bool,
 }
 
-/// Describes the turn that was interrupted when the program ended, and whether it continues by
-/// itself; `None` if there is none. `stop` is the key that stops it.
+/// Describes the turn that was interrupted when the program ended, and whether the chat continues
+/// it without being asked; `None` if no turn was interrupted. `stop` is the name of the key that
+/// stops it.
 ///
-/// The person did not end that turn: an interrupt by the person ends a turn in order. A first
-/// prompt of the person replaces the rest of the turn. A turn that was interrupted again after it
-/// had been continued does not continue by itself, because that turn may be the cause for the end
-/// of the program.
-fn interrupted_note(session: &Session, has_prompt: bool, stop: &str) -> Option<InterruptedNote> {
+/// The person did not interrupt that turn, because an interrupt by the person ends a turn in order.
+/// The turn is not continued if the person gives a first prompt, which replaces the rest of the
+/// turn. It is also not continued if it was interrupted again after it had been continued, because
+/// then the turn may have caused the program to end.
+fn interrupted_turn_notice(
+    session: &Session,
+    has_prompt: bool,
+    stop: &str,
+) -> Option<InterruptedTurnNotice> {
     let interrupted = session.interrupted()?;
     let turn = interrupted.turn;
     let continues = !has_prompt && interrupted.n_continued == 0;
@@ -168,11 +174,11 @@ fn interrupted_note(session: &Session, has_prompt: bool, stop: &str) -> Option<I
         "it was cut off again after it had been continued; /continue resumes it".to_owned()
     };
     let text = format!("turn {turn} was interrupted; {what}");
-    Some(InterruptedNote { text, continues })
+    Some(InterruptedTurnNotice { text, continues })
 }
 
-/// Warns of templates that cannot be used, once.
-fn warn_of_faults(commands: &CommandSet) {
+/// Warns once about each command template that cannot be used.
+fn warn_of_template_faults(commands: &CommandSet) {
     let (environment, faults) = (environment::operator_environment(), commands.faults());
     for fault in faults.iter().take(MAX_FAULTS) {
         environment.warn_once(fault);
@@ -184,22 +190,23 @@ fn warn_of_faults(commands: &CommandSet) {
 }
 
 /// Runs the chat in an open session, until the chat ends.
-pub(super) async fn in_session(
+pub(super) async fn run_in_session(
     opened: open::OpenedSession,
     commands: Arc<CommandSet>,
     prompt: Option<String>,
-    programs: &mut FollowingPrograms,
+    programs: &mut TurnFollowers,
 ) -> anyhow::Result<ExitStatus> {
     let is_typed = std::io::stdin().is_terminal();
     let has_terminal = is_typed && std::io::stderr().is_terminal();
-    let left = if !has_terminal || !std::io::stdout().is_terminal() || is_dumb() {
+    let left = if !has_terminal || !std::io::stdout().is_terminal() || is_dumb_terminal() {
         plain::run_plain(opened, commands, prompt, is_typed, programs).await?
     } else {
         live::run_live(opened, commands, prompt, programs).await?
     };
     Ok(match left {
         ChatExit::Quit(exit) => exit,
-        // Do not switch sessions: the plugin under development is replaced in this session only.
+        // Do not switch sessions, because the plugin under development is replaced only in this
+        // session.
         ChatExit::Resume(id) | ChatExit::Reload(id) => {
             render::print_note(&format!(
                 "a chat with a plugin under development cannot switch to another session; to chat there: rind chat --resume {id}"
@@ -215,13 +222,14 @@ pub(super) async fn in_session(
     })
 }
 
-/// Whether the terminal can only write one line after the other.
-fn is_dumb() -> bool {
+/// Whether the terminal can only print lines one after another, as `TERM=dumb` says.
+fn is_dumb_terminal() -> bool {
     environment::variable("TERM").is_none_or(|term| term == "dumb")
 }
 
-/// Asks which session to continue, sessions of this folder first; `None` if the user chooses none.
-async fn pick_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Option<String>> {
+/// Asks which session to continue and lists sessions of this folder first. Returns `None` if the
+/// user chooses none.
+async fn choose_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Option<String>> {
     if !has_terminal {
         bail_usage!("choosing a session needs a terminal; name the session, as in `--resume last`");
     }
@@ -231,8 +239,8 @@ async fn pick_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Opt
     if rows.is_empty() {
         bail_usage!("there is no session yet; `rind chat` begins one");
     }
-    // Sessions of this folder come first; other sessions are shown with their folder.
-    rows.sort_by_key(|row| !render::session::is_of_folder(row, &paths.workspace));
+    // Put sessions of this folder first. Other sessions are shown with their folder.
+    rows.sort_by_key(|row| !render::session::belongs_to_folder(row, &paths.workspace));
     let find = |text: &str| -> Vec<&SessionHead> {
         let text = text.to_lowercase();
         let has = |row: &&SessionHead| {
@@ -246,56 +254,59 @@ async fn pick_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Opt
     let mut missed = None;
     loop {
         let found = find(&wanted);
-        match ask_session(&found, &paths.workspace, &wanted, missed.as_deref()).await {
-            Some(PickedSession::Of(id)) => return Ok(Some(id)),
-            // If no session matches, keep the list: its numbers still name the sessions on the
-            // screen.
-            Some(PickedSession::Search(text)) if find(&text).is_empty() => missed = Some(text),
-            Some(PickedSession::Search(text)) => (wanted, missed) = (text, None),
-            Some(PickedSession::None) | None => return Ok(None),
+        match ask_which_session(&found, &paths.workspace, &wanted, missed.as_deref()).await {
+            Some(SessionPickAnswer::Of(id)) => return Ok(Some(id)),
+            // If no session matches, keep the earlier list, so that its numbers still select the
+            // sessions on the screen.
+            Some(SessionPickAnswer::Search(text)) if find(&text).is_empty() => missed = Some(text),
+            Some(SessionPickAnswer::Search(text)) => (wanted, missed) = (text, None),
+            Some(SessionPickAnswer::None) | None => return Ok(None),
         }
     }
 }
 
 /// Answer to the question which session to continue.
-enum PickedSession {
+enum SessionPickAnswer {
     Of(String),
     None,
-    /// Show the sessions that contain this text.
+    /// Show only the sessions that contain this text.
     Search(String),
 }
 
 /// Asks for one of the sessions, and lists the first ones with their age and length.
 ///
-/// `found` are the sessions that contain the text `wanted`. `missed` is the text that was searched
-/// last, if no session contains it.
-async fn ask_session(
+/// `found` are the sessions that contain the text `wanted`. `missed` is the last text that was
+/// searched for, if no session contains it.
+async fn ask_which_session(
     found: &[&SessionHead],
     workspace: &Path,
     wanted: &str,
     missed: Option<&str>,
-) -> Option<PickedSession> {
+) -> Option<SessionPickAnswer> {
     let now = rind_lib::clock::now_ms();
     let shown = found.len().min(MAX_OFFERED);
     let lines = found.iter().take(shown).enumerate().map(|(n, row)| {
         QuestionLine::new(format!("  {} ", n + 1))
-            .their_words(BOLD, &row.id)
-            .own_words(" ")
-            .their_words(DIM, &render::session::describe_choice(row, workspace, now))
+            .with_foreign_text(BOLD, &row.id)
+            .with_text(" ")
+            .with_foreign_text(
+                DIM,
+                &render::session::describe_session_choice(row, workspace, now),
+            )
     });
-    let mut head = QuestionLine::new("").own_words("? which session, the last used first");
+    let mut head = QuestionLine::new("").with_text("? which session, the last used first");
     if !wanted.is_empty() {
-        head = head.own_words(", with ").their_words(BOLD, wanted);
+        head = head.with_text(", with ").with_foreign_text(BOLD, wanted);
     }
     let n_more = found.len() - shown;
     let more = (n_more > 0).then(|| {
         let words = format!("  … {n_more} more: type a word of one to find it");
-        QuestionLine::new("").styled_words(DIM, &words)
+        QuestionLine::new("").with_styled_text(DIM, &words)
     });
     let missed = missed.map(|text| {
         QuestionLine::new("")
-            .styled_words(DIM, "  no session has the text ")
-            .their_words(DIM, text)
+            .with_styled_text(DIM, "  no session has the text ")
+            .with_foreign_text(DIM, text)
     });
     let keys = format!("[1-{shown}], a text to search, or [q]uit");
     let screen = QuestionScreen {
@@ -307,12 +318,12 @@ async fn ask_session(
     screen
         .ask_person(|line| match (line, line.parse::<usize>()) {
             ("", _) => None,
-            ("q" | "Q" | "/quit", _) => Some(PickedSession::None),
+            ("q" | "Q" | "/quit", _) => Some(SessionPickAnswer::None),
             (_, Ok(n)) if n <= shown => {
                 let row = found.get(n.checked_sub(1)?)?;
-                Some(PickedSession::Of(row.id.clone()))
+                Some(SessionPickAnswer::Of(row.id.clone()))
             }
-            (text, _) => Some(PickedSession::Search(text.to_owned())),
+            (text, _) => Some(SessionPickAnswer::Search(text.to_owned())),
         })
         .await
 }

@@ -2,16 +2,18 @@
 
 use tokio::sync::oneshot;
 
-use super::super::approve::{AskedAnswer, AskedQuestion, CommandQuestion, NO, TerminalQuestion};
+use super::super::approve::{
+    CommandQuestion, DECLINED, TerminalAnswer, TerminalQuestion, TerminalQuestionKind,
+};
 use super::super::question::{QuestionLine, QuestionScreen};
 use super::super::render::{DIM, WARN, style_text};
 use super::live::LiveChat;
 use super::worker::ChatPrompt;
 use rind_lib::tool::policy::{ApprovalMode, CARRY_OUT_PLAN};
 
-/// Answers that approve a plan.
-const YES: &str = "yes";
-const ACCEPT: &str = "accept";
+/// Words that approve a plan: `yes` with questions about edits, `accept` without them.
+const APPROVE_PLAN: &str = "yes";
+const APPROVE_PLAN_AND_EDITS: &str = "accept";
 
 /// Switches to the next approval mode.
 pub(super) fn switch_mode(chat: &mut LiveChat) {
@@ -25,32 +27,32 @@ pub(super) fn switch_mode(chat: &mut LiveChat) {
 pub(super) fn ask_about_plan(chat: &mut LiveChat) {
     let (answer, answered) = oneshot::channel();
     let head = QuestionLine::new("")
-        .styled_words(WARN.bold(), "? ")
-        .own_words("carry out this plan");
-    let about = QuestionLine::new("  ").styled_words(
+        .with_styled_text(WARN.bold(), "? ")
+        .with_text("carry out this plan");
+    let about = QuestionLine::new("  ").with_styled_text(
         DIM,
         "yes carries the plan out and asks about each change, accept carries it out and edits files without asking, no continues planning",
     )
-    .in_prose();
+    .into_prose();
     let screen = QuestionScreen {
         parts: vec![vec![head], vec![about]],
         keys: "[y]es, [a]ccept edits, or [n]o".to_owned(),
         ..QuestionScreen::default()
     };
-    let question = AskedQuestion::Command(CommandQuestion {
+    let question = TerminalQuestionKind::Command(CommandQuestion {
         screen,
-        words: vec![YES, ACCEPT, NO],
+        words: vec![APPROVE_PLAN, APPROVE_PLAN_AND_EDITS, DECLINED],
     });
     chat.asked.push_back(TerminalQuestion { question, answer });
     chat.plan = Some(answered);
 }
 
 /// Carries out the plan, in the chosen approval mode, if the person approved it.
-pub(super) fn plan_answered(chat: &mut LiveChat, answer: Option<AskedAnswer>) {
+pub(super) fn handle_plan_answer(chat: &mut LiveChat, answer: Option<TerminalAnswer>) {
     chat.plan = None;
     let mode = match answer {
-        Some(AskedAnswer::Command(YES)) => ApprovalMode::Ask,
-        Some(AskedAnswer::Command(ACCEPT)) => ApprovalMode::AcceptEdits,
+        Some(TerminalAnswer::Command(APPROVE_PLAN)) => ApprovalMode::Ask,
+        Some(TerminalAnswer::Command(APPROVE_PLAN_AND_EDITS)) => ApprovalMode::AcceptEdits,
         _ => return,
     };
     if chat.worker.is_running() || chat.leaving.is_some() {
@@ -66,10 +68,11 @@ pub(super) fn plan_answered(chat: &mut LiveChat, answer: Option<AskedAnswer>) {
     });
 }
 
-/// Waits for the answer to the question about a plan; never returns if there is no such question.
-pub(super) async fn wait_plan(
-    plan: &mut Option<oneshot::Receiver<AskedAnswer>>,
-) -> Option<AskedAnswer> {
+/// Waits for the answer to the question whether to carry out a plan. Never returns if that question
+/// is not open.
+pub(super) async fn wait_for_plan_answer(
+    plan: &mut Option<oneshot::Receiver<TerminalAnswer>>,
+) -> Option<TerminalAnswer> {
     match plan {
         Some(answered) => answered.await.ok(),
         None => std::future::pending().await,

@@ -1,7 +1,6 @@
-//! Notifies a user whose terminal does not have the focus: when a turn ends, and when a question is
-//! open.
+//! Notifies a user whose terminal does not have the focus when a turn ends or a question is asked.
 //!
-//! The signal has fixed words only: no text of a model, a tool or a plugin reaches it. Start from
+//! The notification has a fixed text, without any text of a model, a tool or a plugin. Start from
 //! [`ChatNotifier`].
 
 use super::tty;
@@ -15,7 +14,7 @@ pub(super) enum NotifyReason {
 }
 
 impl NotifyReason {
-    fn words(self) -> &'static str {
+    fn notification_text(self) -> &'static str {
         match self {
             Self::TurnEnded => "Rind has ended its turn",
             Self::Asked => "Rind asks for your answer",
@@ -25,8 +24,8 @@ impl NotifyReason {
 
 pub(super) struct ChatNotifier {
     way: ChatNotify,
-    /// Whether the terminal has the focus, as it last reported. A terminal that never reports its
-    /// focus counts as focused.
+    /// Whether the terminal has the focus, according to its last report. A terminal that never
+    /// reports its focus is treated as focused.
     is_in_front: bool,
 }
 
@@ -38,20 +37,20 @@ impl ChatNotifier {
         }
     }
 
-    pub(super) fn note_focus(&mut self, is_in_front: bool) {
+    pub(super) fn record_focus(&mut self, is_in_front: bool) {
         self.is_in_front = is_in_front;
     }
 
     /// Notifies the person, unless the terminal has the focus.
     pub(super) fn notify(&self, reason: NotifyReason) {
         if let Some(signal) = self.signal(reason) {
-            // Ignore the error: the chat notices by itself that the terminal is gone.
+            // Ignore the error: the chat detects without it that the terminal was closed.
             let _ = tty::put_text(&signal);
         }
     }
 
     fn signal(&self, reason: NotifyReason) -> Option<String> {
-        let words = reason.words();
+        let words = reason.notification_text();
         let signal = match self.way {
             ChatNotify::Bell => "\x07".to_owned(),
             ChatNotify::Osc9 => format!("\x1b]9;{words}\x1b\\"),
@@ -71,7 +70,7 @@ mod tests {
         let signal = |way, is_in_front| {
             let mut notifier = ChatNotifier::new(way);
             assert_eq!(notifier.signal(NotifyReason::Asked), None);
-            notifier.note_focus(is_in_front);
+            notifier.record_focus(is_in_front);
             notifier.signal(NotifyReason::TurnEnded)
         };
         let of = |way| signal(way, false);

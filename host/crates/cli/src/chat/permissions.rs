@@ -3,12 +3,12 @@
 use super::super::render::{BOLD, DIM, WARN, one_line, style_text};
 use rind_lib::tool::approval::SessionApprovals;
 
-/// Maximum length of the text that describes the approved calls, in characters.
-const WIDTH: usize = 400;
+/// Maximum length of the text that describes one approval, in characters.
+const MAX_APPROVAL_CHARS: usize = 400;
 
-/// Lists the approvals of the session, or revokes the one with this number. Returns lines for the
-/// person.
-pub(super) fn permissions_command(approvals: &SessionApprovals, number: &str) -> Vec<String> {
+/// Revokes the approval with this number or, if `number` is empty, lists the approvals of the
+/// session. Returns lines for the person.
+pub(super) fn run_permissions_command(approvals: &SessionApprovals, number: &str) -> Vec<String> {
     let approved = approvals.approved();
     if number.is_empty() {
         if approved.is_empty() {
@@ -23,7 +23,7 @@ pub(super) fn permissions_command(approvals: &SessionApprovals, number: &str) ->
                 style_text(BOLD, &approved.tool),
                 of.unwrap_or_default(),
                 by.unwrap_or_default(),
-                one_line(&approved.covers, WIDTH)
+                one_line(&approved.covers, MAX_APPROVAL_CHARS)
             )
         });
         return lines.collect();
@@ -32,7 +32,7 @@ pub(super) fn permissions_command(approvals: &SessionApprovals, number: &str) ->
     let line = match chosen.and_then(|at| approved.get(at)) {
         Some(approved) => {
             approvals.revoke(approved);
-            let covers = one_line(&approved.covers, WIDTH);
+            let covers = one_line(&approved.covers, MAX_APPROVAL_CHARS);
             let what = format!("taken back: {}: {covers}", approved.tool);
             style_text(DIM, what)
         }

@@ -1,8 +1,8 @@
 //! Shows a list above the editor, from which a person chooses one entry: a model, a session, a tool
 //! call.
 //!
-//! Typed letters narrow the list. The module must not know the meaning of an entry, which in most
-//! lists is the argument of a slash command. Start from [`ChatPicker`].
+//! Typed letters filter the list. The module must not know the meaning of an entry. In most lists,
+//! an entry is the argument of a slash command. Start from [`ChatPicker`].
 
 use super::super::render::{BOLD, DIM, one_line, style_text};
 use super::editor::LineEditor;
@@ -11,13 +11,13 @@ use super::keys::{KeyCode, KeyInput, TypedKey};
 /// Maximum number of entries that are shown at once.
 const MAX_SHOWN: usize = 10;
 
-/// Number of rows of the screen that the list leaves free.
+/// Number of rows of the screen that the list does not use.
 const SPARE_ROWS: usize = 6;
 
 /// Maximum length of an entry that is shown, in characters.
-const WIDTH: usize = 200;
+const MAX_ENTRY_CHARS: usize = 200;
 
-/// An entry to choose.
+/// Entry of a list from which a person chooses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PickerEntry {
     /// Argument of the command that the choice runs, or the number of a tool call.
@@ -30,7 +30,7 @@ pub(super) struct ChatPicker {
     title: &'static str,
     /// Name of the command that the choice runs.
     pub(super) command: &'static str,
-    /// Entries of the list; `None` until they are known.
+    /// Entries of the list; `None` until they were found.
     entries: Option<Vec<PickerEntry>>,
     /// Text that is shown if there are no entries.
     why_empty: String,
@@ -38,9 +38,9 @@ pub(super) struct ChatPicker {
     chosen: usize,
 }
 
-/// Effect of a key.
+/// Effect of a key press on the list.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum PickerEffect {
+pub(super) enum PickerKeyEffect {
     Stays,
     Closed,
     /// The entry with this value was chosen.
@@ -60,21 +60,24 @@ impl ChatPicker {
     }
 
     /// Sets the entries; `why_empty` is shown if there are none.
-    pub(super) fn fill(&mut self, entries: Vec<PickerEntry>, why_empty: impl Into<String>) {
+    pub(super) fn set_entries(&mut self, entries: Vec<PickerEntry>, why_empty: impl Into<String>) {
         self.entries = Some(entries);
         self.why_empty = why_empty.into();
         self.chosen = 0;
     }
 
-    /// Marks the entry with this value, or the first entry if there is none.
-    pub(super) fn choose_value(&mut self, value: &str) {
-        let at = self.found().iter().position(|entry| entry.value == value);
+    /// Selects the entry with this value, or the first entry if no entry has the value.
+    pub(super) fn select_value(&mut self, value: &str) {
+        let at = self
+            .matching_entries()
+            .iter()
+            .position(|entry| entry.value == value);
         self.chosen = at.unwrap_or(0);
     }
 
     /// Returns the entries that contain every typed word, ignoring case.
-    fn found(&self) -> Vec<&PickerEntry> {
-        let query = self.query.whole().to_lowercase();
+    fn matching_entries(&self) -> Vec<&PickerEntry> {
+        let query = self.query.full_text().to_lowercase();
         let words: Vec<&str> = query.split_whitespace().collect();
         let fits = |entry: &&PickerEntry| {
             let text = format!("{} {}", entry.value, entry.about).to_lowercase();
@@ -83,28 +86,28 @@ impl ChatPicker {
         self.entries.iter().flatten().filter(fits).collect()
     }
 
-    pub(super) fn press_key(&mut self, input: &KeyInput) -> PickerEffect {
+    pub(super) fn press_key(&mut self, input: &KeyInput) -> PickerKeyEffect {
         let key = match input {
             KeyInput::Paste(text) => {
                 let letters = text.chars().filter(|letter| !letter.is_control());
                 letters
-                    .take(WIDTH)
+                    .take(MAX_ENTRY_CHARS)
                     .for_each(|letter| self.query.type_letter(letter));
                 self.chosen = 0;
-                return PickerEffect::Stays;
+                return PickerKeyEffect::Stays;
             }
             KeyInput::Key(key) => *key,
-            _ => return PickerEffect::Stays,
+            _ => return PickerKeyEffect::Stays,
         };
-        let n = self.found().len();
+        let n = self.matching_entries().len();
         match (key.code, key.ctrl, key.alt) {
             (KeyCode::Esc, ..) | (KeyCode::Char('c' | 'd'), true, _) => {
-                return PickerEffect::Closed;
+                return PickerKeyEffect::Closed;
             }
             (KeyCode::Enter, ..) | (KeyCode::Char('o'), true, _) => {
-                let found = self.found();
+                let found = self.matching_entries();
                 let chosen = found.get(self.chosen).map(|entry| entry.value.clone());
-                return chosen.map_or(PickerEffect::Stays, PickerEffect::Chosen);
+                return chosen.map_or(PickerKeyEffect::Stays, PickerKeyEffect::Chosen);
             }
             (KeyCode::Up, ..) | (KeyCode::Char('p'), true, _) => {
                 self.chosen = (self.chosen + n.max(1) - 1) % n.max(1);
@@ -114,27 +117,27 @@ impl ChatPicker {
             }
             _ => self.edit_query(key),
         }
-        PickerEffect::Stays
+        PickerKeyEffect::Stays
     }
 
     fn edit_query(&mut self, key: TypedKey) {
-        // Drop line breaks: the query is a single row.
+        // Ignore line breaks, because the query has only one row.
         let is_break = key.code == KeyCode::Char('j') && key.ctrl;
-        if !is_break && super::press::edit_line(&mut self.query, key) {
+        if !is_break && super::press::apply_editing_key(&mut self.query, key) {
             self.chosen = 0;
         }
     }
 
     /// Returns the rows of the list on a screen with `n_rows` rows.
     pub(super) fn rows(&self, n_rows: usize) -> Vec<String> {
-        let found = self.found();
+        let found = self.matching_entries();
         let mut rows = vec![style_text(BOLD, self.title)];
         match &self.entries {
             None => rows.push(style_text(DIM, "  one moment …")),
             Some(all) if all.is_empty() => {
                 rows.push(style_text(
                     DIM,
-                    format_args!("  {}", one_line(&self.why_empty, WIDTH)),
+                    format_args!("  {}", one_line(&self.why_empty, MAX_ENTRY_CHARS)),
                 ));
             }
             Some(_) if found.is_empty() => rows.push(style_text(DIM, "  nothing fits")),
@@ -144,8 +147,8 @@ impl ChatPicker {
         let first = (self.chosen + 1).saturating_sub(n_shown);
         let shown = found.iter().enumerate().skip(first).take(n_shown);
         rows.extend(shown.map(|(at, entry)| {
-            let value = one_line(&entry.value, WIDTH);
-            let about = style_text(DIM, one_line(&entry.about, WIDTH));
+            let value = one_line(&entry.value, MAX_ENTRY_CHARS);
+            let about = style_text(DIM, one_line(&entry.about, MAX_ENTRY_CHARS));
             match at == self.chosen {
                 true => format!("  {}  {about}", style_text(BOLD, format_args!("▸ {value}"))),
                 false => format!("    {value}  {about}"),
@@ -178,32 +181,38 @@ mod tests {
             value: format!("model-{n}"),
             about: "small\u{1b}[2J".to_owned(),
         };
-        picker.fill((0..30).map(entry).collect(), "none");
+        picker.set_entries((0..30).map(entry).collect(), "none");
         picker
     }
 
     #[test]
     fn letters_narrow_the_list_and_enter_takes_what_is_marked() {
         let mut picker = picker();
-        assert_eq!(picker.press_key(&key(KeyCode::Up)), PickerEffect::Stays);
-        let last = PickerEffect::Chosen("model-29".to_owned());
+        assert_eq!(picker.press_key(&key(KeyCode::Up)), PickerKeyEffect::Stays);
+        let last = PickerKeyEffect::Chosen("model-29".to_owned());
         assert_eq!(picker.press_key(&key(KeyCode::Enter)), last);
         for letter in "SMALL el-1".chars() {
             picker.press_key(&key(KeyCode::Char(letter)));
         }
         picker.press_key(&key(KeyCode::Down));
-        let second = PickerEffect::Chosen("model-10".to_owned());
+        let second = PickerKeyEffect::Chosen("model-10".to_owned());
         assert_eq!(picker.press_key(&key(KeyCode::Enter)), second);
         picker.press_key(&KeyInput::Paste("zzz\n".to_owned()));
-        assert_eq!(picker.press_key(&key(KeyCode::Enter)), PickerEffect::Stays);
+        assert_eq!(
+            picker.press_key(&key(KeyCode::Enter)),
+            PickerKeyEffect::Stays
+        );
         assert!(picker.rows(30).join("\n").contains("nothing fits"));
-        assert_eq!(picker.press_key(&key(KeyCode::Esc)), PickerEffect::Closed);
+        assert_eq!(
+            picker.press_key(&key(KeyCode::Esc)),
+            PickerKeyEffect::Closed
+        );
     }
 
     #[test]
     fn the_marked_entry_is_always_shown_and_no_text_reaches_the_terminal_as_it_is() {
         let mut picker = picker();
-        picker.choose_value("model-20");
+        picker.select_value("model-20");
         for n_rows in [0, 7, 12, 100] {
             let rows = bare_text(&picker.rows(n_rows).join("\n"));
             assert!(rows.contains("▸ model-20"), "{n_rows}: {rows}");

@@ -1,7 +1,7 @@
-//! Runs the chat in lines, for screen readers, simple terminals and pipes. Nothing on the screen
-//! changes once it is written.
+//! Runs the chat line by line, for screen readers, simple terminals and pipes. Printed text is
+//! never changed.
 //!
-//! At a terminal a line that is typed while a turn runs steers the turn; from a pipe each line
+//! At a terminal, a line that is typed while a turn runs steers the turn; from a pipe each line
 //! waits until the previous turn has ended.
 
 use std::sync::Arc;
@@ -11,24 +11,26 @@ use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
-use super::super::approve::{self, AskedAnswer, TerminalQuestion};
+use super::super::approve::{self, TerminalAnswer, TerminalQuestion};
 use super::super::attach;
-use super::super::command::{CommandCallResult, CommandSet, OpenFacts, OwnerAction};
+use super::super::command::{CommandCallResult, CommandSet, OpenSessionFacts, OwnerAction};
 use super::super::exit_code::ExitStatus;
 use super::super::open::OpenedSession;
-use super::super::programs::FollowingPrograms;
+use super::super::programs::TurnFollowers;
 use super::super::question::UNREAD;
 use super::super::render;
-use super::super::render::hold::{at_once, hold_output};
+use super::super::render::hold::{hold_output, write_immediately};
 use super::super::render::turn::TurnRenderer;
-use super::super::resource::{ResourceMention, check_command, find_in_line};
-use super::super::signals::AnySignal;
+use super::super::resource::{
+    ResourceMention, find_resource_mentions_in_line, refuse_resource_in_command,
+};
+use super::super::signals::ShutdownSignals;
 use super::super::telemetry::Telemetry;
 use super::super::terminal::{self, QUIET};
 use super::live::ChatExit;
-use super::read_ahead::{drain_ignored, read_lines, report_ignored};
+use super::read_ahead::{drop_typed_lines, read_lines, report_ignored_line};
 use super::slash::{is_command, permission_number};
-use super::worker::{ChatJobDone, ChatPrompt, ChatWorker};
+use super::worker::{ChatJobResult, ChatPrompt, ChatWorker};
 use rind_lib::agent::{Error, SteerHandle};
 use rind_lib::event::{Event, Stamped};
 use rind_lib::host::SessionMaterials;
@@ -40,13 +42,13 @@ use rind_operator::model;
 use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorSetup;
 
-/// Maximum time between two Ctrl-C of which the second quits.
-const TWICE: Duration = Duration::from_secs(1);
+/// Maximum time between two presses of Ctrl-C after which the second one quits the chat.
+const MAX_DOUBLE_PRESS: Duration = Duration::from_secs(1);
 
 struct PlainChat {
     /// Id of the session.
     id: String,
-    /// Whether there is a conversation that can be continued.
+    /// Whether the session has a conversation that can be continued.
     has_history: bool,
     cost_usd: f64,
     /// Mode of approval.
@@ -65,11 +67,11 @@ struct PlainChat {
     renderer: TurnRenderer,
     telemetry: Telemetry,
     interrupts: Signal,
-    ended: AnySignal,
+    ended: ShutdownSignals,
     interrupted: Option<Instant>,
-    /// Whether a person types the input, so that it does not come from a pipe.
+    /// Whether a person types the input; false if it comes from a pipe.
     is_typed: bool,
-    /// Whether there is no more input.
+    /// Whether the input has ended.
     is_over: bool,
     /// Exit status of the last turn.
     last: ExitStatus,
@@ -81,18 +83,18 @@ pub(super) async fn run_plain(
     commands: Arc<CommandSet>,
     prompt: Option<String>,
     is_typed: bool,
-    programs: &mut FollowingPrograms,
+    programs: &mut TurnFollowers,
 ) -> anyhow::Result<ChatExit> {
     render::print_note(&opened.chosen);
     let session = opened.session;
-    let interrupted = super::interrupted_note(&session, prompt.is_some(), "Ctrl-C");
+    let interrupted = super::interrupted_turn_notice(&session, prompt.is_some(), "Ctrl-C");
     if let Some(note) = &interrupted {
         render::print_warning(&note.text);
     }
     commands.set_asker(opened.asker);
-    let facts = OpenFacts::of(&session);
+    let facts = OpenSessionFacts::of(&session);
     let cost_usd = facts.cost_usd();
-    commands.note_open(facts);
+    commands.set_open_session(facts);
     if is_typed || opened.is_dry_run || opened.switch.mode() != ApprovalMode::Ask {
         let dry_run = if opened.is_dry_run { ", dry run" } else { "" };
         let mode = opened.switch.mode();
@@ -112,10 +114,10 @@ pub(super) async fn run_plain(
         questions: opened.questions,
         worker: ChatWorker::new(session, commands),
         lines: read_lines(),
-        renderer: TurnRenderer::in_lines(),
+        renderer: TurnRenderer::without_redrawing(),
         telemetry: Telemetry::from_env(),
         interrupts: signal(SignalKind::interrupt()).context("listen for signals")?,
-        ended: AnySignal::ends().context("listen for signals")?,
+        ended: ShutdownSignals::listen_without_ctrl_c().context("listen for signals")?,
         interrupted: None,
         is_typed,
         is_over: false,
@@ -124,40 +126,41 @@ pub(super) async fn run_plain(
     };
     drop(opened.exits);
     match prompt {
-        Some(prompt) => plain.take_line(&prompt),
+        Some(prompt) => plain.handle_line(&prompt),
         None if interrupted.is_some_and(|note| note.continues) => plain.worker.continue_turn(),
         None => plain.show_prompt(),
     }
     while plain.leaving.is_none() {
-        plain.take_step(programs).await;
+        plain.run_step(programs).await;
     }
     plain.leave_chat(programs).await
 }
 
 impl PlainChat {
-    async fn take_step(&mut self, programs: &mut FollowingPrograms) {
+    async fn run_step(&mut self, programs: &mut TurnFollowers) {
         let is_running = self.worker.is_running();
         tokio::select! {
-            // Events before questions: a question is shown after the events that led to it.
+            // Receive events before questions, so that a question is shown after the events that
+            // led to it.
             biased;
             () = self.ended.recv_signal() => self.leaving = Some(ChatExit::Quit(ExitStatus::Interrupted)),
             _ = self.interrupts.recv() => self.interrupt_job(),
             Some(event) = self.events.recv() => self.show_event(&event, programs),
-            done = self.worker.next_done() => self.finish_job(done),
+            done = self.worker.next_job_result() => self.finish_job(done),
             Some(asked) = self.questions.recv() => self.ask_person(asked, programs).await,
             line = self.lines.recv(), if !self.is_over && (self.is_typed || !is_running) => match line {
-                Some(line) => self.take_line(&line),
+                Some(line) => self.handle_line(&line),
                 None => {
                     self.is_over = true;
-                    self.leave_if_over();
+                    self.leave_chat_if_over();
                 }
             },
         }
     }
 
-    fn take_line(&mut self, line: &str) {
+    fn handle_line(&mut self, line: &str) {
         if self.is_typed {
-            self.renderer.note_typed();
+            self.renderer.record_enter_key();
         }
         let text = line.trim();
         if text.is_empty() {
@@ -166,7 +169,7 @@ impl PlainChat {
         if is_command(text) && !line.starts_with(' ') {
             self.run_command(text);
         } else if text.starts_with('!') && !line.starts_with(' ') {
-            // Do not send the line to the model: it may name a secret, for example `!!pass show
+            // Do not send the line to the model, because it may reveal a secret, as in `!!pass show
             // bank`.
             render::print_warning(
                 "`!` commands need the chat on the full screen; put a blank before the line to send it to the model",
@@ -178,7 +181,7 @@ impl PlainChat {
             }
             let images = self.find_images(text);
             self.steering.steer_with(text, Source::Terminal, images);
-            render::print_note(match self.worker.is_turn() {
+            render::print_note(match self.worker.is_turn_running() {
                 true => "the model reads it before its next request",
                 false => "it is sent when the command has ended",
             });
@@ -202,46 +205,47 @@ impl PlainChat {
         });
     }
 
-    /// Finds the resources that a text names. If the text cannot be sent, prints why and returns
-    /// `None`.
+    /// Finds the resources of MCP servers that a text names. If the text cannot be sent, prints the
+    /// reason and returns `None`.
     fn find_resources(&self, text: &str) -> Option<Vec<ResourceMention>> {
         let is_running = self.worker.is_running();
-        let found = find_in_line(text, &self.materials, self.is_typed, is_running);
+        let found =
+            find_resource_mentions_in_line(text, &self.materials, self.is_typed, is_running);
         let warn = |why: &String| render::print_warning(&format!("not sent: {why}"));
         found.inspect_err(warn).ok()
     }
 
-    /// Reads the images that a text names, and prints a line about each. Reads none if the text
-    /// comes from a pipe, because anyone may have written it.
+    /// Reads the images that a text names, and prints a line about each image. Reads no images if
+    /// the text comes from a pipe, because anyone may have written the text.
     fn find_images(&self, text: &str) -> Vec<Attachment> {
         if !self.is_typed {
             return Vec::new();
         }
-        let named = attach::attach_mentioned(text, &self.setup.paths.workspace).into_iter();
-        let said = named.inspect(|named| render::say_line(attach::in_words(named)));
+        let named = attach::attach_mentioned_images(text, &self.setup.paths.workspace).into_iter();
+        let said = named.inspect(|named| render::say_line(attach::describe_image(named)));
         said.filter_map(|named| Some(named.ok()?.1)).collect()
     }
 
     fn run_command(&mut self, line: &str) {
         if let Some(number) = permission_number(line) {
-            let lines = super::permissions::permissions_command(&self.approvals, number);
-            self.worker.show_permissions(&lines);
+            let lines = super::permissions::run_permissions_command(&self.approvals, number);
+            self.worker.emit_permissions_event(&lines);
             lines.into_iter().for_each(render::say_line);
             return self.show_prompt();
         }
-        let checked = check_command(line, &self.materials);
+        let checked = refuse_resource_in_command(line, &self.materials);
         match checked.and_then(|()| self.worker.commands().parse_call(line)) {
             Ok(call)
                 if self.worker.is_running() && self.worker.commands().waits_for_turn(&call) =>
             {
                 render::print_warning(
-                    "this command runs between turns: wait for the end of this one",
+                    "this command can run only between turns: wait until this turn ends",
                 );
             }
             Ok(call) => {
                 self.worker.start_command(call);
                 if line == "/permissions" {
-                    let lines = super::permissions::permissions_command(&self.approvals, "");
+                    let lines = super::permissions::run_permissions_command(&self.approvals, "");
                     lines.into_iter().for_each(render::say_line);
                 }
             }
@@ -285,7 +289,7 @@ impl PlainChat {
             Ok(CommandCallResult::Action(OwnerAction::Reload)) => {
                 self.leaving = Some(ChatExit::Reload(self.id.clone()));
             }
-            // Without a terminal there is no clipboard, so print the text.
+            // Print the text, because there may be no terminal whose clipboard could be used.
             Ok(CommandCallResult::Action(OwnerAction::Copy(text))) => {
                 render::answer_line(render::printable_prose(text.trim_end()));
             }
@@ -294,13 +298,13 @@ impl PlainChat {
                     model: Some(name.clone()),
                     ..ModelSelection::default()
                 };
-                match model::select_in_session(&self.setup, &model) {
+                match model::select_model_in_session(&self.setup, &model) {
                     Ok(selected) => {
                         render::print_note(&format!(
                             "model from the next turn on: {}",
                             selected.model
                         ));
-                        self.worker.commands().note_model(&selected);
+                        self.worker.commands().set_open_session_model(&selected);
                         self.chosen_model = Some(name);
                         self.worker.set_model(selected);
                     }
@@ -311,9 +315,9 @@ impl PlainChat {
         }
     }
 
-    /// Begins a turn with the texts that were typed while something ran. Without such texts, shows
-    /// the prompt, or leaves if there is no more input.
-    fn go_on(&mut self) {
+    /// Begins a turn with the texts that were typed during the last turn or command. If there are
+    /// none, shows the prompt, or leaves the chat if the input has ended.
+    fn continue_chat(&mut self) {
         if self.leaving.is_some() || self.worker.is_running() {
             return;
         }
@@ -323,19 +327,19 @@ impl PlainChat {
             return self.run_turn(texts.join("\n\n"));
         }
         self.show_prompt();
-        self.leave_if_over();
+        self.leave_chat_if_over();
     }
 
     /// Shows the prompt for the next line.
     fn show_prompt(&self) {
         if self.is_typed && self.leaving.is_none() && !self.worker.is_running() {
-            at_once("> ");
+            write_immediately("> ");
         }
     }
 
-    fn finish_job(&mut self, done: Option<ChatJobDone>) {
+    fn finish_job(&mut self, done: Option<ChatJobResult>) {
         match done {
-            Some(ChatJobDone::Turn(Ok(outcome))) => {
+            Some(ChatJobResult::Turn(Ok(outcome))) => {
                 self.last = ExitStatus::from(outcome.summary.stop);
                 self.has_history = true;
                 if outcome.summary.stop == StopReason::Done
@@ -350,34 +354,34 @@ impl PlainChat {
                         render::print_warning(&format!("not sent: {}", input.text));
                     }
                 }
-                self.go_on();
+                self.continue_chat();
             }
-            // The turn has already shown this error with its remedy, and its answer is kept in
-            // memory.
-            Some(ChatJobDone::Turn(Err(Error::Session(_)))) => {
+            // Do not print the error, because the turn has already shown it. The turn's answer is
+            // kept in memory.
+            Some(ChatJobResult::Turn(Err(Error::Session(_)))) => {
                 self.last = ExitStatus::Failed;
-                self.go_on();
+                self.continue_chat();
             }
-            Some(ChatJobDone::Turn(Err(error))) => {
+            Some(ChatJobResult::Turn(Err(error))) => {
                 render::print_error(&error.into());
                 self.leaving = Some(ChatExit::Quit(ExitStatus::Failed));
             }
-            Some(ChatJobDone::Command(outcome) | ChatJobDone::Aside(outcome)) => {
+            Some(ChatJobResult::Command(outcome) | ChatJobResult::Aside(outcome)) => {
                 self.finish_command(outcome);
-                self.go_on();
+                self.continue_chat();
             }
-            Some(ChatJobDone::Unsent(why)) => {
+            Some(ChatJobResult::Unsent(why)) => {
                 render::print_warning(&format!("not sent: {why}"));
                 self.last = ExitStatus::Usage;
-                self.go_on();
+                self.continue_chat();
             }
-            Some(ChatJobDone::Closed(_)) | None => {
+            Some(ChatJobResult::Closed(_)) | None => {
                 self.leaving = Some(ChatExit::Quit(ExitStatus::Failed))
             }
         }
     }
 
-    fn leave_if_over(&mut self) {
+    fn leave_chat_if_over(&mut self) {
         if self.is_over && !self.worker.is_running() {
             let exit = if self.is_typed {
                 ExitStatus::Done
@@ -389,42 +393,45 @@ impl PlainChat {
     }
 
     fn interrupt_job(&mut self) {
-        let is_second = self.interrupted.is_some_and(|at| at.elapsed() < TWICE);
+        let is_second = self
+            .interrupted
+            .is_some_and(|at| at.elapsed() < MAX_DOUBLE_PRESS);
         let is_idle = !self.worker.is_running();
         if is_idle && self.is_typed && !is_second {
-            // A single Ctrl-C may have been meant for a turn that has just ended.
-            at_once("\n");
+            // Do not quit at the first Ctrl-C, because it may have been meant for a turn that has
+            // just ended.
+            write_immediately("\n");
             render::print_note("Ctrl-C again quits");
             self.interrupted = Some(Instant::now());
             self.show_prompt();
         } else if is_second || !self.worker.interrupt() {
             self.leaving = Some(ChatExit::Quit(ExitStatus::Interrupted));
         } else {
-            self.renderer.show_interrupted();
+            self.renderer.show_turn_interrupted();
             self.interrupted = Some(Instant::now());
         }
     }
 
-    /// Asks a question in lines, until there is an answer, the input ends or the asker is gone.
-    /// Programs that follow the chat still receive events meanwhile.
-    async fn ask_person(&mut self, asked: TerminalQuestion, programs: &mut FollowingPrograms) {
-        self.renderer.pause_wait();
-        // Lines typed before the question go to the model: they cannot answer a question that was
-        // not on the screen.
+    /// Asks the person a question line by line, until it is answered or withdrawn or the input
+    /// ends. Programs that follow the chat receive events during this time.
+    async fn ask_person(&mut self, asked: TerminalQuestion, programs: &mut TurnFollowers) {
+        self.renderer.pause_wait_line();
+        // Send lines that were typed before the question to the model, because they cannot be an
+        // answer to it.
         while let Ok(line) = self.lines.try_recv() {
-            self.take_line(&line);
+            self.handle_line(&line);
         }
         let mut unseen = Vec::new();
-        self.ask_once(asked, programs, &mut unseen).await;
+        self.ask_question_once(asked, programs, &mut unseen).await;
         unseen
             .iter()
             .for_each(|event| self.renderer.show_event(event));
     }
 
-    async fn ask_once(
+    async fn ask_question_once(
         &mut self,
         mut asked: TerminalQuestion,
-        programs: &mut FollowingPrograms,
+        programs: &mut TurnFollowers,
         unseen: &mut Vec<Stamped>,
     ) {
         let screen = approve::question_screen(&asked.question);
@@ -442,10 +449,10 @@ impl PlainChat {
                 };
                 is_seen |= !is_cut;
                 for row in rows {
-                    at_once(format_args!("{row}\n"));
+                    write_immediately(format_args!("{row}\n"));
                 }
                 if opens.is_none() {
-                    at_once(screen.prompt_text(!is_seen));
+                    write_immediately(screen.prompt_text(!is_seen));
                 }
             }
             tokio::select! {
@@ -460,40 +467,40 @@ impl PlainChat {
                 }
                 () = self.ended.recv_signal() => {
                     self.leaving = Some(ChatExit::Quit(ExitStatus::Interrupted));
-                    break asked.question.unanswered_reply("the chat was closed");
+                    break asked.question.reply_without_person("the chat was closed");
                 }
                 Some(event) = self.events.recv() => {
-                    self.telemetry.take_event(&event);
-                    programs.take_event(&event);
+                    self.telemetry.handle_event(&event);
+                    programs.handle_event(&event);
                     unseen.push(event);
                 }
                 () = tokio::time::sleep_until(opens.unwrap_or_else(tokio::time::Instant::now)), if opens.is_some() => {
-                    // Lines typed before the question may arrive late if this process was not
-                    // scheduled; drop them and wait again.
-                    if drain_ignored(&mut self.lines) {
+                    // Drop lines that were typed before the question and arrive late because this
+                    // process was not scheduled, and wait again.
+                    if drop_typed_lines(&mut self.lines) {
                         opens = Some(tokio::time::Instant::now() + QUIET);
                         continue;
                     }
                     opens = None;
-                    // Drop an unfinished line too.
-                    terminal::drop_typed();
-                    at_once(screen.prompt_text(!is_seen));
+                    // Also drop a line that is typed but not finished.
+                    terminal::discard_typed_input();
+                    write_immediately(screen.prompt_text(!is_seen));
                 }
                 line = self.lines.recv() => match line {
-                    None => break asked.question.unanswered_reply(""),
+                    None => break asked.question.reply_without_person(""),
                     Some(line) if opens.is_some() => {
-                        report_ignored(&line);
+                        report_ignored_line(&line);
                         opens = Some(tokio::time::Instant::now() + QUIET);
                     }
-                    Some(line) if screen.is_view(line.trim(), is_cut) => (is_whole, is_shown) = (true, false),
+                    Some(line) if screen.requests_full_view(line.trim(), is_cut) => (is_whole, is_shown) = (true, false),
                     Some(line) => match approve::parse_answer(line.trim(), &asked.question) {
-                        Some(answer) if is_seen || answer.is_no() => break answer,
+                        Some(answer) if is_seen || answer.is_refusal() => break answer,
                         given => {
                             let words = match given {
                                 Some(_) => UNREAD,
                                 None => "invalid answer: type one of the letters in brackets",
                             };
-                            at_once(format_args!("{words}\n"));
+                            write_immediately(format_args!("{words}\n"));
                             is_shown = false;
                         }
                     },
@@ -501,50 +508,51 @@ impl PlainChat {
             }
         };
         drop(open);
-        // Steer only a turn: a plugin's command has no model that could read the reason.
-        if let AskedAnswer::Call(ApprovalAnswer::No(why)) = &answer
+        // Pass the reason to the model only in a turn, because a plugin's command has no model that
+        // could read it.
+        if let TerminalAnswer::Call(ApprovalAnswer::No(why)) = &answer
             && !why.is_empty()
             && self.leaving.is_none()
-            && self.worker.is_turn()
+            && self.worker.is_turn_running()
         {
             self.steering.steer(why, Source::Terminal);
         }
-        // Ignore a closed channel: the asker may be gone by now.
+        // Ignore a closed channel: the asker may have been stopped.
         let _ = asked.answer.send(answer);
     }
 
     /// Shows an event, and passes it to telemetry and to the programs that follow the chat.
-    fn show_event(&mut self, event: &Stamped, programs: &mut FollowingPrograms) {
+    fn show_event(&mut self, event: &Stamped, programs: &mut TurnFollowers) {
         if let Event::RequestEnd { cost_usd, .. } = &event.event {
             self.cost_usd += cost_usd.unwrap_or(0.0);
         }
         self.renderer.show_event(event);
-        self.telemetry.take_event(event);
-        programs.take_event(event);
+        self.telemetry.handle_event(event);
+        programs.handle_event(event);
     }
 
-    async fn leave_chat(mut self, programs: &mut FollowingPrograms) -> anyhow::Result<ChatExit> {
-        // Nothing can be asked any more. Dropping the questions, and closing their channel, answers
-        // the current askers and those that come while the session ends.
+    async fn leave_chat(mut self, programs: &mut TurnFollowers) -> anyhow::Result<ChatExit> {
+        // Refuse all further questions: dropping the waiting questions and closing the channel
+        // refuses them and those that are asked while the session ends.
         self.questions.close();
         while self.questions.try_recv().is_ok() {}
         self.worker.close_worker();
-        let mut kills = AnySignal::kills()?;
+        let mut kills = ShutdownSignals::listen_for_termination()?;
         let closed = loop {
             tokio::select! {
                 biased;
-                // A second signal ends the process at once, in case the orderly shutdown hangs.
+                // Exit at once at a second signal, in case closing the session hangs.
                 _ = self.interrupts.recv() => std::process::exit(130),
                 () = kills.recv_signal() => std::process::exit(130),
                 Some(event) = self.events.recv() => self.show_event(&event, programs),
-                done = self.worker.next_done() => match done {
-                    Some(ChatJobDone::Closed(closed)) => break closed,
+                done = self.worker.next_job_result() => match done {
+                    Some(ChatJobResult::Closed(closed)) => break closed,
                     Some(_) => {}
                     None => break Ok(()),
                 },
             }
         };
-        // A closed receiver still yields the events that were sent before.
+        // Show the events that were sent before the receiver was closed.
         self.events.close();
         while let Some(event) = self.events.recv().await {
             self.show_event(&event, programs);

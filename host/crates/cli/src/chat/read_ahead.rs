@@ -1,16 +1,16 @@
-//! Reads lines of standard input ahead, for the chat in lines.
+//! Reads lines of standard input before the chat needs them, for the chat that works line by line.
 
 use std::io::BufRead;
 
 use tokio::sync::mpsc::{self, Receiver};
 
 use super::super::render;
-use super::super::render::hold::at_once;
+use super::super::render::hold::write_immediately;
 
 /// Maximum number of lines that are read ahead.
 const MAX_AHEAD: usize = 64;
 
-/// Reads standard input on a thread of its own, so that a blocked read does not delay the exit.
+/// Reads standard input on a separate thread, so that a blocked read does not delay the exit.
 pub(super) fn read_lines() -> Receiver<String> {
     let (sender, lines) = mpsc::channel(MAX_AHEAD);
     std::thread::spawn(move || {
@@ -31,18 +31,18 @@ pub(super) fn read_lines() -> Receiver<String> {
 }
 
 /// Reports that a line was ignored, because it was typed before the question appeared.
-pub(super) fn report_ignored(line: &str) {
+pub(super) fn report_ignored_line(line: &str) {
     let line = render::one_line(line, 400);
-    at_once(format_args!(
+    write_immediately(format_args!(
         "ignored, because it was typed before the question appeared: {line}\n"
     ));
 }
 
-/// Ignores the lines that were typed so far. Returns whether there were any.
-pub(super) fn drain_ignored(lines: &mut Receiver<String>) -> bool {
+/// Drops and reports the lines that were typed so far. Returns whether there were any.
+pub(super) fn drop_typed_lines(lines: &mut Receiver<String>) -> bool {
     let mut has_any = false;
     while let Ok(line) = lines.try_recv() {
-        report_ignored(&line);
+        report_ignored_line(&line);
         has_any = true;
     }
     has_any
@@ -55,11 +55,11 @@ mod tests {
     #[test]
     fn lines_that_were_read_before_a_question_could_be_are_all_ignored() {
         let (sender, mut lines) = mpsc::channel(MAX_AHEAD);
-        assert!(!drain_ignored(&mut lines));
+        assert!(!drop_typed_lines(&mut lines));
         for line in ["y", "always"] {
             sender.try_send(line.to_owned()).unwrap();
         }
-        assert!(drain_ignored(&mut lines));
-        assert!(!drain_ignored(&mut lines) && lines.is_empty());
+        assert!(drop_typed_lines(&mut lines));
+        assert!(!drop_typed_lines(&mut lines) && lines.is_empty());
     }
 }

@@ -1,24 +1,24 @@
-//! Ctrl-R: searches the history for typed letters, and shows the newest text that has them.
+//! Searches the history for typed letters (Ctrl-R), and shows the newest text that contains them.
 
 use super::super::render::{DIM, WARN, one_line, style_text};
 use super::editor::LineEditor;
 use super::keys::{KeyCode, KeyInput, TypedKey};
 use super::live::LiveChat;
 
-/// Maximum length of the typed letters that are shown, in characters.
-const WIDTH: usize = 60;
+/// Maximum number of searched letters that are shown.
+const MAX_SEARCH_CHARS: usize = 60;
 
-/// An open search.
+/// An open search of the history.
 pub(super) struct HistorySearch {
     letters: String,
-    /// Index of the text that is shown, counted back from the newest.
+    /// Index of the text that is shown, counted back from the newest; `None` if no text is shown.
     at: Option<usize>,
     /// State of the editor before the search.
     before: LineEditor,
     is_failed: bool,
 }
 
-/// Opens the search, or in an open search shows the next older match.
+/// Opens the search of the history. If it is already open, shows the next older match.
 pub(super) fn search_history(chat: &mut LiveChat) {
     if let Some(search) = &chat.search {
         let (letters, at) = (search.letters.clone(), search.at);
@@ -32,9 +32,9 @@ pub(super) fn search_history(chat: &mut LiveChat) {
     });
 }
 
-/// Handles a key in an open search. Returns false if there is no search, or if the key must also be
+/// Handles a key in an open search. Returns false if no search is open, or if the key must then be
 /// handled as usual.
-pub(super) fn press_in_search(chat: &mut LiveChat, input: &KeyInput) -> bool {
+pub(super) fn handle_search_key(chat: &mut LiveChat, input: &KeyInput) -> bool {
     let Some(search) = &chat.search else {
         return false;
     };
@@ -42,7 +42,7 @@ pub(super) fn press_in_search(chat: &mut LiveChat, input: &KeyInput) -> bool {
     match input {
         KeyInput::Paste(text) => {
             let typed = text.chars().filter(|letter| !letter.is_control());
-            letters.extend(typed.take(WIDTH));
+            letters.extend(typed.take(MAX_SEARCH_CHARS));
             find_in_history(chat, letters, None);
             return true;
         }
@@ -79,7 +79,7 @@ pub(super) fn press_in_search(chat: &mut LiveChat, input: &KeyInput) -> bool {
 fn find_in_history(chat: &mut LiveChat, letters: String, before: Option<usize>) {
     let found = match letters.is_empty() {
         true => None,
-        false => chat.history.find_line(&letters, before),
+        false => chat.history.find_text(&letters, before),
     };
     let Some(search) = &mut chat.search else {
         return;
@@ -103,7 +103,7 @@ fn find_in_history(chat: &mut LiveChat, letters: String, before: Option<usize>) 
 /// Returns the row that shows an open search.
 pub(super) fn search_row(chat: &LiveChat) -> Option<String> {
     let search = chat.search.as_ref()?;
-    let letters = one_line(&search.letters, WIDTH);
+    let letters = one_line(&search.letters, MAX_SEARCH_CHARS);
     let words =
         format!("  history: {letters}▏ Ctrl-R finds an older one, Enter uses it, Esc leaves");
     Some(match search.is_failed {

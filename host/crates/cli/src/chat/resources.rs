@@ -1,23 +1,24 @@
-//! Keeps the resources of MCP servers that a text in a chat can name, and the text that waits for
-//! its resources.
+//! Stores the resources of MCP servers that a text in a chat can name, and the text that is sent
+//! once its resources were fetched.
 
 use std::collections::HashMap;
 
 use super::super::command::LineCompletion;
 use super::super::resource::server_names;
-use super::waiting::TypedLine;
+use super::waiting::TypedText;
 use rind_lib::host::{ListedResource, SessionMaterials};
 
 /// Maximum number of resources that are proposed for one text.
 const MAX_PROPOSED: usize = 50;
 
-/// Resources of the servers of a session.
+/// Resources of the session's MCP servers, and a text that waits for its resources.
 pub(super) struct ChatResources {
     pub(super) materials: SessionMaterials,
-    /// Resources by the name of their server. A list is empty while the server is asked for it.
+    /// Resources of each server, by the server's name. A list is empty until its server has
+    /// answered.
     listed: HashMap<String, Vec<ListedResource>>,
     /// The text that is sent once its resources have been fetched.
-    pub(super) unsent: Option<TypedLine>,
+    pub(super) unsent: Option<TypedText>,
 }
 
 impl ChatResources {
@@ -34,8 +35,8 @@ impl ChatResources {
         server_names(&self.materials)
     }
 
-    /// Returns the server that the word at the cursor names, if its resources are not listed yet,
-    /// and marks them as being listed.
+    /// Returns the server that the word at the cursor names, if the server was not asked for its
+    /// resources yet. Marks the server as asked.
     pub(super) fn begin_listing(&mut self, begun: &str) -> Option<String> {
         let (server, _) = begun.split_once(':')?;
         let is_new = !self.listed.contains_key(server);
@@ -47,12 +48,16 @@ impl ChatResources {
     }
 
     /// Records the resources of a server.
-    pub(super) fn note_listed(&mut self, server: String, resources: Vec<ListedResource>) {
+    pub(super) fn store_server_resources(
+        &mut self,
+        server: String,
+        resources: Vec<ListedResource>,
+    ) {
         self.listed.insert(server, resources);
     }
 
-    /// Forgets the lists, so that they are requested again.
-    pub(super) fn forget_listed(&mut self) {
+    /// Removes the lists of resources, so that the servers are asked again.
+    pub(super) fn clear_resource_lists(&mut self) {
         self.listed.clear();
     }
 

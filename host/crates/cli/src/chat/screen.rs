@@ -1,9 +1,9 @@
 //! Draws the screen of a chat: finished lines go into the terminal's own scrollback, and a region
 //! below them is redrawn.
 //!
-//! Owns which rows of the terminal belong to the region. Each change is one write in a synchronized
-//! update, so that no intermediate state is visible. The module must not know the meaning of the
-//! rows. Start from [`ChatScreen::draw_region`].
+//! Keeps track of the terminal's rows that belong to the region. Makes each change with one write
+//! in a synchronized update, so that no intermediate state is visible. The module must not know the
+//! meaning of the rows. Start from [`ChatScreen::draw_region`].
 
 use std::fmt::Write;
 
@@ -15,11 +15,11 @@ use super::tty;
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
 const END: &str = "\x1b[?2026l";
 
-/// Rows below the finished lines, which are redrawn.
+/// Rows that are redrawn below the finished lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ScreenRegion {
     pub(super) rows: Vec<String>,
-    /// Row and column of the cursor, from 0; `None` hides it.
+    /// Row and column of the cursor, counted from 0; `None` hides the cursor.
     pub(super) cursor: Option<(usize, usize)>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct ScreenRegion {
 pub(super) struct ChatScreen {
     size: TerminalSize,
     has_color: bool,
-    /// The region as drawn; `None` if the state of the screen is unknown.
+    /// Region as it was last drawn; `None` if the content of the screen is unknown.
     drawn: Option<ScreenRegion>,
     /// Row of the region in which the terminal's cursor is.
     at: usize,
@@ -50,13 +50,14 @@ impl ChatScreen {
     /// Sets the new size of the terminal. The region is redrawn below the existing output.
     pub(super) fn resize_screen(&mut self, size: TerminalSize) {
         self.size = size;
-        // A terminal that shrank has scrolled rows of the region out of reach.
+        // If the terminal became smaller, upper rows of the region were scrolled out and cannot be
+        // redrawn.
         self.at = self.at.min(size.rows.saturating_sub(1));
         self.drawn = None;
     }
 
-    /// Forgets the drawn region, because another program has written to the terminal.
-    pub(super) fn forget_region(&mut self) {
+    /// Marks the drawn region as unknown, because another program has written to the terminal.
+    pub(super) fn invalidate_region(&mut self) {
         (self.drawn, self.at) = (None, 0);
     }
 
@@ -73,19 +74,20 @@ impl ChatScreen {
         tty::put_text(&text)
     }
 
-    /// Ends the region, so that the shell continues below the finished lines.
+    /// Removes the region, so that the shell continues below the finished lines.
     pub(super) fn end_screen(&mut self, finished: &[String]) -> std::io::Result<()> {
         self.draw_region(finished, ScreenRegion::default())?;
         tty::put_text("\x1b[?25h")
     }
 
-    /// Returns the bytes that change the terminal from the region that was drawn last to this one.
+    /// Returns the bytes that redraw the terminal: the finished lines, and the changes from the
+    /// region that was drawn last to this one.
     pub(super) fn update_region(
         &mut self,
         finished: &[String],
         mut region: ScreenRegion,
     ) -> String {
-        self.fit_region(&mut region);
+        self.fit_region_to_screen(&mut region);
         let is_known = self.drawn.is_some();
         let drawn = self.drawn.take().unwrap_or_default();
         if is_known && finished.is_empty() && region == drawn {
@@ -102,7 +104,7 @@ impl ChatScreen {
         }
         for line in finished {
             for row in line.split('\n') {
-                text.push_str(&self.color_row(row));
+                text.push_str(&self.color_row_background(row));
                 text.push_str("\r\n");
             }
         }
@@ -110,10 +112,10 @@ impl ChatScreen {
             if n > 0 {
                 text.push_str("\r\n");
             }
-            // Erase before writing the row: after a row of full width, this would erase its last
-            // letter.
+            // Erase the line before writing the row. Erasing after a row of full width would erase
+            // its last letter.
             text.push_str("\x1b[K");
-            text.push_str(&self.color_row(row));
+            text.push_str(&self.color_row_background(row));
         }
         let last = region.rows.len().saturating_sub(1);
         if !is_erased && drawn.rows.len() > region.rows.len() {
@@ -134,9 +136,10 @@ impl ChatScreen {
         text
     }
 
-    /// Cuts the region to the screen: drops rows from its top, and cuts rows that are too wide.
-    fn fit_region(&self, region: &mut ScreenRegion) {
-        // Keep one row free, so that erasing below the region does not scroll.
+    /// Fits the region into the screen: drops rows from its top, and truncates rows that are too
+    /// wide.
+    fn fit_region_to_screen(&self, region: &mut ScreenRegion) {
+        // Keep one row of the screen empty, so that erasing below the region does not scroll.
         let n_more = region
             .rows
             .len()
@@ -147,11 +150,11 @@ impl ChatScreen {
             *column = (*column).min(self.size.columns.saturating_sub(1));
         }
         for row in &mut region.rows {
-            *row = clip_row(row, self.size.columns);
+            *row = truncate_row(row, self.size.columns);
         }
     }
 
-    fn color_row(&self, row: &str) -> String {
+    fn color_row_background(&self, row: &str) -> String {
         match self.has_color {
             true => row.to_owned(),
             false => bare_text(row),
@@ -166,8 +169,8 @@ fn move_up(text: &mut String, n_rows: usize) {
 }
 
 /// Returns the beginning of a row that fits into this number of columns. Keeps all style sequences,
-/// even those after it.
-pub(super) fn clip_row(row: &str, columns: usize) -> String {
+/// even those in the part that is cut off.
+pub(super) fn truncate_row(row: &str, columns: usize) -> String {
     let mut clipped = String::with_capacity(row.len());
     let mut width = 0;
     for part in line_parts(row) {

@@ -1,9 +1,9 @@
-//! Runs the person's own commands: the model sees the output of `!COMMAND` with the next input, and
-//! never that of `!!COMMAND`.
+//! Runs shell commands that the person types. The model gets the output of `!COMMAND` with the next
+//! input, and never gets the output of `!!COMMAND`.
 //!
-//! Commands run in the person's own shell, or confined like those of `bash` if the settings say so.
-//! Ending a command ends all its processes. No policy and no hook judges these commands, because
-//! only the person can type one.
+//! Commands run in the person's login shell, or confined like those of the tool `bash` if the
+//! settings say so. Stopping a command stops all its processes. No policy and no hook is applied to
+//! these commands, because only the person can type one.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use rind_lib::tool::live::LiveOutputs;
 use rind_lib::tool::workspace::Workspace;
 use rind_lib::tool::{Tool, ToolCtx};
 
-/// Maximum size of a command's output that is sent to the model, in bytes.
-const MAX_TOLD_BYTES: usize = 32 << 10;
+/// Maximum size of the part of a command's output that is sent to the model, in bytes.
+const MAX_MODEL_OUTPUT_BYTES: usize = 32 << 10;
 
-/// Call id under which the running command is shown.
-const OWN: &str = "!";
+/// Call id that identifies the output of the running command.
+const SHELL_CALL_ID: &str = "!";
 
-/// A command that ended.
+/// Output of a shell command that has ended.
 pub(super) struct ShellResult {
     pub(super) command: String,
     pub(super) output: String,
@@ -42,7 +42,8 @@ pub(super) struct ChatShell {
     untold: Vec<String>,
 }
 
-/// A running command. Dropping it ends the command, so none outlives its chat.
+/// A running shell command. Dropping the value stops the command, so that no command outlives its
+/// chat.
 struct RunningShell {
     command: String,
     cancel: CancellationToken,
@@ -66,7 +67,7 @@ impl ChatShell {
     /// Runs a line that begins with `!`.
     ///
     /// # Errors
-    /// The reason why the command cannot be run.
+    /// The command cannot be run; the error is the reason.
     pub(super) fn run_line(&mut self, line: &str) -> Result<(), String> {
         let line = line.strip_prefix('!').unwrap_or(line);
         let (command, is_told) = match line.strip_prefix('!') {
@@ -78,7 +79,7 @@ impl ChatShell {
         }
         if let Some(RunningShell { command, .. }) = &self.running {
             return Err(format!(
-                "`{command}` still runs; Ctrl-C ends it when no turn runs"
+                "`{command}` is still running; wait until it ends, or stop it with Ctrl-C while no turn runs"
             ));
         }
         let bash = self.bash.clone()?;
@@ -91,7 +92,7 @@ impl ChatShell {
         let command = command.to_owned();
         let ctx = ToolCtx {
             live: Some(self.live.clone()),
-            ..ToolCtx::new(Caller::default().for_call(OWN), cancel)
+            ..ToolCtx::new(Caller::default().for_tool_call(SHELL_CALL_ID), cancel)
         };
         tokio::spawn(async move {
             let arguments = serde_json::json!({
@@ -99,7 +100,7 @@ impl ChatShell {
                 "timeout_seconds": MAX_BASH_DEADLINE_SECONDS,
             });
             let output = bash.run(arguments, &ctx).await;
-            // Ignore a closed channel: the chat may be over.
+            // Ignore a closed channel: the chat may have ended.
             let _ = ended.send(ShellResult {
                 command,
                 output: output.content.text().into_owned(),
@@ -111,30 +112,30 @@ impl ChatShell {
     }
 
     /// Returns the command that runs.
-    pub(super) fn running(&self) -> Option<&str> {
+    pub(super) fn running_command(&self) -> Option<&str> {
         self.running.as_ref().map(|running| &*running.command)
     }
 
-    /// Returns the last lines of the output of the command that runs.
+    /// Returns the last lines of the running command's output.
     pub(super) fn last_lines(&self, n_lines: usize) -> Vec<String> {
         let own = Caller::default().context.agent;
-        self.live.last_lines(&own, OWN, n_lines)
+        self.live.last_lines(&own, SHELL_CALL_ID, n_lines)
     }
 
-    /// Ends the command that runs. Returns whether there was one.
+    /// Stops the running command. Returns whether there was one.
     pub(super) fn interrupt(&self) -> bool {
         let running = self.running.as_ref();
         running.map(|running| running.cancel.cancel()).is_some()
     }
 
     /// Waits until the running command ends, and queues its output for the model.
-    pub(super) async fn wait_ended(&mut self) -> ShellResult {
+    pub(super) async fn wait_until_shell_ended(&mut self) -> ShellResult {
         let Some(ran) = self.ran.recv().await else {
             return std::future::pending().await;
         };
         self.running = None;
         if ran.is_told {
-            let end = ran.output.floor_char_boundary(MAX_TOLD_BYTES);
+            let end = ran.output.floor_char_boundary(MAX_MODEL_OUTPUT_BYTES);
             let (told, more) = ran.output.split_at(end);
             let more = if more.is_empty() {
                 ""
@@ -150,13 +151,13 @@ impl ChatShell {
         ran
     }
 
-    /// Takes the output that the model has not seen yet.
+    /// Removes the output that the model has not seen yet, and returns it.
     pub(super) fn take_unseen_output(&mut self) -> Vec<String> {
         std::mem::take(&mut self.untold)
     }
 
-    /// Puts back output that was taken but did not reach the model.
-    pub(super) fn put_back(&mut self, untold: Vec<String>) {
+    /// Puts output back into the queue that was taken from it but did not reach the model.
+    pub(super) fn requeue_output(&mut self, untold: Vec<String>) {
         self.untold.splice(0..0, untold);
     }
 }

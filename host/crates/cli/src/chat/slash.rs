@@ -1,4 +1,5 @@
-//! Runs slash commands in a chat: those of the registry, and those that only a chat has.
+//! Runs slash commands in a chat: the commands of the registry, and those that exist only in a
+//! chat.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
@@ -7,14 +8,14 @@ use super::super::exit_code::ExitStatus;
 use super::super::render::{
     BOLD, DIM, WARN, format_count, one_line, printable_prose, style_text, warning_text,
 };
-use super::super::resource::check_command;
+use super::super::resource::refuse_resource_in_command;
 use super::live::{ChatExit, LiveChat};
 use super::tty;
 use super::worker::ChatPrompt;
 use rind_operator::model;
 use rind_operator::settings::ModelSelection;
 
-/// Keys, for `/help`.
+/// Description of the chat's keys for `/help`.
 pub(super) const KEYS: &str = "\
 Keys of the chat:
   Enter        sends; while a turn runs it steers: the model reads it before its next request, and calls that have not begun are skipped
@@ -36,25 +37,25 @@ pub(super) fn is_command(line: &str) -> bool {
     !line.contains('\n') && split_command(line).is_some()
 }
 
-/// Returns the number after `/permissions`. The registry does not know the command with a number,
-/// because it concerns only this session.
+/// Returns the number after `/permissions`. The chat handles `/permissions` with a number itself,
+/// because the command concerns only this session.
 pub(super) fn permission_number(line: &str) -> Option<&str> {
     let number = line.strip_prefix("/permissions ")?.trim();
     (!number.is_empty()).then_some(number)
 }
 
-/// Runs a line that is a command. Returns whether the command can be run.
+/// Runs a line that is a slash command. Returns false if the command cannot be run now.
 pub(super) fn run_command(chat: &mut LiveChat, line: &str) -> bool {
     if chat.open_picker(line) {
         return true;
     }
     if let Some(number) = permission_number(line) {
-        let lines = super::permissions::permissions_command(&chat.approvals, number);
-        chat.worker.show_permissions(&lines);
+        let lines = super::permissions::run_permissions_command(&chat.approvals, number);
+        chat.worker.emit_permissions_event(&lines);
         lines.into_iter().for_each(|line| chat.view.say_line(line));
         return true;
     }
-    let checked = check_command(line, &chat.resources.materials);
+    let checked = refuse_resource_in_command(line, &chat.resources.materials);
     let call = match checked.and_then(|()| chat.worker.commands().parse_call(line)) {
         Ok(call) => call,
         Err(why) => {
@@ -65,7 +66,7 @@ pub(super) fn run_command(chat: &mut LiveChat, line: &str) -> bool {
     if chat.worker.is_running() && chat.worker.commands().waits_for_turn(&call) {
         let name = one_line(line, 60);
         let text = format!(
-            "{name} runs between turns: wait for the end of this one, or end it with Ctrl-C"
+            "{name} can run only between turns: wait until this turn ends, or interrupt it with Ctrl-C"
         );
         chat.view.say_line(warning_text(&text));
         return false;
@@ -73,7 +74,7 @@ pub(super) fn run_command(chat: &mut LiveChat, line: &str) -> bool {
     chat.view.say_line(style_text(DIM, one_line(line, 400)));
     chat.worker.start_command(call);
     if line.trim_end() == "/permissions" {
-        let lines = super::permissions::permissions_command(&chat.approvals, "");
+        let lines = super::permissions::run_permissions_command(&chat.approvals, "");
         lines.into_iter().for_each(|line| chat.view.say_line(line));
     } else if line.trim_end() == "/help" {
         KEYS.lines()
@@ -146,12 +147,12 @@ fn choose_model(chat: &mut LiveChat, name: String) {
         model: Some(name.clone()),
         ..ModelSelection::default()
     };
-    match model::select_in_session(&chat.setup, &model) {
+    match model::select_model_in_session(&chat.setup, &model) {
         Ok(selected) => {
             let words = format!("model from the next turn on: {}", selected.model);
             chat.view.say_line(style_text(DIM, printable_prose(&words)));
             chat.view.status.set_model(&selected);
-            chat.worker.commands().note_model(&selected);
+            chat.worker.commands().set_open_session_model(&selected);
             chat.chosen_model = Some(name);
             let asked = selected.model.clone();
             chat.worker.set_model(selected);

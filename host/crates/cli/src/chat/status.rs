@@ -1,5 +1,5 @@
 //! Builds the status line below the editor: the model, the share of its context window in use, the
-//! cost of the session, plugins that hold text back, and status texts of plugins.
+//! cost of the session, plugins that delay the model's text, and status texts of plugins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::super::render::{
 };
 use rind_lib::agent::CompactConfig;
 use rind_lib::event::{Event, Stamped};
-use rind_lib::provider::{Provider, Selected};
+use rind_lib::provider::{Provider, SelectedModel};
 use rind_lib::text::one_line;
 use rind_lib::tool::background::{BackgroundCommand, BackgroundCommands};
 use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
@@ -17,15 +17,15 @@ use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
 /// Maximum number of commands in the background that the status line names.
 const MAX_NAMED: usize = 2;
 
-/// Computes the number of tokens above which a conversation is compacted. It depends on the context
-/// window of the model, which some servers report only with the first request.
+/// Computes the number of tokens above which a conversation is compacted. The number depends on the
+/// model's context window, whose size some servers report only with the first request.
 #[derive(Clone, Default)]
-pub(super) struct ContextWindow {
+pub(super) struct CompactionThreshold {
     provider: Option<Arc<dyn Provider>>,
     compact: CompactConfig,
 }
 
-impl ContextWindow {
+impl CompactionThreshold {
     pub(super) fn new(provider: Arc<dyn Provider>, compact: CompactConfig) -> Self {
         let provider = Some(provider);
         Self { provider, compact }
@@ -39,21 +39,21 @@ impl ContextWindow {
 
 #[derive(Clone, Default)]
 pub(super) struct ChatStatus {
-    /// Displayed name of the model.
+    /// Name of the model that the status line shows.
     model: String,
     /// Name of the model in requests.
     asked: String,
     /// Number of tokens of the last request and its answer.
     n_tokens: u64,
-    window: ContextWindow,
+    window: CompactionThreshold,
     pub(super) cost_usd: f64,
-    /// Turns that started since the chat was opened.
+    /// Number of turns that started since the chat was opened.
     pub(super) n_turns: u64,
     /// Mode of approval.
     switch: ModeSwitch,
     /// Whether tool calls are only described, but not run.
     is_dry_run: bool,
-    /// Plugins that held back text of the model in the last turn.
+    /// Plugins that delayed text of the model in the last turn.
     holding: BTreeSet<String>,
     n_left_out: usize,
     n_skills_left_out: usize,
@@ -65,7 +65,7 @@ pub(super) struct ChatStatus {
 }
 
 impl ChatStatus {
-    pub(super) fn new(model: &str, window: ContextWindow) -> Self {
+    pub(super) fn new(model: &str, window: CompactionThreshold) -> Self {
         Self {
             model: one_line(model),
             asked: model.to_owned(),
@@ -74,19 +74,19 @@ impl ChatStatus {
         }
     }
 
-    /// Adds the approval mode to the line.
+    /// Adds the approval mode to the status line.
     pub(super) fn with_mode(mut self, switch: ModeSwitch, is_dry_run: bool) -> Self {
         (self.switch, self.is_dry_run) = (switch, is_dry_run);
         self
     }
 
-    /// Adds the background commands to the line, each with its elapsed time.
+    /// Adds the background commands to the status line, each with its elapsed time.
     pub(super) fn with_background(mut self, background: BackgroundCommands) -> Self {
         self.background = background;
         self
     }
 
-    /// Whether the line shows an elapsed time.
+    /// Whether the status line shows an elapsed time, which must be redrawn.
     pub(super) fn has_clock(&self) -> bool {
         !self.background.running().is_empty()
     }
@@ -105,7 +105,7 @@ impl ChatStatus {
         }
     }
 
-    /// Describes the approval mode briefly.
+    /// Describes the approval mode in a few words.
     pub(super) fn mode_text(&self) -> String {
         let dry_run = if self.is_dry_run { " · dry run" } else { "" };
         match self.switch.mode() {
@@ -114,13 +114,13 @@ impl ChatStatus {
         }
     }
 
-    pub(super) fn set_model(&mut self, selected: &Selected) {
+    pub(super) fn set_model(&mut self, selected: &SelectedModel) {
         self.model = one_line(&selected.model);
         self.asked.clone_from(&selected.model);
         self.window.provider = Some(selected.provider.clone());
     }
 
-    pub(super) fn take_event(&mut self, stamped: &Stamped) {
+    pub(super) fn handle_event(&mut self, stamped: &Stamped) {
         match &stamped.event {
             Event::SessionOpened { model, .. } => {
                 self.model = one_line(model);
@@ -165,7 +165,7 @@ impl ChatStatus {
     pub(super) fn line(&self) -> String {
         let mut words = Vec::new();
         if self.n_tokens > 0 {
-            let used = short_number(self.n_tokens);
+            let used = format_short_number(self.n_tokens);
             words.push(
                 match self
                     .window
@@ -174,14 +174,14 @@ impl ChatStatus {
                 {
                     Some(limit) => {
                         let percent = self.n_tokens.saturating_mul(100) / limit;
-                        format!("{used}/{} tokens ({percent} %)", short_number(limit))
+                        format!("{used}/{} tokens ({percent} %)", format_short_number(limit))
                     }
                     None => format!("{used} tokens"),
                 },
             );
         }
         words.extend(format_dollars(self.cost_usd));
-        // The mode comes early in the line, so that a narrow screen does not cut it.
+        // Show the mode early in the line, so that it is visible on a narrow screen.
         let style = match (self.switch.mode(), self.is_dry_run) {
             (ApprovalMode::Ask, false) => DIM,
             _ => WARN,
@@ -222,8 +222,8 @@ impl ChatStatus {
     }
 }
 
-/// Formats a number of tokens briefly, such as `12k`.
-fn short_number(n: u64) -> String {
+/// Formats a number of tokens in short form, such as `12k`.
+fn format_short_number(n: u64) -> String {
     match n {
         n if n < 1_000 => n.to_string(),
         n if n < 10_000 => format!("{:.1}k", n as f64 / 1_000.0),

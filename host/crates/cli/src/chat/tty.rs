@@ -1,7 +1,7 @@
-//! Controls the terminal of a chat: raw mode, the input, the size, and the restoring of the earlier
-//! state.
+//! Controls the terminal of a chat: switches raw mode on and off, reads input, and determines the
+//! size.
 //!
-//! The module must not know the contents of the screen. Start from [`RawTerminal`].
+//! The module must not know what is on the screen. Start from [`RawTerminal`].
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,23 +14,24 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 
 use super::super::terminal::TerminalSize;
-use super::keys::{ASK_LOOKS, KeyDecoder, KeyInput};
+use super::keys::{KeyDecoder, KeyInput, QUERY_BACKGROUND};
 use rind_lib::lock::lock;
 
-/// Timeout after which an escape byte without a sequence is the Escape key.
+/// Time to wait after an escape byte. If no further byte arrives, the byte is the Escape key.
 const ESCAPE_WAIT: Duration = Duration::from_millis(30);
 
 /// Enables bracketed paste, distinct codes for modified keys, and focus reports, if the terminal
 /// supports them.
-const ENTER: &str = "\x1b[?2004h\x1b[>4;1m\x1b[?1004h";
-/// Switches all modes of `ENTER` off, shows the cursor, resets attributes and ends an open update.
-const LEAVE: &str = "\x1b[?1004l\x1b[?2004l\x1b[>4;0m\x1b[?25h\x1b[0m\x1b[?2026l";
+const ENABLE_MODES: &str = "\x1b[?2004h\x1b[>4;1m\x1b[?1004h";
+/// Switches all modes of `ENABLE_MODES` off, shows the cursor, resets text attributes, and ends a
+/// synchronized update that was not ended.
+const RESTORE_MODES: &str = "\x1b[?1004l\x1b[?2004l\x1b[>4;0m\x1b[?25h\x1b[0m\x1b[?2026l";
 
-/// Maximum wait for the terminal to report its background before the chat begins. A later answer
+/// Maximum time to wait for the terminal's background color before the chat begins. A later answer
 /// takes effect when it arrives.
 const ANSWER_WAIT: Duration = Duration::from_millis(100);
 
-/// Maximum time that the reader waits for input before it checks whether to pause or stop.
+/// Maximum time that the reader thread waits for input before it checks whether to pause or stop.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
@@ -44,61 +45,62 @@ pub(super) struct RawTerminal {
     before: Termios,
     is_raw: bool,
     keys: KeyReader,
-    turn: Arc<ReadTurn>,
+    turn: Arc<TerminalReadLock>,
 }
 
 struct KeyReader {
     decoder: KeyDecoder,
     read: UnboundedReceiver<Vec<u8>>,
-    /// Inputs that arrived while the terminal was asked for its background.
+    /// Inputs that arrived while the terminal was asked for its background color.
     early: Vec<KeyInput>,
-    /// Time of the last escape byte, which may be the Escape key or the start of a sequence.
+    /// Time of the last escape byte, if it may be the Escape key or the start of a sequence.
     undecided: Option<Instant>,
 }
 
-/// Coordinates who reads the terminal: the reader thread, or for a while another program.
+/// Coordinates which program reads from the terminal: the reader thread of the chat or, for some
+/// time, another program.
 #[derive(Default)]
-struct ReadTurn {
+struct TerminalReadLock {
     is_paused: AtomicBool,
     reading: Mutex<()>,
 }
 
 impl RawTerminal {
-    /// Puts the terminal into raw mode and begins to read. If `asks_looks`, also asks for the
-    /// background and waits a moment for the answer.
+    /// Puts the terminal into raw mode and begins to read. If `asks_looks` is set, also queries the
+    /// background color and waits a moment for the answer.
     pub(super) fn open_terminal(asks_looks: bool) -> std::io::Result<Self> {
         let before = tcgetattr(std::io::stdin())?;
         let (sender, read) = mpsc::unbounded_channel();
-        let turn = Arc::new(ReadTurn::default());
+        let turn = Arc::new(TerminalReadLock::default());
         let mut tty = Self {
             before,
             is_raw: false,
             keys: KeyReader::new(read),
             turn: turn.clone(),
         };
-        tty.enter_raw()?;
+        tty.enter_raw_mode()?;
         if asks_looks {
-            tty.keys.query_background()?;
+            tty.keys.query_background_color()?;
         }
-        // Read on a thread: a terminal read cannot be cancelled, and the descriptor, which the
-        // shell shares, must stay blocking.
+        // Read on a thread, because a read from the terminal cannot be cancelled, and the
+        // descriptor must stay blocking for the shell that shares it.
         std::thread::Builder::new()
             .name("keys".to_owned())
             .spawn(move || read_keys(&turn, &sender))?;
         Ok(tty)
     }
 
-    pub(super) fn enter_raw(&mut self) -> std::io::Result<()> {
+    pub(super) fn enter_raw_mode(&mut self) -> std::io::Result<()> {
         let mut raw = self.before.clone();
         raw.make_raw();
         tcsetattr(std::io::stdin(), OptionalActions::Now, &raw)?;
         self.is_raw = true;
         self.turn.is_paused.store(false, Ordering::Release);
-        put_text(ENTER)
+        put_text(ENABLE_MODES)
     }
 
     /// Restores the terminal's earlier state and stops reading.
-    pub(super) fn leave_raw(&mut self) {
+    pub(super) fn leave_raw_mode(&mut self) {
         self.turn.is_paused.store(true, Ordering::Release);
         drop(lock(&self.turn.reading));
         if std::mem::take(&mut self.is_raw) {
@@ -107,19 +109,19 @@ impl RawTerminal {
     }
 
     /// Returns a function that restores the terminal's earlier state, for a panic hook.
-    pub(super) fn restorer(&self) -> impl Fn() + Send + Sync + 'static {
+    pub(super) fn terminal_restorer(&self) -> impl Fn() + Send + Sync + 'static {
         let before = self.before.clone();
         move || restore_terminal(&before)
     }
 
-    /// Returns the next inputs; `None` when the terminal is gone. Safe to cancel: dropping the
-    /// future loses nothing, not even the time since an escape, so a caller that cancels often
-    /// still sees a lone Escape.
-    pub(super) async fn wait_inputs(&mut self) -> Option<Vec<KeyInput>> {
-        self.keys.next().await
+    /// Returns the next inputs; `None` after the terminal was closed. Safe to cancel: no input is
+    /// lost if the future is dropped. The time since an escape byte is kept as well, so that the
+    /// Escape key is recognized even if the caller cancels often.
+    pub(super) async fn wait_for_key_inputs(&mut self) -> Option<Vec<KeyInput>> {
+        self.keys.next_key_inputs().await
     }
 
-    /// Returns whether the background is light, if the terminal has reported it.
+    /// Returns whether the background is light; `None` if the terminal has not reported its color.
     pub(super) fn background(&self) -> Option<bool> {
         self.keys.early.iter().find_map(|input| match input {
             KeyInput::Background(is_light) => Some(*is_light),
@@ -128,7 +130,7 @@ impl RawTerminal {
     }
 
     /// Pauses the reader thread, and returns all unread input without waiting.
-    pub(super) fn rest_inputs(&mut self) -> Vec<KeyInput> {
+    pub(super) fn drain_key_inputs(&mut self) -> Vec<KeyInput> {
         self.turn.is_paused.store(true, Ordering::Release);
         let reading = lock(&self.turn.reading);
         let mut inputs = std::mem::take(&mut self.keys.early);
@@ -155,10 +157,11 @@ impl KeyReader {
         }
     }
 
-    /// Queries the terminal for its background. Keys that are pressed before the answer are kept.
-    fn query_background(&mut self) -> std::io::Result<()> {
-        self.decoder.expect_answers();
-        put_text(ASK_LOOKS)?;
+    /// Queries the terminal for its background color. Keys that are pressed before the answer are
+    /// kept.
+    fn query_background_color(&mut self) -> std::io::Result<()> {
+        self.decoder.expect_terminal_answers();
+        put_text(QUERY_BACKGROUND)?;
         let until = std::time::Instant::now() + ANSWER_WAIT;
         while !self.early.contains(&KeyInput::Answered) {
             let left = until.saturating_duration_since(std::time::Instant::now());
@@ -174,15 +177,15 @@ impl KeyReader {
         Ok(())
     }
 
-    /// Returns the next inputs; `None` when the terminal is gone. Safe to cancel: dropping the
-    /// future loses nothing, not even the time since an escape, so a caller that cancels often
-    /// still sees a lone Escape.
-    async fn next(&mut self) -> Option<Vec<KeyInput>> {
+    /// Returns the next inputs; `None` after the terminal was closed. Safe to cancel: no input is
+    /// lost if the future is dropped. The time since an escape byte is kept as well, so that the
+    /// Escape key is recognized even if the caller cancels often.
+    async fn next_key_inputs(&mut self) -> Option<Vec<KeyInput>> {
         if !self.early.is_empty() {
             return Some(std::mem::take(&mut self.early));
         }
         loop {
-            let bytes = if self.decoder.is_undecided() {
+            let bytes = if self.decoder.has_pending_escape() {
                 let until = *self.undecided.get_or_insert_with(Instant::now) + ESCAPE_WAIT;
                 let read = match self.read.try_recv() {
                     Ok(bytes) => Some(bytes),
@@ -208,9 +211,9 @@ impl KeyReader {
     }
 }
 
-/// Reads bytes and sends them until the receiver is dropped or the terminal is gone. Waits while
+/// Reads bytes and sends them until the receiver is dropped or the terminal is closed. Waits while
 /// reading is paused.
-fn read_keys(turn: &ReadTurn, keys: &UnboundedSender<Vec<u8>>) {
+fn read_keys(turn: &TerminalReadLock, keys: &UnboundedSender<Vec<u8>>) {
     while !keys.is_closed() {
         if turn.is_paused.load(Ordering::Acquire) {
             std::thread::sleep(Duration::from_millis(20));
@@ -227,7 +230,7 @@ fn read_keys(turn: &ReadTurn, keys: &UnboundedSender<Vec<u8>>) {
     }
 }
 
-/// Reads available bytes; `None` when the terminal is gone.
+/// Reads available bytes; `None` after the terminal was closed.
 fn read_bytes() -> Option<Vec<u8>> {
     let mut bytes = vec![0; MAX_READ_BYTES];
     loop {
@@ -245,13 +248,13 @@ fn read_bytes() -> Option<Vec<u8>> {
 
 impl Drop for RawTerminal {
     fn drop(&mut self) {
-        self.leave_raw();
+        self.leave_raw_mode();
     }
 }
 
 fn restore_terminal(before: &Termios) {
-    let _ = put_text(LEAVE);
-    // Flush unread input: it was not meant for the shell.
+    let _ = put_text(RESTORE_MODES);
+    // Discard unread input, because it was not meant for the shell.
     let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, before);
 }
 
@@ -271,7 +274,7 @@ pub(super) fn terminal_size() -> TerminalSize {
     )
 }
 
-/// Writes a text to the terminal in one piece.
+/// Writes a text to the terminal with a single write and flushes it.
 pub(super) fn put_text(text: &str) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
@@ -298,7 +301,7 @@ mod tests {
         let inputs = loop {
             tokio::select! {
                 biased;
-                inputs = keys.next() => break inputs,
+                inputs = keys.next_key_inputs() => break inputs,
                 () = tokio::task::yield_now() => {}
             }
             assert!(begun.elapsed() < Duration::from_secs(60), "it never came");
@@ -311,8 +314,8 @@ mod tests {
         sender.send(vec![0x1b]).unwrap();
         sender.send(b"[A".to_vec()).unwrap();
         let up = KeyInput::Key(TypedKey::plain_key(KeyCode::Up));
-        assert_eq!(keys.next().await, Some(vec![up]));
+        assert_eq!(keys.next_key_inputs().await, Some(vec![up]));
         drop(sender);
-        assert_eq!(keys.next().await, None);
+        assert_eq!(keys.next_key_inputs().await, None);
     }
 }

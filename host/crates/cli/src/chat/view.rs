@@ -1,15 +1,15 @@
-//! Turns the events of a session into finished lines, and into the rows that are redrawn below them
-//! while a turn runs.
+//! Converts the events of a session into finished lines, and into the rows that are redrawn below
+//! these lines while a turn runs.
 //!
-//! The module must not know the terminal. Start from [`ChatView::take_event`].
+//! The module must not know the terminal. Start from [`ChatView::handle_event`].
 
 use std::collections::HashMap;
 use std::time::Instant;
 
-use super::super::render::command_end::CommandEnd;
+use super::super::render::command_end::CommandOutputEnd;
 use super::super::render::markdown::render_rows;
-use super::super::render::plain::PlainView;
-use super::super::render::steps::{self, StepsEnd, WHY_WIDTH};
+use super::super::render::plain::PlainTurnView;
+use super::super::render::steps::{self, CallOutcomeText, WHY_WIDTH};
 use super::super::render::stream::AnswerStream;
 use super::super::render::wrap::wrap_text;
 use super::super::render::{
@@ -17,30 +17,31 @@ use super::super::render::{
 };
 use super::agents::RunningAgents;
 use super::calls::{self, EndedCalls, RunningCall};
-use super::diff::ChatDiffs;
-use super::editor::MARK;
+use super::diff::FileChangeDiffs;
+use super::editor::FIRST_ROW_PREFIX;
 use super::status::ChatStatus;
-use rind_lib::agent::{partial_answer, unshown_rest};
+use rind_lib::agent::{partial_answer, remaining_output};
 use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::{Message, Role, ToolCall, ToolResult};
 use rind_lib::point::payload::{StopReason, TurnSummary};
 use rind_lib::tool::live::LiveOutputs;
 
-/// Whether one of the messages says that a call failed, was refused or was cancelled.
-fn has_failed(messages: &[Message], call: &str) -> bool {
+/// Whether the messages contain an error as the result of a call: it failed, was refused or was
+/// cancelled.
+fn has_call_failed(messages: &[Message], call: &str) -> bool {
     let mut results = messages.iter().flat_map(Message::tool_results);
     results.any(|result| result.call_id == call && result.is_error)
 }
 
-/// Maximum number of rows of a call that are shown when it is opened.
+/// Maximum number of rows that are shown each time the person opens a call.
 const MAX_OPENED_LINES: usize = 400;
 
-/// Time in milliseconds that a wait must last before its reason is shown.
+/// Duration of a wait, in milliseconds, after which its reason is shown.
 const PATIENCE_MS: u128 = 400;
 
 /// Kind of the last finished line. A blank row separates lines of different kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum ViewLineKind {
+enum FinishedLineKind {
     /// Text of the model.
     Answer,
     /// Text of the user.
@@ -53,12 +54,12 @@ enum ViewLineKind {
 pub(super) struct ChatView {
     columns: usize,
     finished: Vec<String>,
-    kind: ViewLineKind,
-    plain: PlainView,
+    kind: FinishedLineKind,
+    plain: PlainTurnView,
     stream: AnswerStream,
-    /// Answers of this turn that were shown, to compare them with the turn's output.
+    /// Answers of this turn that were shown. They are compared with the turn's output at its end.
     answers: Vec<String>,
-    /// Last text of this turn that went into the scrollback as an answer, complete or not.
+    /// Last text of this turn that was added to the finished lines as an answer, complete or not.
     flushed: String,
     /// Reason for the current wait, and the time at which the wait began.
     waiting: Option<(String, Instant)>,
@@ -70,23 +71,23 @@ pub(super) struct ChatView {
     agents: RunningAgents,
     /// The calls of this turn as the model made them, by their ids.
     made: HashMap<String, ToolCall>,
-    /// Number of the call that was opened last, and the number of its lines already shown, if there
-    /// are more.
+    /// Number of the call that was opened last, and the number of its lines that were shown; `None`
+    /// if all of them were shown.
     opened: Option<(String, usize)>,
     /// Ended calls, which the person can open.
     pub(super) ended: EndedCalls,
-    /// Whether the next message of the user is the input of the turn, which was shown when it was
-    /// typed.
+    /// Whether the next message of the user is the input of the turn. It is not shown again,
+    /// because it was shown when it was typed.
     is_input_due: bool,
     pub(super) status: ChatStatus,
-    diffs: ChatDiffs,
+    diffs: FileChangeDiffs,
 }
 
 impl ChatView {
     pub(super) fn new(
         columns: usize,
         status: ChatStatus,
-        diffs: ChatDiffs,
+        diffs: FileChangeDiffs,
         live: LiveOutputs,
     ) -> Self {
         Self {
@@ -103,17 +104,17 @@ impl ChatView {
     }
 
     /// Removes and returns the lines that were finished since the last call.
-    pub(super) fn take_finished(&mut self) -> Vec<String> {
+    pub(super) fn take_finished_rows(&mut self) -> Vec<String> {
         std::mem::take(&mut self.finished)
     }
 
     pub(super) fn say_line(&mut self, line: impl Into<String>) {
-        self.begin_kind(ViewLineKind::Line);
+        self.separate_line_kinds(FinishedLineKind::Line);
         self.put_line(&line.into());
     }
 
     /// Adds a blank row if the last line is of another kind than the next.
-    fn begin_kind(&mut self, kind: ViewLineKind) {
+    fn separate_line_kinds(&mut self, kind: FinishedLineKind) {
         let before = std::mem::replace(&mut self.kind, kind);
         if before != kind {
             self.finished.push(String::new());
@@ -122,7 +123,7 @@ impl ChatView {
 
     fn add_answer(&mut self, rows: Vec<String>) {
         if !rows.is_empty() {
-            self.begin_kind(ViewLineKind::Answer);
+            self.separate_line_kinds(FinishedLineKind::Answer);
             self.finished.extend(rows);
         }
     }
@@ -136,31 +137,35 @@ impl ChatView {
     pub(super) fn show_user_text(&mut self, text: &str) {
         let text = printable_prose(text.trim_end());
         self.plain.begin_turn();
-        self.begin_kind(ViewLineKind::Said);
+        self.separate_line_kinds(FinishedLineKind::Said);
         for (n, line) in text.lines().enumerate() {
-            let mark = if n == 0 { MARK } else { "  " };
+            let mark = if n == 0 { FIRST_ROW_PREFIX } else { "  " };
             let line = line.replace('\t', "    ");
             self.put_line(&style_text(BOLD, format_args!("{mark}{line}")));
         }
     }
 
-    /// Shows the end of an earlier conversation.
-    pub(super) fn add_earlier(&mut self, messages: &[Message]) {
+    /// Shows the last messages of an earlier conversation.
+    pub(super) fn show_earlier_messages(&mut self, messages: &[Message]) {
         for message in messages {
-            if let Some(holder) = message.archived_in() {
+            if let Some(holder) = message.id_of_archiving_subagent() {
                 let line = format!("[archived: {}]", one_line(holder, 64));
                 self.say_line(style_text(DIM, line));
                 continue;
             }
             let text = message.joined_text();
             match message.role {
-                Role::User if message.is_users() => self.show_user_text(&text),
+                Role::User if message.is_written_by_user() => self.show_user_text(&text),
                 Role::Assistant => {
                     let rows = render_rows(&text, self.columns);
                     self.add_answer(rows);
                     for call in message.tool_calls() {
-                        let row = steps::earlier_call(call, has_failed(messages, &call.id));
-                        self.say_line(row.then_text(DIM, &steps::call_arguments(call)).into_line());
+                        let row =
+                            steps::earlier_call_row(call, has_call_failed(messages, &call.id));
+                        self.say_line(
+                            row.then_text(DIM, &steps::summarize_call_arguments(call))
+                                .into_line(),
+                        );
                     }
                 }
                 Role::User | Role::Tool => {}
@@ -170,9 +175,10 @@ impl ChatView {
 
     /// Returns the rows that are redrawn: the unfinished answer, running calls and subagents, and
     /// the current wait.
-    pub(super) fn live(&self) -> Vec<String> {
+    pub(super) fn live_rows(&self) -> Vec<String> {
         let mut rows = self.stream.tail_rows(self.columns);
-        if rows.first().is_some_and(|row| !row.is_empty()) && self.kind != ViewLineKind::Answer {
+        if rows.first().is_some_and(|row| !row.is_empty()) && self.kind != FinishedLineKind::Answer
+        {
             rows.insert(0, String::new());
         }
         let mut calls: Vec<&RunningCall> = self.calls.values().collect();
@@ -189,19 +195,21 @@ impl ChatView {
         rows
     }
 
-    pub(super) fn take_event(&mut self, stamped: &Stamped) {
-        self.status.take_event(stamped);
-        self.agents.take_event(stamped);
+    pub(super) fn handle_event(&mut self, stamped: &Stamped) {
+        self.status.handle_event(stamped);
+        self.agents.handle_event(stamped);
         let event = &stamped.event;
-        if stamped.is_main() && self.take_own(event) {
+        if stamped.is_main() && self.handle_main_event(event) {
             return;
         }
         match event {
             Event::ToolStart {
                 call, plugin, by, ..
             } => {
-                let row = steps::tool_call(0, call, plugin, by);
-                let mut line = row.then_text(DIM, &steps::call_arguments(call)).into_line();
+                let row = steps::tool_call_row(0, call, plugin, by);
+                let mut line = row
+                    .then_text(DIM, &steps::summarize_call_arguments(call))
+                    .into_line();
                 if !stamped.is_main() {
                     line = format!("  {} {line}", style_text(DIM, &stamped.agent));
                 }
@@ -216,20 +224,21 @@ impl ChatView {
                 refused_by,
                 ..
             } => {
-                let call = TurnPart::ended_part(stamped).and_then(|part| self.calls.remove(&part));
+                let call = TurnPart::part_ended_by_event(stamped)
+                    .and_then(|part| self.calls.remove(&part));
                 match call {
                     Some(RunningCall { call, line, .. }) => {
-                        self.call_ended(line, result, *duration_ms);
+                        self.show_ended_call(line, result, *duration_ms);
                         self.ended.add_call(call, result.clone());
                     }
-                    None => self.show_refused(stamped, result, refused_by.as_deref()),
+                    None => self.show_refused_call(stamped, result, refused_by.as_deref()),
                 }
             }
-            // The status line below the editor shows this event.
+            // Ignore this event, because the status line below the editor shows it.
             Event::Status { .. } => {}
             _ => {
                 if let Event::Hook { record } = event {
-                    self.ended.note_hook(record);
+                    self.ended.record_hook_change(record);
                 }
                 let line = self.plain.show_event(stamped);
                 if let Some(line) = line {
@@ -240,44 +249,44 @@ impl ChatView {
         }
     }
 
-    /// Updates the answer and the wait from an event of the main agent. Returns true if the event
-    /// needs no further handling.
-    fn take_own(&mut self, event: &Event) -> bool {
+    /// Updates the shown answer and the reason of the current wait from an event of the main agent.
+    /// Returns true if the event needs no further handling.
+    fn handle_main_event(&mut self, event: &Event) -> bool {
         match event {
             Event::TurnStart { .. } => {
                 self.answers.clear();
                 self.flushed.clear();
                 self.is_input_due = true;
-                self.wait_for("starting");
+                self.begin_wait("starting");
             }
             Event::StepStart { .. } => {
                 self.flush_stream();
-                self.wait_for("waiting for the model");
+                self.begin_wait("waiting for the model");
             }
             Event::Retry { .. } => self.flush_stream(),
             Event::TextDelta { text } => {
                 self.waiting = None;
                 self.stream.push(text);
-                let rows = self.stream.take_whole(self.columns);
+                let rows = self.stream.take_complete_blocks(self.columns);
                 self.add_answer(rows);
             }
             Event::ThinkingDelta { .. }
             | Event::TextHeld {
                 is_thinking: true, ..
-            } => self.wait_for("thinking"),
+            } => self.begin_wait("thinking"),
             Event::TextHeld { by, .. } => {
                 let by = by.join(", ");
-                self.wait_for(&format!(
+                self.begin_wait(&format!(
                     "the model is writing; {by} checks the answer when it is complete"
                 ));
             }
-            Event::CompactStart { .. } => self.wait_for("making the conversation shorter"),
-            Event::CompactEnd { .. } => self.wait_for("waiting for the model"),
+            Event::CompactStart { .. } => self.begin_wait("making the conversation shorter"),
+            Event::CompactEnd { .. } => self.begin_wait("waiting for the model"),
             Event::Correction { text, .. } => self.show_correction(text),
-            Event::MessageEnd { message } => self.message_end(message),
+            Event::MessageEnd { message } => self.handle_message_end(message),
             Event::TurnEnd {
                 summary, output, ..
-            } => self.turn_end(summary, output),
+            } => self.handle_turn_end(summary, output),
             Event::ToolCall { call, .. } => {
                 self.waiting = None;
                 self.made.insert(call.id.clone(), call.clone());
@@ -287,13 +296,13 @@ impl ChatView {
         matches!(event, Event::SessionOpened { .. })
     }
 
-    fn wait_for(&mut self, what: &str) {
+    fn begin_wait(&mut self, what: &str) {
         if self.waiting.as_ref().is_none_or(|(known, _)| known != what) {
             self.waiting = Some((what.to_owned(), Instant::now()));
         }
     }
 
-    /// Ends the unfinished answer, so that other output can follow below it.
+    /// Adds the unfinished answer to the finished lines, so that other output can follow below it.
     fn flush_stream(&mut self) {
         if !self.stream.is_empty() {
             self.stream.all().clone_into(&mut self.flushed);
@@ -315,9 +324,9 @@ impl ChatView {
         }));
     }
 
-    fn message_end(&mut self, message: &Message) {
+    fn handle_message_end(&mut self, message: &Message) {
         match message.role {
-            Role::User if message.is_users() => {
+            Role::User if message.is_written_by_user() => {
                 // Show a text sent during the turn at the point where the model reads it.
                 if !std::mem::take(&mut self.is_input_due) {
                     self.flush_stream();
@@ -339,24 +348,24 @@ impl ChatView {
     }
 
     /// Records that the approval question of this call showed its complete change.
-    pub(super) fn note_shown(&self, call: String) {
-        self.diffs.note_shown(call);
+    pub(super) fn record_shown_change(&self, call: String) {
+        self.diffs.record_shown_change(call);
     }
 
-    fn call_ended(&mut self, line: String, result: &ToolResult, duration_ms: u64) {
+    fn show_ended_call(&mut self, line: String, result: &ToolResult, duration_ms: u64) {
         let text = result.content.text();
-        let end = StepsEnd::end_of_call(result, &text, duration_ms, None);
+        let end = CallOutcomeText::describe_call_end(result, &text, duration_ms, None);
         let mark = if result.is_error { "✗" } else { "·" };
         let what = style_text(end.style, format_args!("{mark} {}", end.what));
-        // For a command, show how it ended: its last lines explain the failure.
-        let command = CommandEnd::of_result(result, &text);
-        let ending = command.as_ref().filter(|end| end.is_failure(result));
+        // Show for a command how it ended, because its last lines explain the failure.
+        let command = CommandOutputEnd::parse_result(result, &text);
+        let ending = command.as_ref().filter(|end| end.explains_failure(result));
         let why = one_line(ending.map_or(end.why, |end| end.ending), WHY_WIDTH);
         let blank = if why.is_empty() { "" } else { " " };
         self.flush_stream();
         self.say_line(format!("{line} {what}{blank}{why}"));
         let changed = self.diffs.take_diff(&result.call_id);
-        let rows = command.map(|end| calls::last_rows(&end, self.columns));
+        let rows = command.map(|end| calls::command_output_rows(&end, self.columns));
         rows.into_iter()
             .flatten()
             .for_each(|row| self.say_line(row));
@@ -368,7 +377,7 @@ impl ChatView {
         self.waiting = None;
     }
 
-    fn show_refused(&mut self, stamped: &Stamped, result: &ToolResult, by: Option<&str>) {
+    fn show_refused_call(&mut self, stamped: &Stamped, result: &ToolResult, by: Option<&str>) {
         self.flush_stream();
         let call = self.made.get(&result.call_id).cloned().unwrap_or_else(|| {
             ToolCall::new(&result.call_id, &result.name, serde_json::Value::Null)
@@ -381,13 +390,13 @@ impl ChatView {
         }
     }
 
-    /// Shows an ended call in full, by its number. A long call is shown in parts: opening it again
-    /// shows the next part.
+    /// Shows the ended call with this number in full. A long call is shown in parts: opening it
+    /// again shows the next part.
     pub(super) fn open_call(&mut self, number: &str) {
         let Some(ended) = self.ended.find_call(number) else {
             return;
         };
-        let rows = calls::opened_rows(&ended);
+        let rows = calls::ended_call_rows(&ended);
         let from = match self.opened.take() {
             Some((known, n_shown)) if known == number && n_shown < rows.len() => n_shown,
             _ => 0,
@@ -409,18 +418,18 @@ impl ChatView {
             let words = format!("  … {n_more} more lines: Ctrl-O twice shows the next");
             return self.say_line(style_text(DIM, words));
         }
-        if let Some(words) = ended.changes_text() {
+        if let Some(words) = ended.call_change_notice() {
             self.say_line(style_text(WARN, words));
         }
     }
 
     /// Returns the number of the call that was opened last, if it has rows that were not shown yet.
-    pub(super) fn opened_call(&self) -> Option<&str> {
+    pub(super) fn partly_shown_call_id(&self) -> Option<&str> {
         self.opened.as_ref().map(|(number, _)| number.as_str())
     }
 
-    /// Shows a command of the person's own and its output.
-    pub(super) fn show_ran(&mut self, command: &str, output: &str, is_error: bool) {
+    /// Shows a shell command that the person typed, and its output.
+    pub(super) fn show_shell_result(&mut self, command: &str, output: &str, is_error: bool) {
         self.flush_stream();
         let style = if is_error { WARN } else { BOLD };
         self.say_line(style_text(
@@ -442,7 +451,7 @@ impl ChatView {
         }
     }
 
-    fn turn_end(&mut self, summary: &TurnSummary, output: &str) {
+    fn handle_turn_end(&mut self, summary: &TurnSummary, output: &str) {
         self.flush_stream();
         self.waiting = None;
         self.calls.clear();
@@ -450,7 +459,7 @@ impl ChatView {
         let output = output.trim_end();
         match summary.stop {
             StopReason::Done => {
-                let rest = self.unshown_output(output).to_owned();
+                let rest = self.unshown_turn_output(output).to_owned();
                 if !rest.trim().is_empty() {
                     self.add_answer(render_rows(&rest, self.columns));
                 }
@@ -469,12 +478,13 @@ impl ChatView {
     }
 
     /// Returns the part of the turn's output that was not shown while the model wrote it.
-    fn unshown_output<'a>(&self, output: &'a str) -> &'a str {
-        // An answer before a steering text was shown and is not part of the output. Drop shown
-        // answers, the oldest first, until the remaining ones are a prefix of the output.
+    fn unshown_turn_output<'a>(&self, output: &'a str) -> &'a str {
+        // The output does not contain answers that the model gave before a steering text, but they
+        // were shown. Drop shown answers, the oldest first, until the remaining ones are a prefix
+        // of the output.
         let shown = (0..self.answers.len())
             .map(|from| self.answers.get(from..).unwrap_or_default().concat())
-            .find(|shown| !shown.trim().is_empty() && unshown_rest(output, shown) != output);
-        shown.map_or(output, |shown| unshown_rest(output, &shown))
+            .find(|shown| !shown.trim().is_empty() && remaining_output(output, shown) != output);
+        shown.map_or(output, |shown| remaining_output(output, &shown))
     }
 }

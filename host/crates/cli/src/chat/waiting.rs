@@ -1,11 +1,11 @@
-//! Sends typed texts: as a new turn, or to the running turn, in whose queue they wait.
+//! Sends typed texts: as the input of a new turn, or to the queue of the running turn.
 //!
-//! A text waits together with the output of `!` commands that the model has not seen yet. When a
-//! text is taken back, the two are separated: the editor and the history get the typed text only.
+//! A text in the queue includes the output of `!` commands that the model has not seen yet. If the
+//! text is moved back into the editor, the output is removed from it.
 
 use super::super::attach;
 use super::super::render::{DIM, one_line, style_text, warning_text};
-use super::super::resource::{BETWEEN_TURNS, ResourceMention, find_mentions};
+use super::super::resource::{BETWEEN_TURNS, ResourceMention, find_resource_mentions};
 use super::editor::EditorPiece;
 use super::live::LiveChat;
 use super::worker::ChatPrompt;
@@ -13,9 +13,10 @@ use rind_lib::agent::TurnOutcome;
 use rind_lib::message::Attachment;
 use rind_lib::point::payload::{Source, StopReason};
 
-pub(super) struct TypedLine {
+pub(super) struct TypedText {
     pub(super) text: String,
-    /// Text with notes in place of long pastes, because only typed words can name images.
+    /// Text in which notes replace long pastes. Only its words can name images, because the person
+    /// did not type a paste.
     noted: String,
     /// Pieces of the text, to restore it in the editor.
     pieces: Vec<EditorPiece>,
@@ -23,17 +24,17 @@ pub(super) struct TypedLine {
     untold: Vec<String>,
 }
 
-impl TypedLine {
-    fn whole(&self) -> String {
+impl TypedText {
+    fn full_text(&self) -> String {
         let parts = self.untold.iter().chain([&self.text]);
         parts.map(String::as_str).collect::<Vec<_>>().join("\n\n")
     }
 }
 
 impl LiveChat {
-    /// Sends the text of the editor: as a new turn, or to the running one.
+    /// Sends the text in the editor: as the input of a new turn, or to the running turn.
     pub(super) fn send_line(&mut self, is_follow_up: bool) {
-        let (text, noted) = (self.editor.whole(), self.editor.noted());
+        let (text, noted) = (self.editor.full_text(), self.editor.display_text());
         let pieces = self.editor.pieces();
         if text.trim().is_empty() {
             return;
@@ -44,13 +45,13 @@ impl LiveChat {
         self.editor.clear_text();
         self.history.add_pieces(&pieces);
         let untold = self.shell.take_unseen_output();
-        let typed = TypedLine {
+        let typed = TypedText {
             text,
             noted,
             pieces,
             untold,
         };
-        let whole = typed.whole();
+        let whole = typed.full_text();
         let is_running = self.worker.is_running();
         if !is_running {
             self.view.show_user_text(&typed.noted);
@@ -88,11 +89,11 @@ impl LiveChat {
         });
     }
 
-    /// Finds the resources of MCP servers that a text names. Returns `None`, after a message, if
-    /// the text cannot be sent; it then stays in the editor.
+    /// Finds the resources of MCP servers that a text names. If the text cannot be sent, prints the
+    /// reason and returns `None`; the text then stays in the editor.
     fn find_resources(&mut self, noted: &str, text: &str) -> Option<Vec<ResourceMention>> {
         let servers = self.resources.servers();
-        let found = match find_mentions(noted, &servers) {
+        let found = match find_resource_mentions(noted, &servers) {
             Ok(found) if found.is_empty() || !self.worker.is_running() => found,
             Ok(_) => {
                 self.view
@@ -105,59 +106,63 @@ impl LiveChat {
                 return None;
             }
         };
-        let pasted = find_mentions(text, &servers).unwrap_or_default();
+        let pasted = find_resource_mentions(text, &servers).unwrap_or_default();
         for mention in pasted.iter().filter(|own| !found.contains(own)) {
             let name = one_line(&format!("@{}:{}", mention.server, mention.uri), 200);
-            let words = format!("not fetched: {name}: only a paste names it; type it to fetch it");
+            let words = format!(
+                "not fetched: {name} is named only in pasted text; type the name to fetch it"
+            );
             self.view.say_line(style_text(DIM, words));
         }
         Some(found)
     }
 
-    /// Puts a text whose resources could not be fetched back into the editor, and says why.
-    pub(super) fn withdraw_unsent(&mut self, why: &str) {
+    /// Moves a text whose resources could not be fetched back into the editor, and shows the
+    /// reason.
+    pub(super) fn withdraw_unsent_text(&mut self, why: &str) {
         self.view
             .say_line(warning_text(&format!("not sent: {why}")));
-        self.withdraw_all();
+        self.withdraw_waiting_texts();
         if let Some(typed) = self.resources.unsent.take() {
-            self.put_back(vec![typed]);
+            self.restore_to_editor(vec![typed]);
         }
     }
 
-    /// Reads the images that a text names, and shows a line about each. Also shows names of images
-    /// inside a paste, which are not read, and names of missing files.
+    /// Reads the images that a text names, and shows a line about each image. Also shows warnings
+    /// about images that only a paste names, which are not read, and about missing files.
     fn find_images(&mut self, noted: &str, text: &str) -> Vec<Attachment> {
         let mut images = Vec::new();
-        for named in attach::attach_mentioned(noted, &self.setup.paths.workspace) {
-            self.view.say_line(attach::in_words(&named));
+        for named in attach::attach_mentioned_images(noted, &self.setup.paths.workspace) {
+            self.view.say_line(attach::describe_image(&named));
             images.extend(named.map(|(_, image)| image));
         }
-        for line in attach::only_pasted(noted, text, &self.setup.paths.workspace) {
+        for line in attach::warn_pasted_images(noted, text, &self.setup.paths.workspace) {
             self.view.say_line(line);
         }
-        for line in attach::missing_files(noted, &self.setup.paths.workspace) {
+        for line in attach::warn_missing_files(noted, &self.setup.paths.workspace) {
             self.view.say_line(warning_text(&line));
         }
         images
     }
 
-    /// Sends the texts that arrived too late for the turn. If the turn was blocked, failed or
-    /// reached its maximum of steps, puts them back into the editor.
-    pub(super) fn turn_ended(&mut self, outcome: &TurnOutcome) {
+    /// Sends the texts that arrived too late for the turn as the input of a new turn. If the turn
+    /// was blocked, failed or reached its maximum number of steps, moves the texts back into the
+    /// editor.
+    pub(super) fn handle_turn_ended(&mut self, outcome: &TurnOutcome) {
         // An interrupt has put the waiting texts back into the editor; later ones start the next
         // turn.
         match outcome.summary.stop {
-            StopReason::Done | StopReason::Cancelled => self.send_waiting(),
-            _ => self.withdraw_all(),
+            StopReason::Done | StopReason::Cancelled => self.send_waiting_texts(),
+            _ => self.withdraw_waiting_texts(),
         }
     }
 
-    /// Begins a turn with the waiting texts, if nothing runs.
-    pub(super) fn send_waiting(&mut self) {
+    /// Begins a turn with the waiting texts, if no turn or command runs.
+    pub(super) fn send_waiting_texts(&mut self) {
         if self.worker.is_running() || self.leaving.is_some() {
             return;
         }
-        let waiting = self.take_waiting();
+        let waiting = self.take_waiting_texts();
         if waiting.is_empty() {
             return;
         }
@@ -166,32 +171,36 @@ impl LiveChat {
         self.view.show_user_text(&text);
         let noted: Vec<&str> = waiting.iter().map(|typed| typed.noted.as_str()).collect();
         let images = self.find_images(&noted.join("\n\n"), &text);
-        let whole: Vec<String> = waiting.iter().map(TypedLine::whole).collect();
-        // There are no resources to fetch: a text that names one is refused while something runs.
+        let whole: Vec<String> = waiting.iter().map(TypedText::full_text).collect();
+        // Fetch no resources, because a text that names a resource is refused while a turn or
+        // command runs.
         self.begin_turn(whole.join("\n\n"), images, Vec::new());
     }
 
-    /// Puts everything that waits back into the editor.
-    pub(super) fn withdraw_all(&mut self) {
-        let waiting = self.take_waiting();
+    /// Moves all waiting texts back into the editor.
+    pub(super) fn withdraw_waiting_texts(&mut self) {
+        let waiting = self.take_waiting_texts();
         if !waiting.is_empty() {
-            self.put_back(waiting);
+            self.restore_to_editor(waiting);
         }
     }
 
-    /// Puts the text that was sent last back into the editor. Returns whether there was one.
-    pub(super) fn withdraw_last(&mut self) -> bool {
+    /// Moves the text that was sent last back from the queue into the editor. Returns whether there
+    /// was one.
+    pub(super) fn withdraw_last_text(&mut self) -> bool {
         let last = self.steering.waiting().pop();
-        let typed = last.and_then(|last| self.take_back(last.number));
-        typed.map(|typed| self.put_back(vec![typed])).is_some()
+        let typed = last.and_then(|last| self.take_queued_text(last.number));
+        typed
+            .map(|typed| self.restore_to_editor(vec![typed]))
+            .is_some()
     }
 
-    fn put_back(&mut self, waiting: Vec<TypedLine>) {
+    fn restore_to_editor(&mut self, waiting: Vec<TypedText>) {
         let is_private = |text: &str| text.starts_with(' ');
         let (mut pieces, mut untold) = (Vec::new(), Vec::new());
-        // If one part is private (begins with a blank), the joined text must be too, so that the
-        // history skips it.
-        let mut is_any = is_private(&self.editor.whole());
+        // Make the joined text private (begin it with a blank) if any part is private, so that the
+        // history does not store it.
+        let mut is_any = is_private(&self.editor.full_text());
         let is_first = waiting.first().is_some_and(|typed| is_private(&typed.text));
         for (n, typed) in waiting.into_iter().enumerate() {
             is_any |= is_private(&typed.text);
@@ -204,24 +213,24 @@ impl LiveChat {
         if is_any && !is_first {
             pieces.insert(0, EditorPiece::Own(" ".to_owned()));
         }
-        self.shell.put_back(untold);
+        self.shell.requeue_output(untold);
         self.editor.insert_before(&pieces);
         self.propose_completions();
     }
 
-    fn take_waiting(&mut self) -> Vec<TypedLine> {
+    fn take_waiting_texts(&mut self) -> Vec<TypedText> {
         let waiting = self.steering.waiting().into_iter();
         waiting
-            .filter_map(|waiting| self.take_back(waiting.number))
+            .filter_map(|waiting| self.take_queued_text(waiting.number))
             .collect()
     }
 
-    /// Takes a text back from the queue; `None` if the turn has already taken it.
-    fn take_back(&mut self, number: u64) -> Option<TypedLine> {
+    /// Removes a text from the queue and returns it; `None` if the turn has already taken it.
+    fn take_queued_text(&mut self, number: u64) -> Option<TypedText> {
         let input = self.steering.take_back(number);
         let typed = self.waiting.remove(&number);
         let input = input?;
-        Some(typed.unwrap_or(TypedLine {
+        Some(typed.unwrap_or(TypedText {
             noted: input.text.clone(),
             pieces: vec![EditorPiece::Own(input.text.clone())],
             text: input.text,

@@ -1,5 +1,5 @@
-//! The task that owns the session of a chat and handles one job at a time, so that key presses
-//! never wait.
+//! Runs the task that owns the session of a chat. The task handles one job at a time, and the chat
+//! reads keys meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,20 +10,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::command::{CommandCall, CommandCallResult, CommandSet, permissions_event};
 use super::super::render::bare_text;
-use super::super::resource::{ResourceMention, fill_input};
+use super::super::resource::{ResourceMention, append_resources};
 use rind_lib::agent::{Error, TurnOutcome};
 use rind_lib::event::{Event, Events};
 use rind_lib::host::Session;
 use rind_lib::message::Attachment;
-use rind_lib::provider::Selected;
+use rind_lib::provider::SelectedModel;
 
 /// Job for the task that owns the session.
 enum ChatJob {
     Turn(ChatPrompt, CancellationToken),
     Continue(CancellationToken),
     Command(CommandCall, CancellationToken),
-    Model(Selected),
-    /// Sends an event about a command to the observers.
+    Model(SelectedModel),
+    /// Emits an event about a command to the observers of the session.
     Tell(Event),
     Close,
 }
@@ -46,12 +46,13 @@ pub(super) struct ChatPrompt {
     pub(super) resources: Vec<ResourceMention>,
 }
 
-pub(super) enum ChatJobDone {
+pub(super) enum ChatJobResult {
     Turn(Result<TurnOutcome, Error>),
-    /// The text was not sent, for this reason, for example because a resource could not be fetched.
+    /// The text was not sent. The value is the reason, for example that a resource could not be
+    /// fetched.
     Unsent(String),
     Command(anyhow::Result<CommandCallResult>),
-    /// Outcome of a command that ran without the session, beside a running job.
+    /// Outcome of a command that ran without the session, at the same time as another job.
     Aside(anyhow::Result<CommandCallResult>),
     Closed(Result<(), Error>),
 }
@@ -60,25 +61,26 @@ pub(super) enum ChatJobDone {
 pub(super) struct ChatWorker {
     commands: Arc<CommandSet>,
     jobs: UnboundedSender<ChatJob>,
-    ended: UnboundedSender<ChatJobDone>,
-    done: UnboundedReceiver<ChatJobDone>,
+    ended: UnboundedSender<ChatJobResult>,
+    done: UnboundedReceiver<ChatJobResult>,
     /// The task that owns the session; `None` once it has ended.
     task: Option<JoinHandle<()>>,
     /// Running turn or command, and the token that interrupts it.
     running: Option<(ChatJobKind, CancellationToken)>,
-    events: BesideSession,
+    events: ObserverChannel,
 }
 
-/// Channel to the observers of the session, usable while a turn has the session.
+/// Channel to the observers of the session. It can be used while a turn uses the session.
 #[derive(Clone)]
-struct BesideSession {
+struct ObserverChannel {
     events: Events,
     jobs: UnboundedSender<ChatJob>,
-    /// Whether the event that opens the session was emitted, which must come before all others.
+    /// Whether the event that opens the session was emitted. It must be emitted before all other
+    /// events.
     is_open: Arc<AtomicBool>,
 }
 
-impl BesideSession {
+impl ObserverChannel {
     fn emit_event_to_observers(&self, event: Event) {
         if self.is_open.load(Ordering::Acquire) {
             self.events.emit(event);
@@ -92,13 +94,13 @@ impl ChatWorker {
     pub(super) fn new(session: Session, commands: Arc<CommandSet>) -> Self {
         let (jobs, waiting) = mpsc::unbounded_channel();
         let (ended, done) = mpsc::unbounded_channel();
-        let events = BesideSession {
+        let events = ObserverChannel {
             events: session.event_stream(),
             jobs: jobs.clone(),
             is_open: Arc::default(),
         };
         let shared = (commands.clone(), events.is_open.clone());
-        let task = tokio::spawn(work_on_session(session, shared, waiting, ended.clone()));
+        let task = tokio::spawn(run_jobs_on_session(session, shared, waiting, ended.clone()));
         Self {
             commands,
             jobs,
@@ -118,8 +120,8 @@ impl ChatWorker {
         self.running.is_some()
     }
 
-    /// Whether a turn is the job that runs.
-    pub(super) fn is_turn(&self) -> bool {
+    /// Whether the running job is a turn.
+    pub(super) fn is_turn_running(&self) -> bool {
         matches!(self.running, Some((ChatJobKind::Turn, _)))
     }
 
@@ -135,7 +137,7 @@ impl ChatWorker {
         let _ = self.jobs.send(ChatJob::Continue(cancel));
     }
 
-    /// Runs a command: with the session if no job runs, and otherwise without it.
+    /// Runs a command: with the session if no job runs, otherwise without it and at the same time.
     pub(super) fn start_command(&mut self, call: CommandCall) {
         if !self.is_running() {
             let cancel = self.begin_job(ChatJobKind::Command);
@@ -145,22 +147,22 @@ impl ChatWorker {
         let (commands, ended) = (self.commands.clone(), self.ended.clone());
         let events = self.events.clone();
         tokio::spawn(async move {
-            let (outcome, event) = commands.run_alone(&call).await;
+            let (outcome, event) = commands.run_without_session(&call).await;
             events.emit_event_to_observers(event);
-            // Ignore a closed channel: the chat may be over.
-            let _ = ended.send(ChatJobDone::Aside(outcome));
+            // Ignore a closed channel: the chat may have ended.
+            let _ = ended.send(ChatJobResult::Aside(outcome));
         });
     }
 
     /// Emits the event that the person listed or revoked approvals.
-    pub(super) fn show_permissions(&self, lines: &[String]) {
+    pub(super) fn emit_permissions_event(&self, lines: &[String]) {
         let text: Vec<String> = lines.iter().map(|line| bare_text(line)).collect();
         self.events
             .emit_event_to_observers(permissions_event(text.join("\n")));
     }
 
-    /// Asks another model from the next turn on.
-    pub(super) fn set_model(&self, selected: Selected) {
+    /// Sets the model for the next turn and later ones.
+    pub(super) fn set_model(&self, selected: SelectedModel) {
         let _ = self.jobs.send(ChatJob::Model(selected));
     }
 
@@ -170,7 +172,7 @@ impl ChatWorker {
         cancel
     }
 
-    /// Interrupts the running turn or command. Returns false if nothing runs or if it was already
+    /// Interrupts the running turn or command. Returns false if none runs or if it was already
     /// interrupted.
     pub(super) fn interrupt(&self) -> bool {
         match &self.running {
@@ -188,9 +190,9 @@ impl ChatWorker {
         let _ = self.jobs.send(ChatJob::Close);
     }
 
-    /// Waits for the end of a job; `None` if the task has ended, which happens only if a job
-    /// panics.
-    pub(super) async fn next_done(&mut self) -> Option<ChatJobDone> {
+    /// Waits until a job has ended. Returns `None` if the task has ended, which happens only if a
+    /// job panicked.
+    pub(super) async fn next_job_result(&mut self) -> Option<ChatJobResult> {
         let done = match &mut self.task {
             None => self.done.try_recv().ok(),
             Some(task) => tokio::select! {
@@ -203,7 +205,7 @@ impl ChatWorker {
                 }
             },
         };
-        use ChatJobDone::{Command, Turn, Unsent};
+        use ChatJobResult::{Command, Turn, Unsent};
         if let None | Some(Turn(_) | Unsent(_) | Command(_)) = &done {
             self.running = None;
         }
@@ -211,11 +213,11 @@ impl ChatWorker {
     }
 }
 
-async fn work_on_session(
+async fn run_jobs_on_session(
     mut session: Session,
     (commands, is_open): (Arc<CommandSet>, Arc<AtomicBool>),
     mut jobs: UnboundedReceiver<ChatJob>,
-    done: UnboundedSender<ChatJobDone>,
+    done: UnboundedSender<ChatJobResult>,
 ) {
     while let Some(job) = jobs.recv().await {
         if !matches!(job, ChatJob::Model(_) | ChatJob::Close) {
@@ -227,11 +229,11 @@ async fn work_on_session(
                 run_prompt(&mut session, prompt, commands.is_dry_run(), &cancel).await
             }
             ChatJob::Continue(cancel) => match session.continue_turn() {
-                Some(turn) => ChatJobDone::Turn(turn.until(&cancel).await),
-                None => ChatJobDone::Command(Ok(CommandCallResult::Nothing)),
+                Some(turn) => ChatJobResult::Turn(turn.until(&cancel).await),
+                None => ChatJobResult::Command(Ok(CommandCallResult::Nothing)),
             },
             ChatJob::Command(call, cancel) => {
-                ChatJobDone::Command(commands.run_call(&call, Some(&mut session), &cancel).await)
+                ChatJobResult::Command(commands.run_call(&call, Some(&mut session), &cancel).await)
             }
             ChatJob::Model(selected) => {
                 session.switch_model(selected.provider, selected.model);
@@ -242,7 +244,7 @@ async fn work_on_session(
                 continue;
             }
             ChatJob::Close => {
-                let _ = done.send(ChatJobDone::Closed(session.close().await));
+                let _ = done.send(ChatJobResult::Closed(session.close().await));
                 return;
             }
         };
@@ -256,15 +258,15 @@ async fn run_prompt(
     prompt: ChatPrompt,
     is_dry_run: bool,
     cancel: &CancellationToken,
-) -> ChatJobDone {
-    let filled = fill_input(&prompt.text, &prompt.resources, session, is_dry_run, cancel);
+) -> ChatJobResult {
+    let filled = append_resources(&prompt.text, &prompt.resources, session, is_dry_run, cancel);
     let filled = match filled.await {
         Ok(filled) => filled,
-        Err(why) => return ChatJobDone::Unsent(why),
+        Err(why) => return ChatJobResult::Unsent(why),
     };
     let turn = session.turn(filled.text).attach(prompt.images);
     let turn = turn.attach(filled.images).until(cancel);
-    ChatJobDone::Turn(match prompt.command {
+    ChatJobResult::Turn(match prompt.command {
         Some(command) => turn.of_command(command).await,
         None => turn.await,
     })
@@ -272,14 +274,14 @@ async fn run_prompt(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::command::CommandFacts;
+    use super::super::super::command::BuiltInCommandContext;
     use super::*;
     use rind_lib::Host;
     use rind_lib::paths::Paths;
     use rind_lib::provider::scripted::{Reply, Script, Scripted};
 
     async fn commands() -> Arc<CommandSet> {
-        let about = CommandFacts {
+        let about = BuiltInCommandContext {
             paths: Paths::under("/none/home".as_ref(), "/none/work".as_ref()),
             plugins: Arc::default(),
             skills: Arc::default(),
@@ -304,8 +306,10 @@ mod tests {
             text: "go".to_owned(),
             ..ChatPrompt::default()
         });
-        assert!(worker.is_turn());
-        assert!(worker.next_done().await.is_none() && worker.next_done().await.is_none());
+        assert!(worker.is_turn_running());
+        assert!(
+            worker.next_job_result().await.is_none() && worker.next_job_result().await.is_none()
+        );
         assert!(!worker.is_running());
     }
 }

@@ -1,4 +1,4 @@
-//! Flags of the servers and of the commands that use them, and the connection to the servers.
+//! Arguments of the commands that use a cluster, and the connection to its NATS servers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::super::args::OpenArgs;
+use super::super::args::SessionOpenArgs;
 use super::super::exit_code::bail_usage;
 use super::plugins::PluginsCommand;
 use super::quota::QuotaArgs;
-use super::remote::NatsRemote;
+use super::remote::NatsRemoteSessions;
 use rind_lib::session::SessionStore;
 use rind_nats::worker::{ClusterStatus, TurnInbox};
-use rind_nats::{DeclaredSync, DurabilityReport, NatsConfig, NatsSessions};
+use rind_nats::{DeclaredSyncInterval, DurabilityReport, NatsConfig, NatsSessions};
 use rind_serve::remote::RemoteSessions;
 
-/// Arguments that locate the shared store.
+/// Arguments that locate the session store on NATS servers.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct NatsArgs {
     /// NATS servers with JetStream, as in nats://127.0.0.1:4222; several with commas between
@@ -40,7 +40,7 @@ pub(crate) struct NatsArgs {
     sync_interval: Option<String>,
 }
 
-/// Arguments that locate the sessions, if they are not files on this machine.
+/// Arguments that locate the session store, if the sessions are not files on this machine.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct SharedStoreArgs {
     /// NATS servers with JetStream that keep the sessions, as in nats://127.0.0.1:4222. `rind run` and
@@ -66,11 +66,11 @@ pub(crate) struct SharedStoreArgs {
 
 impl SharedStoreArgs {
     /// Returns the arguments for the NATS servers, if `--nats` is given.
-    pub(super) fn servers(self) -> Option<NatsArgs> {
-        self.servers_with(None)
+    pub(super) fn into_nats_args(self) -> Option<NatsArgs> {
+        self.into_nats_args_with_sync(None)
     }
 
-    fn servers_with(self, sync_interval: Option<String>) -> Option<NatsArgs> {
+    fn into_nats_args_with_sync(self, sync_interval: Option<String>) -> Option<NatsArgs> {
         Some(NatsArgs {
             url: self.nats?,
             tenant: self.tenant,
@@ -82,9 +82,9 @@ impl SharedStoreArgs {
     }
 }
 
-/// Arguments of `rind doctor` for checks of the servers.
+/// Arguments of `rind doctor` for checks of the NATS servers.
 #[derive(Debug, Default, ClapArgs)]
-pub(crate) struct CheckArgs {
+pub(crate) struct ServerCheckArgs {
     #[command(flatten)]
     store: SharedStoreArgs,
     /// `sync_interval` of all servers, with --nats: `always`, or seconds
@@ -92,16 +92,18 @@ pub(crate) struct CheckArgs {
     sync_interval: Option<String>,
 }
 
-impl CheckArgs {
-    /// Checks the servers and the workers, if servers are configured.
+impl ServerCheckArgs {
+    /// Checks the NATS servers and the workers. Returns `None` if no servers are configured.
     ///
     /// # Errors
     /// The servers do not answer or cannot keep sessions, or an argument is wrong.
-    pub(crate) async fn look(self) -> anyhow::Result<Option<(DurabilityReport, ClusterStatus)>> {
-        let Some(nats) = self.store.servers_with(self.sync_interval) else {
+    pub(crate) async fn check_servers(
+        self,
+    ) -> anyhow::Result<Option<(DurabilityReport, ClusterStatus)>> {
+        let Some(nats) = self.store.into_nats_args_with_sync(self.sync_interval) else {
             return Ok(None);
         };
-        let (sessions, inbox) = nats.inbox().await?;
+        let (sessions, inbox) = nats.connect_inbox().await?;
         let status = inbox.status().await?;
         let report = tokio::task::spawn_blocking(move || sessions.durability()).await;
         let report = report.context("ask the NATS servers for their state")??;
@@ -111,7 +113,7 @@ impl CheckArgs {
 
 /// Arguments of `rind serve` for sessions that workers run.
 #[derive(Debug, Default, ClapArgs)]
-pub(crate) struct FrontArgs {
+pub(crate) struct ServeStoreArgs {
     #[command(flatten)]
     store: SharedStoreArgs,
     /// Have workers of this class run all turns, with --nats; without it the server runs those of
@@ -120,24 +122,24 @@ pub(crate) struct FrontArgs {
     class: Option<String>,
 }
 
-impl FrontArgs {
-    /// Connects to the store, if sessions are not in files.
+impl ServeStoreArgs {
+    /// Connects to the shared session store. Returns `None` if sessions are files on this machine.
     ///
     /// # Errors
     /// The servers do not answer, or an argument is wrong.
     pub(crate) async fn connect(self) -> anyhow::Result<Option<SharedStore>> {
-        let Some(nats) = self.store.servers() else {
+        let Some(nats) = self.store.into_nats_args() else {
             return Ok(None);
         };
-        let (sessions, inbox) = nats.inbox().await?;
+        let (sessions, inbox) = nats.connect_inbox().await?;
         Ok(Some(SharedStore {
-            remote: Arc::new(NatsRemote::new(sessions.clone(), inbox, self.class)),
+            remote: Arc::new(NatsRemoteSessions::new(sessions.clone(), inbox, self.class)),
             store: SessionStore::over(Arc::new(sessions)),
         }))
     }
 }
 
-/// A store that other programs use as well.
+/// A session store that several programs share.
 pub(crate) struct SharedStore {
     pub(crate) store: SessionStore,
     /// Access to the programs that have sessions of the store open.
@@ -170,14 +172,14 @@ pub(crate) struct AttachArgs {
 }
 
 impl AttachArgs {
-    /// Whether a worker is to run the turns.
+    /// Whether a worker, and not this program, runs the turns.
     pub(crate) fn is_remote(&self) -> bool {
         self.remote.is_remote()
     }
 }
 
 impl RemoteArgs {
-    /// Whether a worker is to run the turn.
+    /// Whether a worker, and not this program, runs the turn.
     pub(crate) fn is_remote(&self) -> bool {
         self.store.nats.is_some()
     }
@@ -188,7 +190,7 @@ pub(crate) struct WorkerArgs {
     #[command(flatten)]
     pub(super) nats: NatsArgs,
     #[command(flatten)]
-    pub(super) open: OpenArgs,
+    pub(super) open: SessionOpenArgs,
     /// Class of the inputs that this worker runs: workers that can serve the same workspaces
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(super) class: String,
@@ -283,12 +285,12 @@ pub(crate) enum ClusterCommand {
 }
 
 impl NatsArgs {
-    fn config(&self) -> anyhow::Result<NatsConfig> {
+    fn nats_config(&self) -> anyhow::Result<NatsConfig> {
         let sync = match self.sync_interval.as_deref() {
-            None => DeclaredSync::Unknown,
-            Some("always") => DeclaredSync::Always,
+            None => DeclaredSyncInterval::Unknown,
+            Some("always") => DeclaredSyncInterval::Always,
             Some(text) => match text.trim_end_matches('s').parse() {
-                Ok(seconds) => DeclaredSync::Interval(Duration::from_secs(seconds)),
+                Ok(seconds) => DeclaredSyncInterval::Interval(Duration::from_secs(seconds)),
                 Err(_) => bail_usage!("--sync-interval takes `always` or a number of seconds"),
             },
         };
@@ -309,14 +311,14 @@ impl NatsArgs {
         Ok(config)
     }
 
-    /// Connects to the servers, on a thread that may block.
+    /// Connects to the NATS servers, on a thread that may block.
     pub(super) async fn connect(&self) -> anyhow::Result<NatsSessions> {
-        let config = self.config()?;
+        let config = self.nats_config()?;
         let connected = tokio::task::spawn_blocking(move || NatsSessions::connect(config)).await;
         Ok(connected.context("connect to NATS")??)
     }
 
-    pub(super) async fn inbox(&self) -> anyhow::Result<(NatsSessions, TurnInbox)> {
+    pub(super) async fn connect_inbox(&self) -> anyhow::Result<(NatsSessions, TurnInbox)> {
         let sessions = self.connect().await?;
         let own = sessions.clone();
         let inbox = tokio::task::spawn_blocking(move || TurnInbox::open(&own)).await;

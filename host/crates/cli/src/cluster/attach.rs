@@ -26,18 +26,19 @@ pub(crate) struct AttachedSession {
 }
 
 impl AttachArgs {
-    /// Connects to a session, which need not exist.
+    /// Connects to the session with this id, which need not exist yet.
     ///
     /// # Errors
     /// The servers do not answer, an argument is wrong, or the session cannot be read.
     pub(crate) async fn attach(self, id: &str) -> anyhow::Result<AttachedSession> {
-        let Some(nats) = self.remote.store.servers() else {
+        let Some(nats) = self.remote.store.into_nats_args() else {
             bail_usage!("pass --nats");
         };
-        let (sessions, inbox) = nats.inbox().await?;
+        let (sessions, inbox) = nats.connect_inbox().await?;
         let session = SharedSession::new(&sessions, id);
         let store = SessionStore::over(Arc::new(sessions.clone()));
-        // Check before reading the entries: the events show a turn that begins in between.
+        // Check this before reading the entries, so that a turn that begins in between is shown by
+        // its events.
         let is_held = session.is_held().await.unwrap_or(true);
         let own = id.to_owned();
         let read = tokio::task::spawn_blocking(move || match store.check_exists(&own) {
@@ -46,7 +47,7 @@ impl AttachArgs {
             Err(error) => Err(error),
         });
         let entries = read.await.context("read the session")??;
-        let (earlier, n_past) = conversation_before(entries, is_held);
+        let (earlier, n_past) = earlier_conversation(entries, is_held);
         Ok(AttachedSession {
             session,
             inbox,
@@ -57,12 +58,12 @@ impl AttachArgs {
     }
 }
 
-/// Returns the messages of the session and the number of its last turn, without a turn that a
-/// program runs now: the holder's events show that turn.
-fn conversation_before(entries: Vec<Entry>, is_held: bool) -> (Vec<Message>, u32) {
+/// Returns the messages of the session and the number of its last turn, without a turn that is
+/// running now, because the events of the program that runs it show that turn.
+fn earlier_conversation(entries: Vec<Entry>, is_held: bool) -> (Vec<Message>, u32) {
     let (mut messages, mut last) = (Vec::new(), 0);
-    // Number of the turn before the one that has not ended, and number of messages before that
-    // turn.
+    // If a turn has not ended: the number of the turn before it, and the number of messages before
+    // it.
     let mut open = None;
     for entry in entries {
         match entry.body {

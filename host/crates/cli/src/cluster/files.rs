@@ -7,22 +7,22 @@ use std::sync::Arc;
 use rind_lib::text::error_chain;
 use rind_nats::worker::{QueuedInput, TurnFailure};
 use rind_nats::{
-    LostFiles, NatsError, NatsSessions, SnapshotFailure, SnapshotLimits, WorkspaceSnapshots,
+    LostFilesReport, NatsError, NatsSessions, SnapshotFailure, SnapshotLimits, WorkspaceSnapshots,
 };
 
-/// Folder of a worker, which has the files of one session at a time.
-pub(super) struct SessionFolder(Arc<WorkspaceSnapshots>);
+/// Folder in which a worker has the files of one session at a time.
+pub(super) struct WorkerSessionFolder(Arc<WorkspaceSnapshots>);
 
-/// Files of a claimed session in the worker's folder.
-pub(super) struct ClaimedFiles {
+/// Files of the session that the worker has claimed, in the worker's folder.
+pub(super) struct ClaimedSessionFiles {
     snapshots: Arc<WorkspaceSnapshots>,
     session: String,
-    lost: Option<LostFiles>,
-    /// Whether the current turn's model was informed of `lost`.
+    lost: Option<LostFilesReport>,
+    /// Whether the model of the current turn was informed of the lost files.
     is_told: bool,
 }
 
-impl SessionFolder {
+impl WorkerSessionFolder {
     /// Opens a folder for the files of sessions. A session's files may take at most `max_mib` MiB.
     pub(super) async fn open(
         sessions: &NatsSessions,
@@ -34,24 +34,24 @@ impl SessionFolder {
             max_bytes: max_mib << 20,
             ..SnapshotLimits::default()
         };
-        let opened = in_background(move || WorkspaceSnapshots::open(sessions, &folder, limits));
+        let opened = run_in_background(move || WorkspaceSnapshots::open(sessions, &folder, limits));
         Ok(Self(Arc::new(opened.await?)))
     }
 
     /// Restores the files of a session into the folder, unless another program works on the
-    /// session. Faults of the folder or the servers are [`TurnFailure::Busy`], so they do not count
-    /// as a failed attempt of the session.
-    pub(super) async fn restore(&self, session: &str) -> Result<ClaimedFiles, TurnFailure> {
+    /// session. Faults of the folder or the servers are reported as [`TurnFailure::Busy`], so that
+    /// they do not count as a failed attempt to run the turn.
+    pub(super) async fn restore(&self, session: &str) -> Result<ClaimedSessionFiles, TurnFailure> {
         if self.is_held_elsewhere(session).await? {
             return Err(TurnFailure::Busy);
         }
         let (snapshots, id) = (self.0.clone(), session.to_owned());
-        let lost = match in_background(move || snapshots.restore(&id)).await {
+        let lost = match run_in_background(move || snapshots.restore(&id)).await {
             Ok(lost) => lost,
-            // Another program may have replaced the snapshot meanwhile and removed the files of the
-            // old one.
+            // Check again, because another program may have replaced the snapshot meanwhile and
+            // removed the files of the old one.
             Err(_) if self.is_held_elsewhere(session).await? => return Err(TurnFailure::Busy),
-            Err(error) => return Err(failure_of(session, &error)),
+            Err(error) => return Err(classify_failure(session, &error)),
         };
         if lost.is_some() {
             tracing::warn!(
@@ -59,7 +59,7 @@ impl SessionFolder {
                 "files of the last turn of a session were not stored"
             );
         }
-        Ok(ClaimedFiles {
+        Ok(ClaimedSessionFiles {
             snapshots: self.0.clone(),
             session: session.to_owned(),
             lost,
@@ -69,14 +69,14 @@ impl SessionFolder {
 
     async fn is_held_elsewhere(&self, session: &str) -> Result<bool, TurnFailure> {
         let (snapshots, id) = (self.0.clone(), session.to_owned());
-        let held = in_background(move || snapshots.is_held_elsewhere(&id)).await;
-        held.map_err(|error| failure_of(session, &error))
+        let held = run_in_background(move || snapshots.is_held_elsewhere(&id)).await;
+        held.map_err(|error| classify_failure(session, &error))
     }
 }
 
-/// Returns [`TurnFailure::Failed`] if the session's snapshot or configuration is at fault, and
-/// [`TurnFailure::Busy`] if this worker or the servers are.
-fn failure_of(session: &str, error: &NatsError) -> TurnFailure {
+/// Returns [`TurnFailure::Failed`] if the session's snapshot or configuration caused the error, and
+/// [`TurnFailure::Busy`] if this worker or the servers caused it.
+fn classify_failure(session: &str, error: &NatsError) -> TurnFailure {
     let why = error_chain(error);
     match error {
         NatsError::Damaged { .. } | NatsError::Config { .. } => TurnFailure::Failed(why),
@@ -91,21 +91,21 @@ fn failure_of(session: &str, error: &NatsError) -> TurnFailure {
     }
 }
 
-impl ClaimedFiles {
-    /// Checks that no other worker had the session between [`SessionFolder::restore`] and the
-    /// claim.
-    pub(super) async fn check_current(&self) -> Result<(), TurnFailure> {
+impl ClaimedSessionFiles {
+    /// Checks that no other worker changed the session's files between
+    /// [`WorkerSessionFolder::restore`] and the claim of the session.
+    pub(super) async fn check_files_current(&self) -> Result<(), TurnFailure> {
         let (snapshots, id) = (self.snapshots.clone(), self.session.clone());
-        match in_background(move || snapshots.is_current(&id)).await {
+        match run_in_background(move || snapshots.is_current(&id)).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(TurnFailure::Busy),
-            Err(error) => Err(failure_of(&self.session, &error)),
+            Err(error) => Err(classify_failure(&self.session, &error)),
         }
     }
 
     /// Records that a turn begins. Returns the text of its input, and a notice for the model if the
-    /// turn continues one that was interrupted. Text or notice tells the model if the files are
-    /// older than its last changes to them.
+    /// turn continues one that was interrupted. If the files are older than the model's last
+    /// changes to them, the text or the notice says so.
     pub(super) async fn begin_turn<'a>(
         &mut self,
         input: &'a QueuedInput,
@@ -118,10 +118,10 @@ impl ClaimedFiles {
         };
         let (snapshots, session) = (self.snapshots.clone(), self.session.clone());
         let id = input.id.clone();
-        let ended = in_background(move || snapshots.has_ended(&session, &id)).await;
-        if ended.map_err(|error| failure_of(&self.session, &error))? {
-            // The turn has ended before, so the session returns its outcome and no model reads the
-            // text.
+        let ended = run_in_background(move || snapshots.has_ended(&session, &id)).await;
+        if ended.map_err(|error| classify_failure(&self.session, &error))? {
+            // Return the text unchanged: the input's turn has already ended, so the session returns
+            // its outcome and no model reads the text.
             return Ok((unchanged, None));
         }
         self.snapshots.begin_turn();
@@ -134,27 +134,28 @@ impl ClaimedFiles {
     }
 
     /// Records that the current turn's model was informed of the lost files.
-    pub(super) fn note_told(&mut self) {
+    pub(super) fn note_input_told(&mut self) {
         self.is_told = true;
     }
 
-    /// Records that a turn has ended. Callers skip this after a failed turn, whose model may not
+    /// Records that a turn has ended. Not called after a failed turn, because its model may not
     /// have been informed of the lost files.
     pub(super) fn end_turn(&mut self) {
         if self.is_told {
             self.lost = None;
-            self.snapshots.note_told();
+            self.snapshots.record_model_told_of_loss();
         }
     }
 
-    /// Records that a turn runs that did not come from the worker's queue, such as one that a
+    /// Records that a turn runs that the worker did not take from its queue, for example one that a
     /// person started.
-    pub(super) fn note_turn(&self) {
+    pub(super) fn record_other_turn(&self) {
         self.snapshots.begin_turn();
     }
 
-    /// Stores the files after a turn. If they cannot be stored, the turn still counts as ended: the
-    /// files stay in this folder, and another worker informs the model that it has older ones.
+    /// Stores the files after a turn. If the files cannot be stored, the turn still counts as
+    /// ended. The files then stay in this folder, and another worker informs the model that its
+    /// files are older.
     pub(super) async fn store(&self) -> Result<(), TurnFailure> {
         let (snapshots, id) = (self.snapshots.clone(), self.session.clone());
         let stored = tokio::task::spawn_blocking(move || snapshots.store(&id)).await;
@@ -174,22 +175,23 @@ impl ClaimedFiles {
 
     /// Stores the files if they may have changed, for example in a turn that a person started.
     pub(super) async fn store_changes(&self) {
-        if self.is_due() && self.store().await.is_err() {
+        if self.may_store_snapshot() && self.store().await.is_err() {
             self.warn("another worker has continued the session");
         }
     }
 
-    /// Whether files may have changed and a snapshot may be stored. A snapshot must wait until a
-    /// model was informed of lost files, because afterwards no worker could know that files are
-    /// missing.
-    pub(super) fn is_due(&self) -> bool {
-        !self.snapshots.is_stored() && !self.snapshots.is_untold()
+    /// Whether files may have changed and a snapshot may be stored. While the model was not
+    /// informed of lost files, no snapshot may be stored, because a new snapshot hides that files
+    /// are missing.
+    pub(super) fn may_store_snapshot(&self) -> bool {
+        !self.snapshots.are_files_unchanged_since_snapshot()
+            && !self.snapshots.is_loss_unknown_to_model()
     }
 
     /// Records that the worker releases the session.
-    pub(super) async fn leave(&self) {
+    pub(super) async fn release_session(&self) {
         let (snapshots, id) = (self.snapshots.clone(), self.session.clone());
-        let _ = tokio::task::spawn_blocking(move || snapshots.leave(&id)).await;
+        let _ = tokio::task::spawn_blocking(move || snapshots.record_session_closed(&id)).await;
     }
 
     fn warn(&self, why: &str) {
@@ -201,7 +203,7 @@ impl ClaimedFiles {
     }
 }
 
-async fn in_background<T: Send + 'static>(
+async fn run_in_background<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, NatsError> + Send + 'static,
 ) -> Result<T, NatsError> {
     let done = tokio::task::spawn_blocking(work).await;

@@ -13,15 +13,15 @@ use rind_serve::questions::OpenQuestion;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::super::approve::{AskedAnswer, parse_answer, question_screen};
+use super::super::approve::{TerminalAnswer, parse_answer, question_screen};
 use super::super::render;
-use super::question::asked_question;
-use super::shared_session::{SessionNews, SharedSession};
+use super::question::to_terminal_question_kind;
+use super::shared_session::{FollowedSessionUpdate, SharedSession};
 
-/// Maximum length of the name of a call, and of its arguments, on a line, in bytes.
+/// Maximum length, in bytes, of a tool call's name and of its arguments, as printed on a line.
 const SHOWN: usize = 160;
 
-/// Maximum number of events that wait in the channel until they are shown.
+/// Capacity, in events, of the channel from the connection to the display.
 const MAX_AHEAD: usize = 256;
 
 /// A turn that runs in another program and is shown here.
@@ -37,28 +37,30 @@ pub(super) struct FollowedTurn {
 }
 
 impl FollowedTurn {
-    /// Shows the turn until its last event, even if it moves to another holder.
+    /// Shows the turn until its last event, even if another program takes over the session.
     pub(super) async fn follow(&self) {
         let (sender, mut news) = mpsc::channel(MAX_AHEAD);
         let follow = self.session.clone().follow(sender);
         tokio::select! {
             () = follow => {}
-            () = self.take_news(&mut news) => {}
+            () = self.handle_news(&mut news) => {}
         }
     }
 
-    async fn take_news(&self, news: &mut mpsc::Receiver<SessionNews>) {
+    async fn handle_news(&self, news: &mut mpsc::Receiver<FollowedSessionUpdate>) {
         let mut questions: VecDeque<OpenQuestion> = VecDeque::new();
-        let mut asking: Option<AskingPerson<'_>> = None;
+        let mut asking: Option<FollowedTurnQuestion<'_>> = None;
         loop {
             if asking.is_none() {
-                asking = questions.pop_front().map(|own| self.begin_asking(own));
+                asking = questions
+                    .pop_front()
+                    .map(|own| self.start_terminal_question(own));
             }
             let told = tokio::select! {
                 told = news.recv() => told,
-                answered = wait_answered(&mut asking) => {
+                answered = wait_for_answer(&mut asking) => {
                     let asked = asking.take();
-                    let again = asked.filter(|_| !report_answered(answered));
+                    let again = asked.filter(|_| !report_answer_outcome(answered));
                     if let Some(again) = again {
                         questions.push_front(again.question);
                     }
@@ -66,9 +68,9 @@ impl FollowedTurn {
                 }
             };
             let event = match told {
-                Some(SessionNews::Event(event)) => event,
-                // The questions of a former holder can no longer be answered.
-                Some(SessionNews::Held | SessionNews::Released) => {
+                Some(FollowedSessionUpdate::Event(event)) => event,
+                // Drop the open questions: the program that asked them no longer holds the session.
+                Some(FollowedSessionUpdate::Held | FollowedSessionUpdate::Released) => {
                     questions.clear();
                     if asking.take_if(|own| !own.is_given.get()).is_some() {
                         render::say_line("no longer asked");
@@ -81,7 +83,7 @@ impl FollowedTurn {
             if event["type"] == "turn-start" && is_main && event["input_id"] == *self.input_id {
                 self.has_begun.set(true);
             }
-            if !self.has_begun() {
+            if !self.has_turn_begun() {
                 continue;
             }
             if self.is_json {
@@ -95,7 +97,7 @@ impl FollowedTurn {
     }
 
     /// Whether the turn's `turn-start` event has arrived.
-    pub(super) fn has_begun(&self) -> bool {
+    pub(super) fn has_turn_begun(&self) -> bool {
         self.has_begun.get()
     }
 
@@ -103,7 +105,7 @@ impl FollowedTurn {
         &self,
         event: &Value,
         questions: &mut VecDeque<OpenQuestion>,
-        asking: &mut Option<AskingPerson<'_>>,
+        asking: &mut Option<FollowedTurnQuestion<'_>>,
     ) {
         match event["type"].as_str() {
             Some("question") => {
@@ -124,10 +126,11 @@ impl FollowedTurn {
                 }
             }
             Some("question-closed") => {
-                // Keep a question whose answer has been sent: `report_answered` reports its
+                // Keep a question whose answer has been sent: `report_answer_outcome` reports its
                 // outcome.
-                let is_over =
-                    |own: &AskingPerson<'_>| event["id"] == *own.question.id && !own.is_given.get();
+                let is_over = |own: &FollowedTurnQuestion<'_>| {
+                    event["id"] == *own.question.id && !own.is_given.get()
+                };
                 if asking.take_if(|own| is_over(own)).is_some() {
                     render::say_line("no longer asked");
                 }
@@ -144,26 +147,30 @@ impl FollowedTurn {
     }
 
     /// Asks the person at the terminal a question and sends the answer to the holder.
-    fn begin_asking(&self, question: OpenQuestion) -> AskingPerson<'_> {
+    fn start_terminal_question(&self, question: OpenQuestion) -> FollowedTurnQuestion<'_> {
         let is_given = Rc::new(Cell::new(false));
         let (asked, given) = (question.clone(), is_given.clone());
-        AskingPerson {
+        FollowedTurnQuestion {
             question,
             is_given,
             answered: Box::pin(async move { self.answer_question(asked, &given).await }),
         }
     }
 
-    /// Waits for the person's answer and sends it. Waits forever at the end of input, because
-    /// another person may answer. Returns the status of the holder's response.
+    /// Reads the answer from the terminal, sends it to the session's holder and returns the HTTP
+    /// status of the response. Never returns after the end of input, because another person may
+    /// answer.
     async fn answer_question(
         &self,
         question: OpenQuestion,
         is_given: &Cell<bool>,
     ) -> Result<StatusCode, CallError> {
-        let asked = asked_question(question.about.clone());
+        let asked = to_terminal_question_kind(question.about.clone());
         let given = question_screen(&asked)
-            .ask_approval(|line| parse_answer(line, &asked), AskedAnswer::is_no)
+            .ask_approval(
+                |line| parse_answer(line, &asked),
+                TerminalAnswer::is_refusal,
+            )
             .await;
         let Some(given) = given else {
             return std::future::pending().await;
@@ -174,7 +181,7 @@ impl FollowedTurn {
 }
 
 /// Prints why an answer was not accepted. Returns whether the question is closed.
-fn report_answered(answered: Result<StatusCode, CallError>) -> bool {
+fn report_answer_outcome(answered: Result<StatusCode, CallError>) -> bool {
     match answered {
         Ok(status) if status.is_success() => true,
         Ok(StatusCode::NOT_FOUND) => {
@@ -193,15 +200,18 @@ fn report_answered(answered: Result<StatusCode, CallError>) -> bool {
 }
 
 /// A question that is shown at the terminal.
-struct AskingPerson<'a> {
+struct FollowedTurnQuestion<'a> {
     question: OpenQuestion,
-    /// Whether the person has answered, so that the answer is being sent.
+    /// Whether the person has typed the answer, which is sent next.
     is_given: Rc<Cell<bool>>,
     answered: LocalBoxFuture<'a, Result<StatusCode, CallError>>,
 }
 
-/// Waits until the current question is answered; forever if there is none.
-async fn wait_answered(asking: &mut Option<AskingPerson<'_>>) -> Result<StatusCode, CallError> {
+/// Waits for the holder's response to the answer of the current question. Never returns if no
+/// question is shown.
+async fn wait_for_answer(
+    asking: &mut Option<FollowedTurnQuestion<'_>>,
+) -> Result<StatusCode, CallError> {
     match asking {
         Some(own) => own.answered.as_mut().await,
         None => std::future::pending().await,

@@ -1,34 +1,34 @@
-//! Gates that every turn of this program must pass: the quotas of a tenant, and the plugins that
-//! are currently in force.
+//! Decides whether a turn of this program may begin: the tenant must have quota left, and the
+//! plugins must be those that are in force.
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use rind_lib::point::payload::TurnSummary;
 use rind_lib::text::error_chain;
-use rind_nats::{NatsError, NatsSessions, PluginSets, TenantQuotas, TurnUse};
-use rind_serve::gate::{GateRefusal, TurnGate};
+use rind_nats::{NatsError, NatsSessions, PluginSets, TenantQuotas, TurnUsage};
+use rind_serve::gate::{TurnGate, TurnGateRefusal};
 
-use super::hosts::HostUses;
+use super::hosts::HostTurnAdmission;
 
 /// Lets turns begin as long as the tenant has quota left.
 struct QuotaGate(TenantQuotas);
 
 impl TurnGate for QuotaGate {
-    fn check(&self) -> BoxFuture<'_, Result<(), GateRefusal>> {
-        Box::pin(async move { self.0.check().await.map_err(refusal) })
+    fn check(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>> {
+        Box::pin(async move { self.0.check().await.map_err(to_gate_refusal) })
     }
 
-    fn begin(&self) -> BoxFuture<'_, Result<(), GateRefusal>> {
+    fn begin(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>> {
         Box::pin(async move {
             // Refuse the turn if the quotas cannot be read.
-            self.0.begin_turn().await.map_err(refusal)
+            self.0.begin_turn().await.map_err(to_gate_refusal)
         })
     }
 
     fn end<'a>(&'a self, summary: &'a TurnSummary) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            if let Err(error) = self.0.end_turn(TurnUse::of(summary)).await {
+            if let Err(error) = self.0.end_turn(TurnUsage::from_summary(summary)).await {
                 let error = error_chain(&error);
                 tracing::warn!(
                     error,
@@ -41,22 +41,22 @@ impl TurnGate for QuotaGate {
 
 /// Lets a turn begin if the host's plugins are current, or the turn has a permit to continue, and
 /// the tenant has quota left.
-pub(super) struct HostGate {
+pub(super) struct HostTurnGate {
     quotas: QuotaGate,
-    uses: Arc<HostUses>,
+    uses: Arc<HostTurnAdmission>,
 }
 
-impl HostGate {
+impl HostTurnGate {
     /// Creates the gate of a host. `uses` decides which turns the host may run.
-    pub(super) fn new(quotas: TenantQuotas, uses: Arc<HostUses>) -> Self {
+    pub(super) fn new(quotas: TenantQuotas, uses: Arc<HostTurnAdmission>) -> Self {
         let quotas = QuotaGate(quotas);
         Self { quotas, uses }
     }
 
-    fn refuse_unless(&self, may_begin: bool) -> Result<(), GateRefusal> {
+    fn require_admission(&self, may_begin: bool) -> Result<(), TurnGateRefusal> {
         match may_begin {
             true => Ok(()),
-            false => Err(GateRefusal {
+            false => Err(TurnGateRefusal {
                 text: "the plugins of the worker have changed, and it closes the session to open it with the new ones; send \
                        the input again"
                     .to_owned(),
@@ -66,17 +66,17 @@ impl HostGate {
     }
 }
 
-impl TurnGate for HostGate {
-    fn check(&self) -> BoxFuture<'_, Result<(), GateRefusal>> {
+impl TurnGate for HostTurnGate {
+    fn check(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>> {
         Box::pin(async move {
-            self.refuse_unless(self.uses.may_begin())?;
+            self.require_admission(self.uses.may_begin())?;
             self.quotas.check().await
         })
     }
 
-    fn begin(&self) -> BoxFuture<'_, Result<(), GateRefusal>> {
+    fn begin(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>> {
         Box::pin(async move {
-            self.refuse_unless(self.uses.begin_turn())?;
+            self.require_admission(self.uses.begin_turn())?;
             self.quotas.begin().await
         })
     }
@@ -86,52 +86,52 @@ impl TurnGate for HostGate {
     }
 }
 
-/// Gate of a program that has no key for sets of plugins. No turn may begin once a set is published
-/// for the tenant or one of its classes, because the turn would run without the guards of the set.
-pub(super) struct FrontGate {
+/// Refuses turns in a program that has no key to verify sets of plugins, once a set is published
+/// for the tenant or one of its classes: the turn would run without the guards of the set.
+pub(super) struct KeylessTurnGate {
     quotas: QuotaGate,
     sets: PluginSets,
     /// Whether workers run the turns that people start.
     has_workers: bool,
 }
 
-impl FrontGate {
+impl KeylessTurnGate {
     /// Creates the gate of a program that runs turns of a tenant.
     pub(super) fn new(sessions: &NatsSessions, has_workers: bool) -> Self {
         Self {
-            quotas: QuotaGate(TenantQuotas::of(sessions)),
-            sets: PluginSets::of(sessions),
+            quotas: QuotaGate(TenantQuotas::from_sessions(sessions)),
+            sets: PluginSets::from_sessions(sessions),
             has_workers,
         }
     }
 
-    async fn check_sets(&self) -> Result<(), GateRefusal> {
-        match self.sets.is_published(None).await {
+    async fn check_no_set_published(&self) -> Result<(), TurnGateRefusal> {
+        match self.sets.is_plugin_set_published(None).await {
             Ok(false) => Ok(()),
-            Ok(true) => Err(GateRefusal {
+            Ok(true) => Err(TurnGateRefusal {
                 text: "a set of plugins is published for the tenant, which only workers load; have them run the turns with \
                        --class"
                     .to_owned(),
                 free_in: None,
             }),
-            Err(error) => Err(refusal(error)),
+            Err(error) => Err(to_gate_refusal(error)),
         }
     }
 }
 
-impl TurnGate for FrontGate {
-    fn check(&self) -> BoxFuture<'_, Result<(), GateRefusal>> {
+impl TurnGate for KeylessTurnGate {
+    fn check(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>> {
         Box::pin(async move {
             if !self.has_workers {
-                self.check_sets().await?;
+                self.check_no_set_published().await?;
             }
             self.quotas.check().await
         })
     }
 
-    fn begin(&self) -> BoxFuture<'_, Result<(), GateRefusal>> {
+    fn begin(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>> {
         Box::pin(async move {
-            self.check_sets().await?;
+            self.check_no_set_published().await?;
             self.quotas.begin().await
         })
     }
@@ -141,9 +141,9 @@ impl TurnGate for FrontGate {
     }
 }
 
-fn refusal(error: NatsError) -> GateRefusal {
-    GateRefusal {
-        free_in: error.free_in(),
+fn to_gate_refusal(error: NatsError) -> TurnGateRefusal {
+    TurnGateRefusal {
+        free_in: error.time_until_available(),
         text: error_chain(&error),
     }
 }

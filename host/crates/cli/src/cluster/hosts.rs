@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rind_lib::lock::lock;
-use rind_nats::worker::TurnsState;
-use rind_nats::{NatsSessions, SignedSet, TenantQuotas};
-use rind_operator::start::ReadyRun;
+use rind_nats::worker::WorkerTurnsState;
+use rind_nats::{NatsSessions, SignedPluginSet, TenantQuotas};
+use rind_operator::start::RunWithHost;
 use rind_serve::holder::SessionHolder;
-use rind_serve::remote::RemoteState;
+use rind_serve::remote::RemoteSessionState;
 use rind_serve::workspaces::WorkspaceHost;
 use tokio::sync::watch;
 
-use super::gate::HostGate;
+use super::gate::HostTurnGate;
 
 /// Number of leading hexadecimal digits of a digest that are shown.
 const SHOWN_DIGITS: usize = 12;
@@ -28,20 +28,20 @@ pub(super) struct LoadedHost {
     /// Open sessions of the host.
     pub(super) holder: SessionHolder,
     /// Set of plugins that the host has loaded; `None` for the plugins of this machine.
-    set: Option<SignedSet>,
-    uses: Arc<HostUses>,
+    set: Option<SignedPluginSet>,
+    uses: Arc<HostTurnAdmission>,
 }
 
 /// Decides which turns a host may run.
 #[derive(Debug, Default)]
-pub(super) struct HostUses {
+pub(super) struct HostTurnAdmission {
     is_current: AtomicBool,
-    /// Permits to continue interrupted turns that began with the same plugins. A permit is void
-    /// once its [`ContinuedTurn`] is dropped.
+    /// Permits to continue interrupted turns that began with the plugins of this host. A permit is
+    /// void once its [`ContinuationPermit`] is dropped.
     continued: Mutex<Vec<Weak<()>>>,
 }
 
-impl HostUses {
+impl HostTurnAdmission {
     /// Whether a turn may begin: the host is the current one, or there is a permit.
     pub(super) fn may_begin(&self) -> bool {
         let is_held = |permit: &Weak<()>| permit.strong_count() > 0;
@@ -61,7 +61,7 @@ impl HostUses {
 }
 
 /// Permit to continue one turn with a host that is not the current one; void once dropped.
-pub(super) struct ContinuedTurn {
+pub(super) struct ContinuationPermit {
     _permit: Arc<()>,
 }
 
@@ -69,9 +69,9 @@ impl LoadedHost {
     /// Creates a host for a prepared run. Its turns count against the quotas of the tenant.
     pub(super) fn new(
         sessions: &NatsSessions,
-        run: &ReadyRun,
+        run: &RunWithHost,
         ask: Option<u64>,
-        set: Option<&SignedSet>,
+        set: Option<&SignedPluginSet>,
     ) -> anyhow::Result<Self> {
         let host = &run.host;
         let policy = match ask {
@@ -83,8 +83,8 @@ impl LoadedHost {
         // asked.
         let answer_time = Duration::from_secs(ask.unwrap_or(0));
         let holder = SessionHolder::new(workspace, answer_time).context("make random numbers")?;
-        let uses = Arc::new(HostUses::default());
-        let gate = HostGate::new(TenantQuotas::of(sessions), uses.clone());
+        let uses = Arc::new(HostTurnAdmission::default());
+        let gate = HostTurnGate::new(TenantQuotas::from_sessions(sessions), uses.clone());
         Ok(Self {
             holder: holder.with_gate(Arc::new(gate)),
             set: set.cloned(),
@@ -93,7 +93,7 @@ impl LoadedHost {
     }
 
     /// Whether the host has loaded the set with this digest.
-    pub(super) fn is_of(&self, digest: &str) -> bool {
+    pub(super) fn has_loaded_set(&self, digest: &str) -> bool {
         self.set.as_ref().is_some_and(|set| set.digest == digest)
     }
 
@@ -102,29 +102,29 @@ impl LoadedHost {
         self.uses.is_current.load(Ordering::SeqCst)
     }
 
-    /// Returns a permit to continue one interrupted turn that began with the same plugins.
-    pub(super) fn continue_turn(&self) -> ContinuedTurn {
+    /// Returns a permit to continue one interrupted turn that began with the plugins of this host.
+    pub(super) fn issue_continuation_permit(&self) -> ContinuationPermit {
         let permit = Arc::new(());
         lock(&self.uses.continued).push(Arc::downgrade(&permit));
-        ContinuedTurn { _permit: permit }
+        ContinuationPermit { _permit: permit }
     }
 
     /// Whether this host's set permits turns that began with the earlier set `earlier` to continue.
-    pub(super) fn allows_earlier(&self, earlier: &SignedSet) -> bool {
+    pub(super) fn allows_earlier_set(&self, earlier: &SignedPluginSet) -> bool {
         self.set.as_ref().is_some_and(|own| {
             own.record.class == earlier.record.class && earlier.record.number >= own.record.oldest
         })
     }
 
     /// Returns the set of plugins that the host has loaded.
-    pub(super) fn set(&self) -> Option<&SignedSet> {
+    pub(super) fn set(&self) -> Option<&SignedPluginSet> {
         self.set.as_ref()
     }
 
-    /// Describes the host's plugins in a line for people.
-    pub(super) fn title(&self) -> String {
+    /// Formats a line that tells people which plugins the host has loaded.
+    pub(super) fn describe_plugins(&self) -> String {
         match &self.set {
-            Some(SignedSet { record, digest, .. }) => {
+            Some(SignedPluginSet { record, digest, .. }) => {
                 let digits = digest.get(..SHOWN_DIGITS).unwrap_or(digest);
                 format!("turns use the set of plugins {} ({digits})", record.number)
             }
@@ -134,23 +134,23 @@ impl LoadedHost {
 }
 
 #[derive(Clone, Default)]
-struct HostsState {
+struct CurrentHostState {
     current: Option<Arc<LoadedHost>>,
     fault: Option<String>,
 }
 
 /// All hosts of a worker, and the one that new turns use.
 pub(super) struct TurnHosts {
-    state: watch::Sender<HostsState>,
+    state: watch::Sender<CurrentHostState>,
     /// All hosts that may still have open sessions.
     all: Mutex<Vec<Weak<LoadedHost>>>,
 }
 
 impl TurnHosts {
     /// Creates the list of a worker that has not loaded a host yet.
-    pub(super) fn waiting() -> Self {
+    pub(super) fn without_host() -> Self {
         Self {
-            state: watch::Sender::new(HostsState {
+            state: watch::Sender::new(CurrentHostState {
                 current: None,
                 fault: Some("the set of plugins is not loaded yet".to_owned()),
             }),
@@ -164,7 +164,7 @@ impl TurnHosts {
     }
 
     /// Waits until there is a host for new turns.
-    pub(super) async fn ready(&self) {
+    pub(super) async fn wait_for_host(&self) {
         let mut state = self.state.subscribe();
         // The sender lives as long as `self`.
         let _ = state.wait_for(|state| state.current.is_some()).await;
@@ -181,17 +181,17 @@ impl TurnHosts {
     }
 
     /// Returns a loaded host of the set with this digest.
-    pub(super) fn loaded(&self, digest: &str) -> Option<Arc<LoadedHost>> {
+    pub(super) fn host_with_set(&self, digest: &str) -> Option<Arc<LoadedHost>> {
         let all = lock(&self.all);
         let mut all = all.iter().filter_map(Weak::upgrade);
-        all.find(|host| host.is_of(digest))
+        all.find(|host| host.has_loaded_set(digest))
     }
 
     /// Makes a host the current one, which new turns use.
-    pub(super) fn replace(&self, host: Arc<LoadedHost>) {
+    pub(super) fn set_current(&self, host: Arc<LoadedHost>) {
         self.add(&host);
         host.uses.is_current.store(true, Ordering::SeqCst);
-        let before = self.state.send_replace(HostsState {
+        let before = self.state.send_replace(CurrentHostState {
             current: Some(host.clone()),
             fault: None,
         });
@@ -200,9 +200,10 @@ impl TurnHosts {
         }
     }
 
-    /// Lets no new turn begin until the next [`replace`](Self::replace), for the reason `fault`.
-    pub(super) fn fail(&self, fault: &str) {
-        let before = self.state.send_replace(HostsState {
+    /// Prevents new turns until the next [`set_current`](Self::set_current). Operators are shown
+    /// `fault` as the reason.
+    pub(super) fn stop_new_turns(&self, fault: &str) {
+        let before = self.state.send_replace(CurrentHostState {
             current: None,
             fault: Some(fault.to_owned()),
         });
@@ -212,17 +213,17 @@ impl TurnHosts {
     }
 
     /// Returns the loaded set and the fault, which the worker reports to operators.
-    pub(super) fn state(&self) -> TurnsState {
+    pub(super) fn state(&self) -> WorkerTurnsState {
         let state = self.state.borrow();
         let set = state.current.as_ref().and_then(|host| host.set.as_ref());
-        TurnsState {
+        WorkerTurnsState {
             plugins: set.map(|set| format!("{} {}", set.record.number, set.digest)),
             fault: state.fault.clone(),
         }
     }
 
     /// Returns the states of the open sessions of all hosts.
-    pub(super) async fn session_states(&self) -> Vec<RemoteState> {
+    pub(super) async fn session_states(&self) -> Vec<RemoteSessionState> {
         let all: Vec<Arc<LoadedHost>> = lock(&self.all).iter().filter_map(Weak::upgrade).collect();
         let mut states = Vec::new();
         for host in all {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rind_nats::worker::WorkerWatch;
-use rind_otel::numbers::{NamedNumber, SentNumbers};
+use rind_nats::worker::NatsWorkerObserver;
+use rind_otel::numbers::{MetricDefinition, MetricsExporter};
 use tokio::task::AbortHandle;
 
 use super::super::{environment, render};
@@ -27,39 +27,39 @@ const LAST_VALUES: Duration = Duration::from_secs(2);
 /// Metric for the age of the class's queue.
 const QUEUE_AGE: &str = "rind.queue.age";
 
-const NUMBERS: [NamedNumber; 7] = [
-    number(
+const NUMBERS: [MetricDefinition; 7] = [
+    define_metric(
         "rind.worker.slots",
         "{session}",
         "Sessions that the worker can work on at once",
         false,
     ),
-    number(
+    define_metric(
         "rind.worker.busy",
         "{session}",
         "Sessions that the worker works on",
         false,
     ),
-    number(
+    define_metric(
         "rind.worker.claims",
         "{session}",
         "Sessions that the worker opened",
         true,
     ),
-    number("rind.worker.turns", "{turn}", "Turns that ended", true),
-    number(
+    define_metric("rind.worker.turns", "{turn}", "Turns that ended", true),
+    define_metric(
         "rind.worker.fences",
         "{session}",
         "Sessions that others took over",
         true,
     ),
-    number(
+    define_metric(
         "rind.worker.dead_letters",
         "{input}",
         "Inputs that were given up",
         true,
     ),
-    number(
+    define_metric(
         QUEUE_AGE,
         "ms",
         "Time that the first session of the class has waited",
@@ -67,13 +67,13 @@ const NUMBERS: [NamedNumber; 7] = [
     ),
 ];
 
-const fn number(
+const fn define_metric(
     name: &'static str,
     unit: &'static str,
     description: &'static str,
     is_sum: bool,
-) -> NamedNumber {
-    NamedNumber {
+) -> MetricDefinition {
+    MetricDefinition {
         name,
         unit,
         description,
@@ -83,28 +83,28 @@ const fn number(
 
 /// Exports the metrics of a worker until [`finish`](Self::finish).
 pub(super) struct WorkerMetrics {
-    sent: Option<SentNumbers>,
+    sent: Option<MetricsExporter>,
     looking: Option<AbortHandle>,
 }
 
 impl WorkerMetrics {
     /// Starts exporting if the environment configures an endpoint.
-    pub(super) fn from_env(watch: WorkerWatch, worker: &str) -> Self {
+    pub(super) fn from_env(watch: NatsWorkerObserver, worker: &str) -> Self {
         let none = Self {
             sent: None,
             looking: None,
         };
-        if !is_asked(&environment::variable) {
+        if !is_export_enabled(&environment::variable) {
             return none;
         }
         let age = Arc::new(AtomicU64::new(0));
         let (own, seen) = (watch.clone(), age.clone());
         let class = watch.status().class;
         let attributes = [("rind.class", class), ("rind.worker", worker.to_owned())];
-        let read = move |name: &'static str| value_of(&own, &seen, name);
-        match SentNumbers::start(&NUMBERS, &attributes, Arc::new(read)) {
+        let read = move |name: &'static str| metric_value(&own, &seen, name);
+        match MetricsExporter::start(&NUMBERS, &attributes, Arc::new(read)) {
             Ok(sent) => {
-                let looking = tokio::spawn(check_queue(watch, age));
+                let looking = tokio::spawn(poll_queue_age(watch, age));
                 Self {
                     sent: Some(sent),
                     looking: Some(looking.abort_handle()),
@@ -135,14 +135,14 @@ impl WorkerMetrics {
 }
 
 /// Whether the environment configures an endpoint and does not switch metrics off.
-fn is_asked(env: &dyn Fn(&str) -> Option<String>) -> bool {
+fn is_export_enabled(env: &dyn Fn(&str) -> Option<String>) -> bool {
     let is = |name: &str, value: &str| env(name).is_some_and(|v| v.eq_ignore_ascii_case(value));
     !is("OTEL_SDK_DISABLED", "true")
         && !is("OTEL_METRICS_EXPORTER", "none")
         && ENDPOINTS.into_iter().any(|name| env(name).is_some())
 }
 
-fn value_of(watch: &WorkerWatch, age: &AtomicU64, name: &str) -> u64 {
+fn metric_value(watch: &NatsWorkerObserver, age: &AtomicU64, name: &str) -> u64 {
     let status = watch.status();
     match name {
         "rind.worker.slots" => status.slots as u64,
@@ -155,7 +155,7 @@ fn value_of(watch: &WorkerWatch, age: &AtomicU64, name: &str) -> u64 {
     }
 }
 
-async fn check_queue(watch: WorkerWatch, age: Arc<AtomicU64>) {
+async fn poll_queue_age(watch: NatsWorkerObserver, age: Arc<AtomicU64>) {
     loop {
         match watch.queue_age().await {
             Ok(ms) => age.store(ms, Ordering::Relaxed),
@@ -187,7 +187,7 @@ mod tests {
                 let value = all.find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
                 value.map(str::to_owned)
             };
-            assert_eq!(is_asked(&env), expected, "{variables:?}");
+            assert_eq!(is_export_enabled(&env), expected, "{variables:?}");
         }
     }
 }

@@ -28,27 +28,29 @@ use super::exit_code::ExitStatus;
 use super::render;
 use args::NatsArgs;
 use rind_nats::DurabilityReport;
-use rind_nats::worker::{ClusterStatus, DeadInput, WorkerStatus};
+use rind_nats::worker::{ClusterStatus, DeadLetter, WorkerStatus};
 
-pub(super) use args::{AttachArgs, CheckArgs, ClusterCommand, FrontArgs, RemoteArgs, WorkerArgs};
+pub(super) use args::{
+    AttachArgs, ClusterCommand, RemoteArgs, ServeStoreArgs, ServerCheckArgs, WorkerArgs,
+};
 pub(super) use attach::AttachedSession;
-pub(super) use question::asked_question;
-pub(super) use remote_event::remote_event;
+pub(super) use question::to_terminal_question_kind;
+pub(super) use remote_event::parse_remote_event;
 pub(super) use run::run_remote;
-pub(super) use shared_session::SessionNews;
+pub(super) use shared_session::FollowedSessionUpdate;
 pub(super) use worker::run_worker;
 
 /// Maximum number of dead letters that are listed.
 const MAX_DEAD: usize = 100;
 
-/// Maximum length on a line of the cause of a dead letter, and of a worker's set of plugins, in
-/// characters.
+/// Maximum length, in characters, of a dead letter's cause and of the name of a worker's set of
+/// plugins, as printed on a line.
 const SHOWN: usize = 160;
 
-/// Maximum length on a line of the reason why a worker begins no turn, in characters.
+/// Maximum length, in characters, of the printed reason why a worker begins no turns.
 const SHOWN_FAULT: usize = 400;
 
-/// Runs a command about the cluster.
+/// Runs a subcommand of `rind cluster`.
 pub(super) async fn run_cluster(command: ClusterCommand) -> anyhow::Result<ExitStatus> {
     match command {
         ClusterCommand::Status { nats, json } => show_status(&nats, json).await?,
@@ -59,7 +61,7 @@ pub(super) async fn run_cluster(command: ClusterCommand) -> anyhow::Result<ExitS
             input_id,
             text,
         } => {
-            let (_, inbox) = nats.inbox().await?;
+            let (_, inbox) = nats.connect_inbox().await?;
             let id = input_id.unwrap_or_else(rind_lib::clock::new_id);
             inbox.send(&session, &class, &id, &text).await?;
             render::answer_line(format!("input {id} is stored for session {session}"));
@@ -67,7 +69,7 @@ pub(super) async fn run_cluster(command: ClusterCommand) -> anyhow::Result<ExitS
         ClusterCommand::Quota(args) => args.run().await?,
         ClusterCommand::Plugins { command } => command.run().await?,
         ClusterCommand::Drain { nats, wanted } => {
-            let (_, inbox) = nats.inbox().await?;
+            let (_, inbox) = nats.connect_inbox().await?;
             let drained = inbox.drain(&wanted).await?;
             if drained.is_empty() {
                 anyhow::bail!(
@@ -78,16 +80,16 @@ pub(super) async fn run_cluster(command: ClusterCommand) -> anyhow::Result<ExitS
             drained.iter().for_each(print_worker);
         }
         ClusterCommand::Dead { nats, json } => {
-            let (_, inbox) = nats.inbox().await?;
-            let dead = inbox.dead(MAX_DEAD).await?;
+            let (_, inbox) = nats.connect_inbox().await?;
+            let dead = inbox.list_dead_letters(MAX_DEAD).await?;
             match json {
                 true => render::print_json(&dead)?,
-                false => dead.iter().for_each(print_dead),
+                false => dead.iter().for_each(print_dead_letter),
             }
         }
         ClusterCommand::Replay { nats, session } => {
-            let (_, inbox) = nats.inbox().await?;
-            let n_sent = inbox.replay(&session).await?;
+            let (_, inbox) = nats.connect_inbox().await?;
+            let n_sent = inbox.resend_dead_letters(&session).await?;
             render::answer_line(format!("{n_sent} inputs were sent again"));
         }
     }
@@ -104,7 +106,7 @@ struct ClusterReport<'a> {
 }
 
 async fn show_status(nats: &NatsArgs, json: bool) -> anyhow::Result<()> {
-    let (sessions, inbox) = nats.inbox().await?;
+    let (sessions, inbox) = nats.connect_inbox().await?;
     let status = inbox.status().await?;
     let report = tokio::task::spawn_blocking(move || sessions.durability()).await;
     let report = report.context("ask the NATS servers for their state")??;
@@ -167,7 +169,7 @@ fn print_worker(worker: &WorkerStatus) {
     }
 }
 
-fn print_dead(dead: &DeadInput) {
+fn print_dead_letter(dead: &DeadLetter) {
     render::answer_line(format!(
         "{} input {}, {} attempts: {}",
         render::printable_text(&dead.session),

@@ -1,5 +1,5 @@
-//! Converts questions of a turn that runs elsewhere into those that the terminal asks for its own
-//! turns, and answers into requests to the holder of the session.
+//! Converts questions of a turn that another program runs into the form that the terminal shows,
+//! and answers into requests to the holder of the session.
 
 use rind_lib::message::{EffectClass, ToolSpec};
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
@@ -9,10 +9,10 @@ use rind_lib::tool::subject::Subject;
 use rind_serve::questions::{ArgumentLine, QuestionAbout};
 use serde_json::{Value, json};
 
-use super::super::approve::{AskedAnswer, AskedQuestion};
+use super::super::approve::{TerminalAnswer, TerminalQuestionKind};
 
-/// Marks that may precede a line of a call's arguments. Any other mark, such as a blank one, could
-/// imitate a part of the question.
+/// Prefixes that may stand before a line of a tool call's arguments. With any other prefix, such as
+/// blanks, the line could pose as a part of the question.
 const MARKS: [&str; 11] = [
     "$ ",
     "> ",
@@ -27,11 +27,11 @@ const MARKS: [&str; 11] = [
     "now: ",
 ];
 
-/// Replaces a mark that is not in [`MARKS`].
+/// Prefix that replaces one that is not in [`MARKS`].
 const OTHER_MARK: &str = "| ";
 
 /// Converts a question into the form in which the terminal asks it.
-pub(crate) fn asked_question(about: QuestionAbout) -> AskedQuestion {
+pub(crate) fn to_terminal_question_kind(about: QuestionAbout) -> TerminalQuestionKind {
     match about {
         QuestionAbout::Approval {
             tool,
@@ -46,11 +46,11 @@ pub(crate) fn asked_question(about: QuestionAbout) -> AskedQuestion {
         } => {
             let spec = ToolSpec {
                 plugin,
-                ..ToolSpec::bare_spec(&tool, effect_of(&effect_class))
+                ..ToolSpec::bare_spec(&tool, parse_effect_class(&effect_class))
             };
             let mut question = Question::new(&spec, &Value::Null, &Subject::Any, &[]).may(&may);
             question.by = by.as_deref().map(rind_lib::text::one_line);
-            question.arguments = arguments.into_iter().map(shown_line).collect();
+            question.arguments = arguments.into_iter().map(to_shown_line).collect();
             let reasons = reasons.iter();
             let reasons = reasons.map(|own| (one_line(&own.plugin), one_line(&own.reason)));
             question.reasons = reasons.collect();
@@ -58,7 +58,7 @@ pub(crate) fn asked_question(about: QuestionAbout) -> AskedQuestion {
                 Some(covers) => Ok(one_line(&covers)),
                 None => Err(one_line(&no_always.unwrap_or_default())),
             };
-            AskedQuestion::Call(question)
+            TerminalQuestionKind::Call(question)
         }
         QuestionAbout::Plugin {
             plugin,
@@ -66,7 +66,7 @@ pub(crate) fn asked_question(about: QuestionAbout) -> AskedQuestion {
             form,
             options,
             default,
-        } => AskedQuestion::Person(PersonQuestion {
+        } => TerminalQuestionKind::Person(PersonQuestion {
             plugin: one_line(&plugin),
             text: one_line(&text),
             kind: match form.as_str() {
@@ -74,7 +74,7 @@ pub(crate) fn asked_question(about: QuestionAbout) -> AskedQuestion {
                     default: default == "yes",
                 },
                 "choose" => QuestionKind::Choose {
-                    default: default_option(&options, &default),
+                    default: default_option_index(&options, &default),
                     options,
                 },
                 _ => QuestionKind::Text { default },
@@ -85,39 +85,39 @@ pub(crate) fn asked_question(about: QuestionAbout) -> AskedQuestion {
 }
 
 /// Returns the index of the default among the options; 0 if none is the default.
-fn default_option(options: &[String], default: &str) -> u32 {
+fn default_option_index(options: &[String], default: &str) -> u32 {
     let at = options.iter().position(|option| option == default);
     at.and_then(|at| u32::try_from(at).ok()).unwrap_or(0)
 }
 
-/// Returns the body of the request that answers a question. If the person leaves the question, a
-/// call is refused and a plugin gets its default answer, as in a turn that runs here.
-pub(super) fn answer_body(about: &QuestionAbout, answer: &AskedAnswer) -> Value {
+/// Returns the body of the request that answers a question. If the person gives no answer, a call
+/// is refused and a plugin gets its default answer, as in a turn that runs here.
+pub(super) fn answer_request_body(about: &QuestionAbout, answer: &TerminalAnswer) -> Value {
     let answer = match answer {
-        AskedAnswer::Call(ApprovalAnswer::Yes) => "yes".to_owned(),
-        AskedAnswer::Call(ApprovalAnswer::Always) => "always".to_owned(),
-        AskedAnswer::Call(ApprovalAnswer::No(why)) if !why.is_empty() => {
+        TerminalAnswer::Call(ApprovalAnswer::Yes) => "yes".to_owned(),
+        TerminalAnswer::Call(ApprovalAnswer::Always) => "always".to_owned(),
+        TerminalAnswer::Call(ApprovalAnswer::No(why)) if !why.is_empty() => {
             return json!({ "answer": "no", "reason": why });
         }
-        AskedAnswer::Call(ApprovalAnswer::No(_)) => "no".to_owned(),
-        AskedAnswer::Person(None) => match about {
+        TerminalAnswer::Call(ApprovalAnswer::No(_)) => "no".to_owned(),
+        TerminalAnswer::Person(None) => match about {
             QuestionAbout::Plugin {
                 form,
                 options,
                 default,
                 ..
             } => match form.as_str() {
-                "choose" => default_option(options, default).to_string(),
+                "choose" => default_option_index(options, default).to_string(),
                 _ => default.clone(),
             },
             QuestionAbout::Approval { .. } => "no".to_owned(),
         },
-        AskedAnswer::Person(Some(PersonAnswer::Yes(is_yes))) => {
+        TerminalAnswer::Person(Some(PersonAnswer::Yes(is_yes))) => {
             if *is_yes { "yes" } else { "no" }.to_owned()
         }
-        AskedAnswer::Person(Some(PersonAnswer::Choice(at))) => at.to_string(),
-        AskedAnswer::Person(Some(PersonAnswer::Text(text))) => text.clone(),
-        AskedAnswer::Command(word) => (*word).to_owned(),
+        TerminalAnswer::Person(Some(PersonAnswer::Choice(at))) => at.to_string(),
+        TerminalAnswer::Person(Some(PersonAnswer::Text(text))) => text.clone(),
+        TerminalAnswer::Command(word) => (*word).to_owned(),
     };
     json!({ "answer": answer })
 }
@@ -126,7 +126,7 @@ fn one_line(text: &str) -> String {
     rind_lib::text::one_line(text)
 }
 
-fn shown_line(line: ArgumentLine) -> ShownLine {
+fn to_shown_line(line: ArgumentLine) -> ShownLine {
     let known = MARKS.into_iter().find(|mark| *mark == line.mark);
     ShownLine {
         mark: known.unwrap_or(OTHER_MARK),
@@ -136,7 +136,7 @@ fn shown_line(line: ArgumentLine) -> ShownLine {
 
 /// Returns the effect class of this name; [`EffectClass::External`], the widest, if the name is
 /// unknown here.
-fn effect_of(name: &str) -> EffectClass {
+fn parse_effect_class(name: &str) -> EffectClass {
     serde_json::from_value(Value::from(name)).unwrap_or(EffectClass::External)
 }
 
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    fn rows(question: &AskedQuestion) -> String {
+    fn rows(question: &TerminalQuestionKind) -> String {
         let size = TerminalSize {
             columns: 100,
             rows: 30,
@@ -195,7 +195,7 @@ mod tests {
             ("\u{1b}[2J", "  | rm -rf x"),
             ("yes: no", "  | rm -rf x"),
         ] {
-            let rows = rows(&asked_question(approval(mark, None)));
+            let rows = rows(&to_terminal_question_kind(approval(mark, None)));
             assert!(rows.contains(shown), "{mark:?}: {rows}");
             assert!(!rows.contains('\u{1b}'), "{rows:?}");
         }
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn a_call_elsewhere_is_asked_about_in_the_words_of_a_call_here_and_answered_with_its_reason() {
         let about = approval("$ ", Some("every call of bash"));
-        let question = asked_question(about.clone());
+        let question = to_terminal_question_kind(about.clone());
         let shown = rows(&question);
         for words in [
             "wants to run a program (execute)",
@@ -213,23 +213,24 @@ mod tests {
         ] {
             assert!(shown.contains(words), "{words}: {shown}");
         }
-        let body =
-            |line: &str| parse_answer(line, &question).map(|answer| answer_body(&about, &answer));
+        let body = |line: &str| {
+            parse_answer(line, &question).map(|answer| answer_request_body(&about, &answer))
+        };
         assert_eq!(body("a"), Some(json!({"answer": "always"})));
         assert_eq!(
             body("no: use trash"),
             Some(json!({"answer": "no", "reason": "use trash"}))
         );
-        let question = asked_question(approval("$ ", None));
+        let question = to_terminal_question_kind(approval("$ ", None));
         assert!(parse_answer("always", &question).is_none());
     }
 
     #[test]
     fn a_choice_of_a_plugin_is_answered_by_its_number_from_0() {
         let about = plugin_question("choose", "test");
-        let question = asked_question(about.clone());
+        let question = to_terminal_question_kind(about.clone());
         let answer = parse_answer("2", &question).unwrap();
-        assert_eq!(answer_body(&about, &answer), json!({"answer": "1"}));
+        assert_eq!(answer_request_body(&about, &answer), json!({"answer": "1"}));
     }
 
     #[test]
@@ -240,10 +241,10 @@ mod tests {
             ("confirm", "no", "no"),
         ] {
             let about = plugin_question(form, default);
-            let body = answer_body(&about, &AskedAnswer::Person(None));
+            let body = answer_request_body(&about, &TerminalAnswer::Person(None));
             assert_eq!(body, json!({ "answer": expected }), "{form}");
             if form == "choose" {
-                let AskedQuestion::Person(asked) = asked_question(about) else {
+                let TerminalQuestionKind::Person(asked) = to_terminal_question_kind(about) else {
                     panic!("a question of a plugin");
                 };
                 assert_eq!(asked.kind.default_answer(), PersonAnswer::Choice(1));

@@ -2,7 +2,7 @@
 
 use clap::Args as ClapArgs;
 use rind_nats::worker::ClusterStatus;
-use rind_nats::{QuotaLimits, QuotaReport, TenantQuotas};
+use rind_nats::{QuotaReport, TenantQuotaLimits, TenantQuotas};
 
 use super::super::exit_code::bail_usage;
 use super::super::render;
@@ -36,15 +36,15 @@ impl QuotaArgs {
     /// # Errors
     /// The servers do not answer, or a limit is not a valid number.
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let (sessions, _) = self.nats.inbox().await?;
-        let quotas = TenantQuotas::of(&sessions);
-        let limits = QuotaLimits {
+        let (sessions, _) = self.nats.connect_inbox().await?;
+        let quotas = TenantQuotas::from_sessions(&sessions);
+        let limits = TenantQuotaLimits {
             sessions_a_day: self.sessions,
             turns_a_minute: self.turns,
             tokens_a_day: self.tokens,
             usd_a_day: self.cost,
         };
-        let is_declared = limits != QuotaLimits::default();
+        let is_declared = limits != TenantQuotaLimits::default();
         if limits
             .usd_a_day
             .is_some_and(|usd| !usd.is_finite() || usd < 0.0)
@@ -55,7 +55,9 @@ impl QuotaArgs {
             quotas.declare(limits).await?;
         }
         match quotas.report().await? {
-            Some(report) => report_lines(&report).iter().for_each(render::answer_line),
+            Some(report) => format_quota_lines(&report)
+                .iter()
+                .for_each(render::answer_line),
             None => render::answer_line("the tenant has no quotas"),
         }
         Ok(())
@@ -65,14 +67,16 @@ impl QuotaArgs {
 /// Prints the quotas of the tenant, if it has any.
 pub(super) fn print_quotas(status: &ClusterStatus) {
     if let Some(report) = &status.quotas {
-        report_lines(report).iter().for_each(render::answer_line);
+        format_quota_lines(report)
+            .iter()
+            .for_each(render::answer_line);
     }
     if let Some(fault) = &status.quota_fault {
         render::print_warning(fault);
     }
 }
 
-fn report_lines(report: &QuotaReport) -> Vec<String> {
+fn format_quota_lines(report: &QuotaReport) -> Vec<String> {
     let (limits, used) = (&report.limits, &report.used);
     let counted = [
         ("sessions a day", used.sessions, limits.sessions_a_day),

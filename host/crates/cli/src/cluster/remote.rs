@@ -11,26 +11,26 @@ use rind_nats::worker::TurnInbox;
 use rind_nats::{NatsError, NatsSessions};
 use rind_serve::body::{Body, Bytes};
 use rind_serve::gate::TurnGate;
-use rind_serve::remote::{RemoteEnd, RemoteError, RemoteSessions, RemoteState};
+use rind_serve::remote::{RemoteError, RemoteSessionState, RemoteSessions, RemoteTurnOutcome};
 
-use super::gate::FrontGate;
+use super::gate::KeylessTurnGate;
 
 /// Time for which the list of open sessions is cached. A request for the list waits for all
-/// programs that hold sessions, and one that was killed delays it.
+/// programs that hold sessions, so a program that was killed delays the list.
 const KNOWN: Duration = Duration::from_secs(1);
 
-/// Access to the other programs of a tenant, which may hold its sessions.
-pub(crate) struct NatsRemote {
+/// Sends requests to the other programs of a tenant, which may hold the tenant's sessions.
+pub(crate) struct NatsRemoteSessions {
     calls: SessionCalls,
     inbox: TurnInbox,
     sessions: NatsSessions,
     /// Class of the workers that run the turns; `None` if this program runs turns itself.
     class: Option<String>,
     /// Cached list of all open sessions, and the time at which it was requested.
-    states: tokio::sync::Mutex<Option<(Instant, Vec<RemoteState>)>>,
+    states: tokio::sync::Mutex<Option<(Instant, Vec<RemoteSessionState>)>>,
 }
 
-impl NatsRemote {
+impl NatsRemoteSessions {
     pub(super) fn new(sessions: NatsSessions, inbox: TurnInbox, class: Option<String>) -> Self {
         Self {
             calls: SessionCalls::new(&sessions),
@@ -42,7 +42,7 @@ impl NatsRemote {
     }
 }
 
-impl RemoteSessions for NatsRemote {
+impl RemoteSessions for NatsRemoteSessions {
     fn ask<'a>(
         &'a self,
         session: &'a str,
@@ -50,7 +50,11 @@ impl RemoteSessions for NatsRemote {
     ) -> BoxFuture<'a, Result<Response<Body>, RemoteError>> {
         Box::pin(async move {
             let may_change = request.method() != http::Method::GET;
-            let answer = self.calls.ask(session, request).await.map_err(failure)?;
+            let answer = self
+                .calls
+                .ask(session, request)
+                .await
+                .map_err(to_remote_error)?;
             if may_change {
                 *self.states.lock().await = None;
             }
@@ -59,7 +63,7 @@ impl RemoteSessions for NatsRemote {
     }
 
     fn is_held<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>> {
-        Box::pin(async move { self.calls.is_held(session).await.map_err(failure) })
+        Box::pin(async move { self.calls.is_held(session).await.map_err(to_remote_error) })
     }
 
     fn wait_for_holder<'a>(
@@ -69,14 +73,14 @@ impl RemoteSessions for NatsRemote {
     ) -> BoxFuture<'a, Result<(), RemoteError>> {
         Box::pin(async move {
             let waited = self.calls.wait_for_holder(session, time).await;
-            waited.map_err(|error| failure(error.into()))
+            waited.map_err(|error| to_remote_error(error.into()))
         })
     }
 
     fn is_waiting<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>> {
         Box::pin(async move {
             let waits = self.inbox.is_waiting(session).await;
-            waits.map_err(|error| failure(error.into()))
+            waits.map_err(|error| to_remote_error(error.into()))
         })
     }
 
@@ -93,7 +97,7 @@ impl RemoteSessions for NatsRemote {
         Box::pin(async move {
             let class = self.class.as_deref().unwrap_or("default");
             let sent = self.inbox.send(session, class, id, text).await;
-            sent.map_err(|error| failure(error.into()))
+            sent.map_err(|error| to_remote_error(error.into()))
         })
     }
 
@@ -101,11 +105,11 @@ impl RemoteSessions for NatsRemote {
         &'a self,
         session: &'a str,
         id: &'a str,
-    ) -> BoxFuture<'a, Result<RemoteEnd, RemoteError>> {
+    ) -> BoxFuture<'a, Result<RemoteTurnOutcome, RemoteError>> {
         Box::pin(async move {
             let ended = self.inbox.wait_for_end(&self.sessions, session, id).await;
-            let ended = ended.map_err(|error| failure(error.into()))?;
-            Ok(RemoteEnd {
+            let ended = ended.map_err(|error| to_remote_error(error.into()))?;
+            Ok(RemoteTurnOutcome {
                 turn: ended.turn,
                 output: ended.output,
                 summary: serde_json::to_value(&ended.summary).unwrap_or_default(),
@@ -114,13 +118,13 @@ impl RemoteSessions for NatsRemote {
     }
 
     fn gate(&self) -> Option<Arc<dyn TurnGate>> {
-        Some(Arc::new(FrontGate::new(
+        Some(Arc::new(KeylessTurnGate::new(
             &self.sessions,
             self.class.is_some(),
         )))
     }
 
-    fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteState>, RemoteError>> {
+    fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteSessionState>, RemoteError>> {
         Box::pin(async move {
             // Hold the lock during the request, so that concurrent callers wait for this answer
             // instead of requesting the list again.
@@ -131,20 +135,20 @@ impl RemoteSessions for NatsRemote {
                 return Ok(states.clone());
             }
             let asked = Instant::now();
-            let boards = self.calls.boards().await;
-            let boards = boards.map_err(|error| failure(error.into()))?;
+            let boards = self.calls.request_other_holders_boards().await;
+            let boards = boards.map_err(|error| to_remote_error(error.into()))?;
             let told = boards
                 .into_iter()
-                .map(|board| serde_json::from_value::<Vec<RemoteState>>(board.told));
+                .map(|board| serde_json::from_value::<Vec<RemoteSessionState>>(board.told));
             // A program of another version may send unknown records: skip them.
-            let states: Vec<RemoteState> = told.filter_map(Result::ok).flatten().collect();
+            let states: Vec<RemoteSessionState> = told.filter_map(Result::ok).flatten().collect();
             *known = Some((asked, states.clone()));
             Ok(states)
         })
     }
 }
 
-fn failure(error: CallError) -> RemoteError {
+fn to_remote_error(error: CallError) -> RemoteError {
     match error {
         CallError::NoHolder => RemoteError::NoHolder,
         CallError::TooLarge => RemoteError::TooLarge(error.to_string()),

@@ -1,4 +1,4 @@
-//! Parses the events of a session that runs elsewhere from their JSON, as far as a chat shows them.
+//! Parses, from JSON, those events of a session in another program that a chat shows.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// Fields that every event has.
 #[derive(Deserialize)]
-struct EventPlace {
+struct EventHeader {
     session: Option<String>,
     agent: String,
     turn: u32,
@@ -21,8 +21,7 @@ struct EventPlace {
 /// library's [`Event`].
 macro_rules! remote_events {
     ($($name:ident { $($field:ident: $type:ty,)* },)*) => {
-        /// An event that a chat shows. Other events are skipped, as all readers of the stream skip
-        /// unknown ones.
+        /// An event that a chat shows. The chat skips all other events.
         #[derive(Deserialize)]
         #[serde(tag = "type", rename_all = "kebab-case")]
         enum RemoteEvent {
@@ -121,8 +120,8 @@ remote_events! {
 }
 
 /// Parses an event that a chat shows; `None` for any other.
-pub(crate) fn remote_event(json: &Value) -> Option<Stamped> {
-    let place = EventPlace::deserialize(json).ok()?;
+pub(crate) fn parse_remote_event(json: &Value) -> Option<Stamped> {
+    let place = EventHeader::deserialize(json).ok()?;
     let event = RemoteEvent::deserialize(json).ok()?;
     Some(Stamped {
         at: jiff::Timestamp::now(),
@@ -170,10 +169,10 @@ mod tests {
                 event,
             };
             let json = serde_json::to_value(&told).unwrap();
-            let read = remote_event(&json).unwrap_or_else(|| panic!("{json}"));
+            let read = parse_remote_event(&json).unwrap_or_else(|| panic!("{json}"));
             assert_eq!((read.event, read.turn), (told.event, 2));
         }
         let unknown = json!({"type": "new", "agent": "main", "turn": 1, "step": 0});
-        assert!(remote_event(&unknown).is_none());
+        assert!(parse_remote_event(&unknown).is_none());
     }
 }

@@ -34,10 +34,10 @@ pub(crate) async fn run_remote(args: RunArgs) -> anyhow::Result<ExitStatus> {
         bail_usage!("pass a prompt");
     };
     let remote = args.remote;
-    let Some(nats) = remote.store.servers() else {
+    let Some(nats) = remote.store.into_nats_args() else {
         bail_usage!("pass --nats");
     };
-    let (sessions, inbox) = nats.inbox().await?;
+    let (sessions, inbox) = nats.connect_inbox().await?;
     let session = args.session.or(args.resume);
     let session = session.unwrap_or_else(rind_lib::clock::new_id);
     let id = args.input_id.unwrap_or_else(rind_lib::clock::new_id);
@@ -55,13 +55,13 @@ pub(crate) async fn run_remote(args: RunArgs) -> anyhow::Result<ExitStatus> {
         has_begun: Cell::new(false),
     };
     let end = inbox.wait_for_end(&sessions, &session, &id);
-    let Some(ended) = follow_to_end(&turn, end).await? else {
+    let Some(ended) = follow_turn_to_end(&turn, end).await? else {
         render::print_note("the turn continues; `rind cluster status` shows its worker");
         return Ok(ExitStatus::Interrupted);
     };
     if turn.is_json {
-        if !turn.has_begun() {
-            print_end(&session, &ended)?;
+        if !turn.has_turn_begun() {
+            print_turn_end(&session, &ended)?;
         }
         return Ok(ended.summary.stop.into());
     }
@@ -72,7 +72,7 @@ pub(crate) async fn run_remote(args: RunArgs) -> anyhow::Result<ExitStatus> {
 
 /// Prints a `turn-end` event for a turn whose events did not arrive, such as one that ended
 /// earlier.
-fn print_end(session: &str, ended: &EndedTurn) -> anyhow::Result<()> {
+fn print_turn_end(session: &str, ended: &EndedTurn) -> anyhow::Result<()> {
     let end = Stamped {
         at: jiff::Timestamp::now(),
         session: Some(session.into()),
@@ -90,9 +90,9 @@ fn print_end(session: &str, ended: &EndedTurn) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Follows a turn to its end. The first Ctrl-C interrupts the turn. Returns `None` at a Ctrl-C if
-/// the turn has not begun, no longer runs, or was interrupted already.
-async fn follow_to_end(
+/// Follows a turn to its end. The first Ctrl-C interrupts a running turn. Returns `None` if Ctrl-C
+/// is pressed while the turn does not run, or again after the interruption.
+async fn follow_turn_to_end(
     turn: &FollowedTurn,
     end: impl Future<Output = Result<EndedTurn, NatsError>>,
 ) -> anyhow::Result<Option<EndedTurn>> {
@@ -107,7 +107,7 @@ async fn follow_to_end(
                 pressed.context("listen for Ctrl-C")?;
                 // Another turn may run in the session until this one begins, and must not be
                 // interrupted.
-                if is_interrupted || !turn.has_begun() || !turn.session.interrupt().await? {
+                if is_interrupted || !turn.has_turn_begun() || !turn.session.interrupt().await? {
                     return Ok(None);
                 }
                 is_interrupted = true;
@@ -116,7 +116,7 @@ async fn follow_to_end(
         }
     };
     // The store may report the end before all events have arrived.
-    if turn.has_begun() && !is_followed {
+    if turn.has_turn_begun() && !is_followed {
         let _ = tokio::time::timeout(LAST_EVENTS, follow).await;
     }
     Ok(Some(ended))

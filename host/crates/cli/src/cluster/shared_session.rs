@@ -1,7 +1,7 @@
-//! A session that any program of the cluster may hold: sends requests to the holder, and follows
-//! the events even if the holder changes.
+//! Sends requests to the program of the cluster that holds a session, and follows the session's
+//! events even if the holder changes.
 //!
-//! Must not know how events are shown. Start from [`SharedSession`].
+//! Does not depend on how events are shown. Start from [`SharedSession`].
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,28 +20,28 @@ use serde_json::{Value, json};
 use sse_stream::SseStream;
 use tokio::sync::mpsc::Sender;
 
-use super::super::approve::AskedAnswer;
-use super::question::answer_body;
+use super::super::approve::TerminalAnswer;
+use super::question::answer_request_body;
 
 /// Interval at which to check again whether a program holds the session.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Timeout for the first event of a holder, which may have none.
+/// Timeout for the first event of a holder, which may never send one.
 const FIRST: Duration = Duration::from_millis(500);
 
 /// Maximum size of an event and of an answer, in bytes.
 const MAX_BYTES: usize = 16 << 20;
 
-/// A session of the cluster, by id.
+/// Identifies a session of the cluster and sends requests to the program that holds it.
 #[derive(Clone)]
 pub(crate) struct SharedSession {
     calls: SessionCalls,
     pub(crate) id: String,
 }
 
-/// News about a session that is followed.
+/// An event of a followed session, or a change of its holder.
 #[derive(Debug)]
-pub(crate) enum SessionNews {
+pub(crate) enum FollowedSessionUpdate {
     /// A program holds the session.
     Held,
     /// An event, as JSON.
@@ -60,10 +60,10 @@ impl SharedSession {
 
     /// Follows the events of the session through changes of its holder, until the receiver is
     /// dropped.
-    pub(crate) async fn follow(self, news: Sender<SessionNews>) {
+    pub(crate) async fn follow(self, news: Sender<FollowedSessionUpdate>) {
         let mut after = None;
         while !news.is_closed() {
-            match self.follow_holder(&mut after, &news).await {
+            match self.follow_session_holder(&mut after, &news).await {
                 Ok(()) | Err(CallError::NoHolder) => {}
                 Err(error) => {
                     tracing::debug!(error = error_chain(&error), "the session is followed again");
@@ -76,10 +76,10 @@ impl SharedSession {
     }
 
     /// Forwards the events of one holder until it closes the session.
-    async fn follow_holder(
+    async fn follow_session_holder(
         &self,
         after: &mut Option<u64>,
-        news: &Sender<SessionNews>,
+        news: &Sender<FollowedSessionUpdate>,
     ) -> Result<(), CallError> {
         let from = after.map(|number| format!("?after={number}"));
         let path = format!("/events{}", from.unwrap_or_default());
@@ -87,17 +87,17 @@ impl SharedSession {
         if answer.status() != StatusCode::OK {
             return Ok(());
         }
-        let _ = news.send(SessionNews::Held).await;
+        let _ = news.send(FollowedSessionUpdate::Held).await;
         let mut events = read_events(answer.into_body());
-        if after.is_some() && !is_other_log(&mut events).await {
+        if after.is_some() && !is_log_of_new_holder(&mut events).await {
             // Events up to `after` are not sent again, but questions among them may still be open.
             for question in self.open_questions().await? {
                 let event = json!({ "type": "question", "question": question });
-                let _ = news.send(SessionNews::Event(event)).await;
+                let _ = news.send(FollowedSessionUpdate::Event(event)).await;
             }
         }
-        let followed = pass_events_on(&mut events, after, news).await;
-        let _ = news.send(SessionNews::Released).await;
+        let followed = forward_events(&mut events, after, news).await;
+        let _ = news.send(FollowedSessionUpdate::Released).await;
         followed
     }
 
@@ -139,10 +139,10 @@ impl SharedSession {
     pub(crate) async fn answer(
         &self,
         question: &OpenQuestion,
-        answer: &AskedAnswer,
+        answer: &TerminalAnswer,
     ) -> Result<StatusCode, CallError> {
         let path = format!("/v1/questions/{}", question.id);
-        let body = answer_body(&question.about, answer);
+        let body = answer_request_body(&question.about, answer);
         let answer = self.ask_path(Method::POST, &path, body);
         Ok(answer.await?.status())
     }
@@ -218,22 +218,25 @@ fn read_events(body: CallBody) -> NumberedEvents {
 
 /// Whether the events come from another holder than before. The log of a new holder begins with a
 /// `gap` event.
-async fn is_other_log(events: &mut NumberedEvents) -> bool {
+async fn is_log_of_new_holder(events: &mut NumberedEvents) -> bool {
     let first = tokio::time::timeout(FIRST, Pin::new(events).peek()).await;
     matches!(first, Ok(Some(Ok((_, data)))) if data.contains("\"type\":\"gap\""))
 }
 
 /// Forwards the events until the stream ends.
-async fn pass_events_on(
+async fn forward_events(
     events: &mut NumberedEvents,
     after: &mut Option<u64>,
-    news: &Sender<SessionNews>,
+    news: &Sender<FollowedSessionUpdate>,
 ) -> Result<(), CallError> {
     while let Some(event) = events.next().await {
         let (number, data) = event?;
         *after = Some(number);
         if let Ok(event) = serde_json::from_str(&data)
-            && news.send(SessionNews::Event(event)).await.is_err()
+            && news
+                .send(FollowedSessionUpdate::Event(event))
+                .await
+                .is_err()
         {
             return Ok(());
         }
@@ -265,12 +268,12 @@ mod tests {
             let (news, mut told) = tokio::sync::mpsc::channel(8);
             let mut after = None;
             let body = futures_util::stream::iter(parts).boxed();
-            pass_events_on(&mut read_events(body), &mut after, &news)
+            forward_events(&mut read_events(body), &mut after, &news)
                 .await
                 .unwrap();
             drop(news);
             let mut events = Vec::new();
-            while let Some(SessionNews::Event(event)) = told.recv().await {
+            while let Some(FollowedSessionUpdate::Event(event)) = told.recv().await {
                 events.push(event);
             }
             assert_eq!(events, [json!({"x": "\u{e9}"}), json!({})], "{size}");
@@ -283,7 +286,7 @@ mod tests {
         let part = Bytes::from(vec![b'x'; 1 << 20]);
         let body = futures_util::stream::repeat_with(move || Ok(part.clone())).boxed();
         let (news, _told) = tokio::sync::mpsc::channel(8);
-        let ended = pass_events_on(&mut read_events(body), &mut None, &news).await;
+        let ended = forward_events(&mut read_events(body), &mut None, &news).await;
         assert!(matches!(ended, Err(CallError::Unreadable)));
     }
 }

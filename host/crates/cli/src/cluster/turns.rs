@@ -4,41 +4,42 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::files::{ClaimedFiles, SessionFolder};
-use super::hosts::{ContinuedTurn, LoadedHost, TurnHosts};
-use super::plugins::SetLoader;
+use super::files::{ClaimedSessionFiles, WorkerSessionFolder};
+use super::hosts::{ContinuationPermit, LoadedHost, TurnHosts};
+use super::plugins::PluginSetLoader;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use http::{Request, Response};
 use rind_lib::lock::lock;
-use rind_nats::call::{AnsweredBoards, AnsweredSession, CallHandler, SessionCalls};
-use rind_nats::worker::{ClaimedSession, QueuedInput, TurnFailure, TurnsState, WorkerTurns};
+use rind_nats::call::{BoardAnswerTaskGuard, CallHandler, SessionAnswerGuard, SessionCalls};
+use rind_nats::worker::{ClaimedSession, QueuedInput, TurnFailure, WorkerTurns, WorkerTurnsState};
 use rind_nats::{NatsError, NatsSessions};
 use rind_serve::body::Bytes;
-use rind_serve::holder::{HeldSession, HoldError, SessionHolder};
+use rind_serve::holder::{HeldSession, HeldSessionError, SessionHolder};
 use serde_json::Value;
 
 /// Timeout for a session to become idle after a turn, before its files are stored.
 const TURN_END: Duration = Duration::from_secs(1);
 
 /// Runs turns in sessions that this worker holds, and answers requests about these sessions.
-pub(super) struct ServedTurns {
+pub(super) struct WorkerTurnRunner {
     hosts: Arc<TurnHosts>,
-    sets: Arc<SetLoader>,
+    sets: Arc<PluginSetLoader>,
     calls: SessionCalls,
     /// Folder whose files are stored and restored; `None` without `--snapshots`.
-    folder: Option<SessionFolder>,
-    _boards: AnsweredBoards,
+    folder: Option<WorkerSessionFolder>,
+    _boards: BoardAnswerTaskGuard,
 }
 
-impl ServedTurns {
-    /// Starts to answer which sessions are open on this worker.
+impl WorkerTurnRunner {
+    /// Creates the runner. From now on, this worker answers requests for the list of its open
+    /// sessions.
     pub(super) async fn open(
         sessions: &NatsSessions,
         hosts: Arc<TurnHosts>,
-        sets: Arc<SetLoader>,
-        folder: Option<SessionFolder>,
+        sets: Arc<PluginSetLoader>,
+        folder: Option<WorkerSessionFolder>,
     ) -> Result<Self, NatsError> {
         let calls = SessionCalls::new(sessions);
         let own = hosts.clone();
@@ -54,13 +55,13 @@ impl ServedTurns {
             hosts,
             sets,
             folder,
-            _boards: calls.answer_boards(Arc::new(tell)).await?,
+            _boards: calls.answer_board_requests(Arc::new(tell)).await?,
             calls,
         })
     }
 }
 
-impl WorkerTurns for ServedTurns {
+impl WorkerTurns for WorkerTurnRunner {
     fn claim<'a>(
         &'a self,
         session: &'a str,
@@ -73,14 +74,14 @@ impl WorkerTurns for ServedTurns {
                 Some(folder) => Some(folder.restore(session).await?),
                 None => None,
             };
-            let held = host.holder.hold(session).await.map_err(failure_of)?;
+            let held = host.holder.hold(session).await.map_err(to_turn_failure)?;
             if let Some(files) = &files
-                && let Err(failure) = files.check_current().await
+                && let Err(failure) = files.check_files_current().await
             {
                 held.close().await;
                 return Err(failure);
             }
-            let calls = HolderCalls(Arc::new(Mutex::new(host.holder.clone())));
+            let calls = HolderCallHandler(Arc::new(Mutex::new(host.holder.clone())));
             let answered = match self.calls.answer(session, Arc::new(calls.clone())).await {
                 Ok(answered) => answered,
                 Err(error) => {
@@ -88,7 +89,7 @@ impl WorkerTurns for ServedTurns {
                     return Err(TurnFailure::Failed(error.to_string()));
                 }
             };
-            let claimed: Box<dyn ClaimedSession> = Box::new(ServedSession {
+            let claimed: Box<dyn ClaimedSession> = Box::new(WorkerHeldSession {
                 session: session.to_owned(),
                 host,
                 hosts: self.hosts.clone(),
@@ -103,45 +104,50 @@ impl WorkerTurns for ServedTurns {
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.hosts.ready())
+        Box::pin(self.hosts.wait_for_host())
     }
 
-    fn state(&self) -> TurnsState {
+    fn state(&self) -> WorkerTurnsState {
         self.hosts.state()
     }
 }
 
-/// A claimed session. Answers requests about it while claimed.
-struct ServedSession {
+/// A session that this worker has claimed. Answers requests about the session until it is closed.
+struct WorkerHeldSession {
     session: String,
     host: Arc<LoadedHost>,
     hosts: Arc<TurnHosts>,
-    sets: Arc<SetLoader>,
+    sets: Arc<PluginSetLoader>,
     /// Open session; `None` if it was closed to change its plugins and could not be opened again.
     held: Option<HeldSession>,
-    calls: HolderCalls,
-    answered: AnsweredSession,
-    files: Option<ClaimedFiles>,
+    calls: HolderCallHandler,
+    answered: SessionAnswerGuard,
+    files: Option<ClaimedSessionFiles>,
 }
 
-impl ServedSession {
+impl WorkerHeldSession {
     /// Reopens the session with the set of plugins with which the turn of `input` began, if that
     /// turn was interrupted and the set may still be used. Otherwise the turn continues with the
     /// current set, as its continuation entry records.
-    async fn take_set_of(
+    async fn reopen_with_earlier_set(
         &mut self,
         input: &QueuedInput,
-    ) -> Result<Option<ContinuedTurn>, TurnFailure> {
+    ) -> Result<Option<ContinuationPermit>, TurnFailure> {
         let held = self.held.as_ref();
-        let wanted = held.and_then(|held| held.interrupted_set(&input.id).map(str::to_owned));
-        let Some(wanted) = wanted.filter(|wanted| !self.host.is_of(wanted)) else {
+        let wanted =
+            held.and_then(|held| held.interrupted_plugin_set(&input.id).map(str::to_owned));
+        let Some(wanted) = wanted.filter(|wanted| !self.host.has_loaded_set(wanted)) else {
             return Ok(None);
         };
         if self.host.set().is_none() {
-            // The plugins of this machine must not replace a set, even if the set no longer exists.
+            // The turn began with a set, so it must not continue with the plugins of this machine,
+            // even if the set no longer exists.
             return Err(TurnFailure::Busy);
         }
-        let earlier = self.sets.earlier(&wanted, &self.hosts).await;
+        let earlier = self
+            .sets
+            .load_earlier_plugin_set(&wanted, &self.hosts)
+            .await;
         let Some(earlier) = earlier else {
             tracing::warn!(
                 session = self.session,
@@ -153,19 +159,19 @@ impl ServedSession {
         if let Some(held) = self.held.take() {
             held.close().await;
         }
-        let continued = earlier.continue_turn();
+        let continued = earlier.issue_continuation_permit();
         let held = earlier.holder.hold(&self.session).await;
-        self.held = Some(held.map_err(failure_of)?);
+        self.held = Some(held.map_err(to_turn_failure)?);
         *lock(&self.calls.0) = earlier.holder.clone();
         self.host = earlier;
         Ok(Some(continued))
     }
 }
 
-impl ClaimedSession for ServedSession {
+impl ClaimedSession for WorkerHeldSession {
     fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
         Box::pin(async move {
-            let continued = self.take_set_of(input).await?;
+            let continued = self.reopen_with_earlier_set(input).await?;
             let Some(held) = &mut self.held else {
                 return Err(TurnFailure::Busy);
             };
@@ -175,14 +181,14 @@ impl ClaimedSession for ServedSession {
             }
             let Some(files) = &mut self.files else {
                 let ended = held.run_input(&input.id, &input.text).await;
-                return ended.map_err(failure_of);
+                return ended.map_err(to_turn_failure);
             };
             let (text, notice) = files.begin_turn(input).await?;
-            let teller = held.teller();
+            let teller = held.turn_messenger();
             let tell = async {
                 if let Some(notice) = notice {
                     teller.tell(notice).await;
-                    files.note_told();
+                    files.note_input_told();
                 }
                 std::future::pending().await
             };
@@ -190,12 +196,12 @@ impl ClaimedSession for ServedSession {
                 ended = held.run_input(&input.id, &text) => ended,
                 never = tell => never,
             };
-            ended.map_err(failure_of)?;
+            ended.map_err(to_turn_failure)?;
             files.end_turn();
             // Wait for a turn that a person has started meanwhile: it would change files while they
             // are read.
-            let _ = tokio::time::timeout(TURN_END, held.idle()).await;
-            match held.is_running() || !files.is_due() {
+            let _ = tokio::time::timeout(TURN_END, held.wait_until_idle()).await;
+            match held.is_running() || !files.may_store_snapshot() {
                 true => Ok(()),
                 false => files.store().await,
             }
@@ -211,11 +217,11 @@ impl ClaimedSession for ServedSession {
                 && held.is_running()
             {
                 // A turn that a person started changes files as well, so store them after it.
-                files.note_turn();
-                held.idle().await;
+                files.record_other_turn();
+                held.wait_until_idle().await;
                 files.store_changes().await;
             }
-            held.idle().await;
+            held.wait_until_idle().await;
         })
     }
 
@@ -231,27 +237,29 @@ impl ClaimedSession for ServedSession {
                 held.close().await;
             }
             if let Some(files) = &self.files {
-                files.leave().await;
+                files.release_session().await;
             }
         })
     }
 }
 
-fn failure_of(error: HoldError) -> TurnFailure {
+fn to_turn_failure(error: HeldSessionError) -> TurnFailure {
     match error {
-        HoldError::Busy => TurnFailure::Busy,
-        HoldError::Fenced => TurnFailure::Fenced,
-        HoldError::Refused(refusal) => TurnFailure::OverQuota(refusal.free_in.unwrap_or_default()),
-        HoldError::Failed(cause) => TurnFailure::Failed(cause),
+        HeldSessionError::Busy => TurnFailure::Busy,
+        HeldSessionError::Fenced => TurnFailure::Fenced,
+        HeldSessionError::Refused(refusal) => {
+            TurnFailure::OverQuota(refusal.free_in.unwrap_or_default())
+        }
+        HeldSessionError::Failed(cause) => TurnFailure::Failed(cause),
     }
 }
 
 /// Answers the requests about the sessions of a holder. The holder is replaced when a turn needs
 /// another set of plugins.
 #[derive(Clone)]
-struct HolderCalls(Arc<Mutex<SessionHolder>>);
+struct HolderCallHandler(Arc<Mutex<SessionHolder>>);
 
-impl CallHandler for HolderCalls {
+impl CallHandler for HolderCallHandler {
     fn answer(
         &self,
         session: &str,

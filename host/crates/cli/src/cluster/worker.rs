@@ -9,14 +9,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::super::exit_code::ExitStatus;
-use super::super::signals::AnySignal;
+use super::super::signals::ShutdownSignals;
 use super::super::{open, render};
 use super::args::WorkerArgs;
-use super::files::SessionFolder;
+use super::files::WorkerSessionFolder;
 use super::hosts::{LoadedHost, TurnHosts};
-use super::plugins::{SetLoader, check_keys, follow_sets};
-use super::turns::ServedTurns;
-use rind_lib::beneath::{own_below, real_path};
+use super::plugins::{PluginSetLoader, check_keys, keep_host_current};
+use super::turns::WorkerTurnRunner;
+use rind_lib::beneath::{folders_below, real_path};
 use rind_lib::session::SessionStore;
 use rind_nats::worker::{NatsWorker, WorkerConfig};
 use rind_operator::confinement::own_folders;
@@ -28,18 +28,18 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
     let sessions = args.nats.connect().await?;
     // A worker has no person at a terminal to ask.
     let settings = args.open.run_settings(SessionChoice::New, false)?;
-    let (paths, hosts) = (settings.paths.clone(), Arc::new(TurnHosts::waiting()));
+    let (paths, hosts) = (settings.paths.clone(), Arc::new(TurnHosts::without_host()));
     let folder = match args.snapshots {
         Some(max_mib) => {
-            check_apart(&paths.workspace, &own_folders(&paths))?;
-            Some(SessionFolder::open(&sessions, &paths.workspace, max_mib).await?)
+            check_folders_outside_workspace(&paths.workspace, &own_folders(&paths))?;
+            Some(WorkerSessionFolder::open(&sessions, &paths.workspace, max_mib).await?)
         }
         None => None,
     };
     let keys = args.plugins_key.clone();
-    let loader = SetLoader::new(&sessions, &args.class, keys, settings.clone(), args.ask);
+    let loader = PluginSetLoader::new(&sessions, &args.class, keys, settings.clone(), args.ask);
     // Load the plugins of this machine before anything else starts. A set is loaded later, by
-    // `follow_sets`.
+    // `keep_host_current`.
     let (exits, loader) = if args.plugins_key.is_empty() {
         let prepared = open::prepare_session(settings).await?;
         let store = SessionStore::over(Arc::new(sessions.clone()));
@@ -57,15 +57,15 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
         grace: Duration::from_secs(args.grace),
         ..WorkerConfig::new(&args.class, &name)
     };
-    let follows = follow_sets(loader.clone(), hosts.clone());
-    let turns = ServedTurns::open(&sessions, hosts, loader, folder).await?;
+    let follows = keep_host_current(loader.clone(), hosts.clone());
+    let turns = WorkerTurnRunner::open(&sessions, hosts, loader, folder).await?;
     let turns = Arc::new(turns);
     let worker = tokio::task::spawn_blocking(move || NatsWorker::new(sessions, config, turns));
     let worker = worker.await.context("open the queue")??;
     let stop = CancellationToken::new();
-    let interrupted = AnySignal::interrupts().context("listen for SIGTERM")?;
+    let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for SIGTERM")?;
     drop(exits);
-    tokio::spawn(interrupted.pass_on(stop.clone()));
+    tokio::spawn(interrupted.cancel_then_exit(stop.clone()));
     let _follows = AbortOnDropHandle::new(tokio::spawn(follows));
     render::print_note(&format!(
         "worker {name} runs turns of the class {}",
@@ -84,12 +84,12 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
 }
 
 /// Checks that none of Rind's own folders is in a workspace whose files are stored and removed.
-fn check_apart(workspace: &Path, own: &[PathBuf]) -> anyhow::Result<()> {
-    let below = own_below(&real_path(workspace), own);
+fn check_folders_outside_workspace(workspace: &Path, own: &[PathBuf]) -> anyhow::Result<()> {
+    let below = folders_below(&real_path(workspace), own);
     match below.first() {
         None => Ok(()),
         Some(folder) => bail!(
-            "the folder {} has {} in it, which belongs to rind, and a worker with --snapshots stores and removes what is in its folder; give it another with --workspace",
+            "a worker with --snapshots stores and removes the files of its workspace, and the workspace {} contains {}, which belongs to rind; choose another with --workspace",
             workspace.display(),
             folder.display()
         ),
@@ -105,8 +105,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let root = real_path(root.path());
         let own = [root.join("home/.config/rind"), root.join("data")];
-        assert!(check_apart(&root.join("work"), &own).is_ok());
-        let refused = check_apart(&root.join("home"), &own).unwrap_err();
+        assert!(check_folders_outside_workspace(&root.join("work"), &own).is_ok());
+        let refused = check_folders_outside_workspace(&root.join("home"), &own).unwrap_err();
         assert!(refused.to_string().contains(".config/rind"), "{refused}");
     }
 }

@@ -1,4 +1,4 @@
-//! Builds the texts that built-in commands show about a session, from its entries.
+//! Builds the texts about a session's entries that built-in commands show, such as `/cost`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Write as _};
 
 use anyhow::Context;
 
-use super::OpenFacts;
+use super::OpenSessionFacts;
 use crate::exit_code::{Usage, bail_usage};
 use crate::input::fence_input;
 use crate::render;
@@ -18,13 +18,13 @@ use rind_lib::prompt::ledger;
 use rind_lib::session::{Body, Entry};
 use rind_lib::tokens;
 
-fn read_entries(open: &OpenFacts) -> anyhow::Result<Vec<Entry>> {
+fn read_entries(open: &OpenSessionFacts) -> anyhow::Result<Vec<Entry>> {
     let (entries, _) = open.host.store().read(open.stored.id())?;
     Ok(entries)
 }
 
 /// Describes the tokens and the cost of all finished turns, and the tokens of each model.
-pub(super) fn describe_cost(open: &OpenFacts) -> anyhow::Result<String> {
+pub(super) fn describe_cost(open: &OpenSessionFacts) -> anyhow::Result<String> {
     let (mut n_turns, mut n_cut) = (0, 0);
     let (mut usd, mut unpriced) = (0.0, 0);
     let mut usage = rind_lib::message::Usage::default();
@@ -93,7 +93,7 @@ pub(super) fn describe_cost(open: &OpenFacts) -> anyhow::Result<String> {
 
 /// Lists the parts of the system prompt, the tools and the kinds of messages with their tokens.
 pub(super) fn describe_context(
-    open: &OpenFacts,
+    open: &OpenSessionFacts,
     compact: &CompactConfig,
 ) -> anyhow::Result<String> {
     let entries = read_entries(open)?;
@@ -132,7 +132,7 @@ pub(super) fn describe_context(
         let n = of.clone().count() as u64;
         rows.push((
             render::format_count(n, what),
-            of.map(estimate_message).sum(),
+            of.map(estimate_message_tokens).sum(),
         ));
     }
     let total: u64 = rows.iter().map(|(_, tokens)| tokens).sum();
@@ -152,7 +152,7 @@ pub(super) fn describe_context(
     Ok(text)
 }
 
-fn estimate_message(message: &Message) -> u64 {
+fn estimate_message_tokens(message: &Message) -> u64 {
     let of = |part: &Content| match part {
         Content::Text { text } => tokens::estimate_tokens(text),
         Content::ToolCall(call) => tokens::estimate_tokens(&call.arguments.to_string()),

@@ -2,8 +2,8 @@
 //! command's schema.
 //!
 //! Words fill the properties in the order of the schema; `key=value` sets the property `key`.
-//! Quotes keep blanks. If the last property is text, it takes the rest of the line as it was typed.
-//! Start from [`read_arguments`].
+//! Words in quotes may contain blanks. A last property of type text takes the rest of the line.
+//! Start from [`parse_command_arguments`].
 
 use serde_json::{Map, Value};
 
@@ -32,58 +32,61 @@ struct ArgumentWord<'a> {
 /// ```
 ///
 /// # Errors
-/// Faults of arguments, as text.
-pub(super) fn read_arguments(schema: &Value, text: &str) -> Result<Value, String> {
+/// The arguments do not fit the schema; the error is a text for people.
+pub(super) fn parse_command_arguments(schema: &Value, text: &str) -> Result<Value, String> {
     let properties = schema_properties(schema);
     let words = split_words(text)?;
     let mut given = Map::new();
     let mut rest = words.iter().peekable();
     while let Some(word) = rest.next() {
-        if let Some((key, value)) = named_property(word, &properties) {
+        if let Some((key, value)) = parse_named_argument(word, &properties) {
             let of = properties.iter().find(|(name, _)| *name == key);
             let of = of.map_or(&Value::Null, |(_, of)| of);
-            put_value(&mut given, key, of, value);
+            insert_value(&mut given, key, of, value);
             continue;
         }
         let free: Vec<_> = properties
             .iter()
-            .filter(|(name, of)| !given.contains_key(*name) || is_list(of))
+            .filter(|(name, of)| !given.contains_key(*name) || is_list_property(of))
             .collect();
         let Some((name, of)) = free.first() else {
             return Err(format!("unexpected argument `{}`", word.typed));
         };
         let is_last = free.len() == 1;
-        if is_last && is_free_text(of) && rest.peek().is_some() {
+        if is_last && is_free_text_property(of) && rest.peek().is_some() {
             let tail = text.get(word.start..).unwrap_or_default().trim_end();
             given.insert((*name).to_owned(), tail.into());
             break;
         }
-        put_value(&mut given, name, of, &word.text);
+        insert_value(&mut given, name, of, &word.text);
     }
     fill_defaults(&mut given, &properties);
-    check_given(schema, given)
+    check_arguments(schema, given)
 }
 
-/// Converts values that were passed by name, as text or as JSON, to the types of `schema`, fills in
-/// defaults and checks the result.
+/// Converts named arguments, whose values are text or JSON, to the types of `schema`, fills in
+/// defaults and checks them against the schema.
 ///
 /// # Errors
-/// The faults of the arguments, as text for people.
-pub(super) fn given_arguments(schema: &Value, named: Map<String, Value>) -> Result<Value, String> {
+/// The arguments do not fit the schema; the error is a text for people.
+pub(super) fn convert_arguments(
+    schema: &Value,
+    named: Map<String, Value>,
+) -> Result<Value, String> {
     let properties = schema_properties(schema);
     let mut given = Map::new();
     for (name, value) in named {
         match (properties.iter().find(|(own, _)| *own == name), value) {
-            (Some((_, of)), Value::String(text)) => put_value(&mut given, &name, of, &text),
+            (Some((_, of)), Value::String(text)) => insert_value(&mut given, &name, of, &text),
             (_, value) => _ = given.insert(name, value),
         }
     }
     fill_defaults(&mut given, &properties);
-    check_given(schema, given)
+    check_arguments(schema, given)
 }
 
-/// Lists the arguments in the form in which a program offers them to others.
-pub(super) fn described_arguments(schema: &Value) -> Vec<PromptArgument> {
+/// Describes the arguments of a command that is offered as a prompt to another program.
+pub(super) fn describe_arguments(schema: &Value) -> Vec<PromptArgument> {
     let required: Vec<&str> = required_names(schema).collect();
     let properties = schema_properties(schema).into_iter();
     let described = properties.map(|(name, of)| PromptArgument {
@@ -96,7 +99,7 @@ pub(super) fn described_arguments(schema: &Value) -> Vec<PromptArgument> {
 
 /// Returns the permitted values of the argument `name` that begin with `begun`; none if the schema
 /// does not list its values.
-pub(super) fn partial_values(schema: &Value, name: &str, begun: &str) -> Vec<String> {
+pub(super) fn complete_values(schema: &Value, name: &str, begun: &str) -> Vec<String> {
     let properties = schema_properties(schema).into_iter();
     let values = properties
         .filter(|(own, _)| *own == name)
@@ -112,7 +115,7 @@ fn fill_defaults(given: &mut Map<String, Value>, properties: &[(&str, &Value)]) 
     }
 }
 
-fn check_given(schema: &Value, given: Map<String, Value>) -> Result<Value, String> {
+fn check_arguments(schema: &Value, given: Map<String, Value>) -> Result<Value, String> {
     let missing: Vec<String> = required_names(schema)
         .filter(|name| !given.contains_key(*name))
         .map(|name| format!("`{name}`"))
@@ -134,7 +137,7 @@ pub(super) fn argument_usage(schema: Option<&Value>) -> String {
     let properties = schema_properties(schema);
     let each = properties.iter().map(|(name, of)| {
         let values = permitted_values(of);
-        let many = if is_list(of) { "…" } else { "" };
+        let many = if is_list_property(of) { "…" } else { "" };
         match (required.contains(name), values.is_empty()) {
             (true, true) => format!("<{name}{many}>"),
             (true, false) => format!("<{name}: {}>", values.join("|")),
@@ -167,11 +170,12 @@ pub(super) fn complete_argument(schema: &Value, text: &str, offset: usize) -> Ve
     };
     let is_named = |name: &str| {
         let mut words = words.iter();
-        words.any(|word| named_property(word, &properties).is_some_and(|(key, _)| key == name))
+        words
+            .any(|word| parse_named_argument(word, &properties).is_some_and(|(key, _)| key == name))
     };
     let n_positional = words
         .iter()
-        .filter(|word| named_property(word, &properties).is_none())
+        .filter(|word| parse_named_argument(word, &properties).is_none())
         .count();
     let free: Vec<_> = properties
         .iter()
@@ -211,13 +215,13 @@ pub(super) struct PartialArgument {
     pub(super) value: String,
     /// Byte offset of the value in the text.
     pub(super) start: usize,
-    /// Names and values of the arguments before it.
+    /// Names and values of the arguments before this one.
     pub(super) others: Vec<(String, String)>,
 }
 
 /// Finds the argument that is being typed at the end of `text`. Returns `None` if all arguments are
 /// filled, or the value has a quote or a backslash.
-pub(super) fn partial_argument(schema: &Value, text: &str) -> Option<PartialArgument> {
+pub(super) fn find_partial_argument(schema: &Value, text: &str) -> Option<PartialArgument> {
     let start = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let (before, begun) = text.split_at(start.min(text.len()));
     if begun.contains(['"', '\'', '\\']) {
@@ -228,7 +232,7 @@ pub(super) fn partial_argument(schema: &Value, text: &str) -> Option<PartialArgu
     let is_free =
         |others: &[(String, String)], name: &str| !others.iter().any(|(own, _)| own == name);
     for word in split_words(before).ok()? {
-        if let Some((key, value)) = named_property(&word, &properties) {
+        if let Some((key, value)) = parse_named_argument(&word, &properties) {
             others.push((key.to_owned(), value.to_owned()));
             continue;
         }
@@ -283,14 +287,14 @@ fn permitted_values(of: &Value) -> Vec<String> {
     if let Some(values) = of.get("enum").and_then(Value::as_array) {
         return values.iter().map(json::plain_text).collect();
     }
-    match value_kind(of) {
+    match property_type(of) {
         "boolean" => vec!["true".to_owned(), "false".to_owned()],
         _ => Vec::new(),
     }
 }
 
-/// Returns the type of a property. Of several types, it is the first that is not `null`.
-fn value_kind(of: &Value) -> &str {
+/// Returns the type of a property. If the schema lists several types, the first other than `null`.
+fn property_type(of: &Value) -> &str {
     match of.get("type") {
         Some(Value::String(kind)) => kind,
         Some(Value::Array(kinds)) => {
@@ -301,20 +305,20 @@ fn value_kind(of: &Value) -> &str {
     }
 }
 
-fn is_list(of: &Value) -> bool {
-    value_kind(of) == "array"
+fn is_list_property(of: &Value) -> bool {
+    property_type(of) == "array"
 }
 
-fn is_free_text(of: &Value) -> bool {
-    value_kind(of) == "string" && of.get("enum").is_none()
+fn is_free_text_property(of: &Value) -> bool {
+    property_type(of) == "string" && of.get("enum").is_none()
 }
 
-fn put_value(given: &mut Map<String, Value>, name: &str, of: &Value, text: &str) {
-    if !is_list(of) {
-        given.insert(name.to_owned(), typed_value(of, text));
+fn insert_value(given: &mut Map<String, Value>, name: &str, of: &Value, text: &str) {
+    if !is_list_property(of) {
+        given.insert(name.to_owned(), convert_word(of, text));
         return;
     }
-    let item = typed_value(of.get("items").unwrap_or(&Value::Null), text);
+    let item = convert_word(of.get("items").unwrap_or(&Value::Null), text);
     match given.get_mut(name) {
         Some(Value::Array(items)) => items.push(item),
         _ => _ = given.insert(name.to_owned(), vec![item].into()),
@@ -323,8 +327,8 @@ fn put_value(given: &mut Map<String, Value>, name: &str, of: &Value, text: &str)
 
 /// Converts a word to the type of its property. A word that does not fit stays text, and the schema
 /// check then reports it.
-fn typed_value(of: &Value, text: &str) -> Value {
-    let parsed = match value_kind(of) {
+fn convert_word(of: &Value, text: &str) -> Value {
+    let parsed = match property_type(of) {
         "integer" | "number" => text.parse::<serde_json::Number>().ok().map(Value::Number),
         "boolean" => match text {
             "true" | "yes" => Some(true.into()),
@@ -337,8 +341,9 @@ fn typed_value(of: &Value, text: &str) -> Value {
     parsed.unwrap_or_else(|| text.into())
 }
 
-/// Returns key and value of a word such as `depth=quick`, if the key is a property.
-fn named_property<'a>(
+/// Splits a word such as `depth=quick` into key and value. Returns `None` if the key is not a
+/// property.
+fn parse_named_argument<'a>(
     word: &'a ArgumentWord<'_>,
     properties: &[(&'a str, &Value)],
 ) -> Option<(&'a str, &'a str)> {
@@ -417,7 +422,11 @@ mod tests {
         "#;
         for [text, expected] in rows(table) {
             let expected: Value = serde_json::from_str(&expected).unwrap();
-            assert_eq!(read_arguments(&schema, &text), Ok(expected), "{text}");
+            assert_eq!(
+                parse_command_arguments(&schema, &text),
+                Ok(expected),
+                "{text}"
+            );
         }
         assert_eq!(
             argument_usage(Some(&schema)),
@@ -436,7 +445,7 @@ mod tests {
             ("src quick 1 more", "unexpected argument `more`"),
             ("'src", "the quote ' is not closed"),
         ] {
-            let why = read_arguments(&schema, text).unwrap_err();
+            let why = parse_command_arguments(&schema, text).unwrap_err();
             assert!(why.contains(part), "{text}: {why}");
         }
     }
@@ -444,15 +453,18 @@ mod tests {
     #[test]
     fn a_last_text_takes_the_rest_of_the_line_and_a_list_takes_words() {
         let text = json!({"type": "object", "properties": {"topic": {"type": "string"}}});
-        let given = read_arguments(&text, "how  does 'it' work? ").unwrap();
+        let given = parse_command_arguments(&text, "how  does 'it' work? ").unwrap();
         assert_eq!(given, json!({"topic": "how  does 'it' work?"}));
-        assert_eq!(read_arguments(&text, "'one'"), Ok(json!({"topic": "one"})));
-        assert_eq!(read_arguments(&text, ""), Ok(json!({})));
+        assert_eq!(
+            parse_command_arguments(&text, "'one'"),
+            Ok(json!({"topic": "one"}))
+        );
+        assert_eq!(parse_command_arguments(&text, ""), Ok(json!({})));
         let list = json!({"type": "object", "properties": {
             "files": {"type": "array", "items": {"type": "string"}},
         }});
         assert_eq!(
-            read_arguments(&list, "a b"),
+            parse_command_arguments(&list, "a b"),
             Ok(json!({"files": ["a", "b"]}))
         );
         assert_eq!(argument_usage(Some(&list)), "[files…]");

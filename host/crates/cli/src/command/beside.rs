@@ -1,7 +1,7 @@
-//! Built-in commands that read the open session without owning it, so that they also answer while a
+//! Built-in commands that need only shared access to the open session, so that they work while a
 //! turn runs.
 //!
-//! Start from [`OpenFacts`].
+//! Start from [`OpenSessionFacts`].
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::CommandSet;
 use crate::exit_code::bail_usage;
 use crate::render;
-use crate::render::changes::{ShownChange, change_lines};
+use crate::render::changes::{ShownFileChange, change_lines};
 use rind_lib::checkpoint::CheckpointReader;
 use rind_lib::host::{Host, Session};
 use rind_lib::message::{Message, Role, ToolSpec};
@@ -31,12 +31,12 @@ const MAX_MESSAGES: usize = 200;
 /// Name of the main agent, as opposed to that of a subagent.
 const MAIN: &str = "main";
 
-/// Reason for stopping a command, which the model sees too.
+/// Reason that the model is shown when a person stops a background command.
 const BY_USER: &str = "by the user";
 
 /// Facts about an open session that can be read while a running turn borrows the session.
 #[derive(Clone)]
-pub(crate) struct OpenFacts {
+pub(crate) struct OpenSessionFacts {
     pub(super) host: Host,
     pub(super) stored: Arc<session::Session>,
     pub(super) tools: Vec<Arc<ToolSpec>>,
@@ -45,7 +45,7 @@ pub(crate) struct OpenFacts {
     pub(super) background: BackgroundCommands,
 }
 
-impl OpenFacts {
+impl OpenSessionFacts {
     pub(crate) fn of(session: &Session) -> Self {
         Self {
             host: session.host().clone(),
@@ -63,13 +63,13 @@ impl OpenFacts {
     }
 
     /// Describes the model, its provider and the server.
-    pub(super) fn model_line(&self) -> String {
+    pub(super) fn describe_model(&self) -> String {
         let url = self.provider.base_url();
         let at = url.map_or_else(String::new, |url| format!(" at {url}"));
         format!("{} ({}{at})", self.model, self.provider.name())
     }
 
-    /// Gives the session a title.
+    /// Sets the title of the session.
     pub(super) fn rename(&self, title: Option<&str>) -> anyhow::Result<String> {
         let Some(title) = title.filter(|title| !title.trim().is_empty()) else {
             bail_usage!("type a title after the command: /rename TITLE");
@@ -99,7 +99,7 @@ impl OpenFacts {
 
     /// Returns a line for each command in the background, with its id, its age and the command
     /// itself.
-    fn background_lines(&self) -> Vec<String> {
+    fn list_background_commands(&self) -> Vec<String> {
         let line = |command: &Arc<BackgroundCommand>| {
             let clock = render::format_clock(command.age().as_secs());
             let of = match command.agent() {
@@ -116,7 +116,7 @@ impl OpenFacts {
     }
 
     /// Returns the values that `/stop` accepts, each with a description.
-    pub(super) fn background_values(&self) -> Vec<(String, String)> {
+    pub(super) fn propose_background_commands(&self) -> Vec<(String, String)> {
         let running = self.background.running();
         let mut values: Vec<(String, String)> = running
             .iter()
@@ -128,15 +128,15 @@ impl OpenFacts {
         values
     }
 
-    /// Stops one or all commands in the background; without an id, lists them.
-    pub(super) fn stop_background(&self, id: Option<&str>) -> anyhow::Result<String> {
+    /// Stops one or all background commands; without an id, lists the background commands.
+    pub(super) fn stop_background_command(&self, id: Option<&str>) -> anyhow::Result<String> {
         let running = self.background.running();
         let Some(id) = id.map(str::trim).filter(|id| !id.is_empty()) else {
             return Ok(match running.is_empty() {
                 true => "no command runs in the background".to_owned(),
                 false => format!(
                     "{}\n/stop ID stops one, /stop all stops all",
-                    self.background_lines().join("\n")
+                    self.list_background_commands().join("\n")
                 ),
             });
         };
@@ -189,7 +189,7 @@ impl OpenFacts {
             let _ = write!(text, "; turns that changed files: {}", listed.join(", "));
         }
         for change in &changes {
-            let shown = ShownChange {
+            let shown = ShownFileChange {
                 path: &change.path,
                 from: &change.before,
                 to: &change.after,
@@ -205,7 +205,7 @@ impl OpenFacts {
 
 impl CommandSet {
     /// Describes the session, the folder, the mode and the loaded plugins and skills.
-    pub(super) fn describe_status(&self, open: Option<&OpenFacts>) -> String {
+    pub(super) fn describe_status(&self, open: Option<&OpenSessionFacts>) -> String {
         let mut text = format!("rind {}", env!("CARGO_PKG_VERSION"));
         let _ = write!(text, "\nfolder   {}", self.about.paths.workspace.display());
         match open {
@@ -218,7 +218,7 @@ impl CommandSet {
                     open.stored.id(),
                     render::format_count(n_turns, "turn"),
                     render::format_count(n_messages, "message"),
-                    open.model_line()
+                    open.describe_model()
                 );
                 if let Some(title) = open.stored.title() {
                     let _ = write!(text, "\ntitle    {}", render::one_line(&title, 200));
@@ -230,7 +230,7 @@ impl CommandSet {
             None => text.push_str("\nsession  none is open"),
         }
         let _ = write!(text, "\nmode     {}", self.describe_mode());
-        for line in open.map_or_else(Vec::new, OpenFacts::background_lines) {
+        for line in open.map_or_else(Vec::new, OpenSessionFacts::list_background_commands) {
             let _ = write!(text, "\nruns     {line}");
         }
         let plugins = &self.about.plugins;

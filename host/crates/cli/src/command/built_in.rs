@@ -13,12 +13,12 @@ pub(super) struct BuiltIn {
     needs_argument: bool,
     /// Whether the command needs a session.
     pub(super) is_about_session: bool,
-    /// Whether the command may run while a turn runs. Such commands do not need the session to
-    /// themselves.
+    /// Whether the command may run while a turn runs, because it needs only shared access to the
+    /// session.
     is_beside: bool,
     /// Values to propose for the argument.
     pub(super) values: Option<Values>,
-    pub(super) does: BuiltInWork,
+    pub(super) does: BuiltInAction,
 }
 
 /// Returns values to propose for an argument, each with a short description.
@@ -26,7 +26,7 @@ type Values = fn(&CommandSet) -> Vec<(String, String)>;
 
 /// Identifies the function that runs a built-in command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BuiltInWork {
+pub(super) enum BuiltInAction {
     Help,
     Model,
     Plugins,
@@ -55,7 +55,7 @@ pub(super) enum BuiltInWork {
 }
 
 impl BuiltIn {
-    const fn new(name: &'static str, does: BuiltInWork, description: &'static str) -> Self {
+    const fn new(name: &'static str, does: BuiltInAction, description: &'static str) -> Self {
         Self {
             name,
             description,
@@ -68,39 +68,39 @@ impl BuiltIn {
         }
     }
 
-    const fn taking_argument(mut self, name: &'static str, help: &'static str) -> Self {
+    const fn with_argument(mut self, name: &'static str, help: &'static str) -> Self {
         self.argument = Some((name, help));
         self
     }
 
-    const fn needing_argument(mut self) -> Self {
+    const fn require_argument(mut self) -> Self {
         self.needs_argument = true;
         self
     }
 
-    const fn about_session(mut self) -> Self {
+    const fn require_session(mut self) -> Self {
         self.is_about_session = true;
         self
     }
 
-    const fn beside_turn(mut self) -> Self {
+    const fn allow_during_turn(mut self) -> Self {
         self.is_beside = true;
         self
     }
 
     /// Whether the command needs the terminal of a chat, or ends the chat's session.
     pub(super) fn needs_terminal(&self) -> bool {
-        use BuiltInWork::{Copy, New, Quit, Reload, Resume};
+        use BuiltInAction::{Copy, New, Quit, Reload, Resume};
         matches!(self.does, Copy | New | Quit | Reload | Resume)
     }
 
     /// Whether the command must wait for the end of a running turn.
     pub(super) fn waits_for_turn(&self) -> bool {
-        let makes_input = self.does == BuiltInWork::Init;
+        let makes_input = self.does == BuiltInAction::Init;
         makes_input || (self.is_about_session && !self.is_beside)
     }
 
-    const fn proposing_values(mut self, values: Values) -> Self {
+    const fn with_proposed_values(mut self, values: Values) -> Self {
         self.values = Some(values);
         self
     }
@@ -108,170 +108,170 @@ impl BuiltIn {
 
 /// All built-in commands, in the order of the help.
 const TABLE: &[BuiltIn] = &[
-    BuiltIn::new("help", BuiltInWork::Help, "List commands, or explain one")
-        .taking_argument("command", "Name of a command")
-        .proposing_values(own::command_values),
+    BuiltIn::new("help", BuiltInAction::Help, "List commands, or explain one")
+        .with_argument("command", "Name of a command")
+        .with_proposed_values(own::propose_commands),
     BuiltIn::new(
         "model",
-        BuiltInWork::Model,
+        BuiltInAction::Model,
         "Show the model, or ask another one from the next turn on",
     )
-    .taking_argument(
+    .with_argument(
         "name",
         "Name of a model of the same provider, or PROVIDER/NAME",
     )
-    .proposing_values(own::model_values),
+    .with_proposed_values(own::propose_models),
     BuiltIn::new(
         "mode",
-        BuiltInWork::Mode,
+        BuiltInAction::Mode,
         "List the modes of approval, or switch to one",
     )
-    .taking_argument("name", "ask, accept-edits, plan or full")
-    .proposing_values(own::mode_values),
+    .with_argument("name", "ask, accept-edits, plan or full")
+    .with_proposed_values(own::propose_modes),
     BuiltIn::new(
         "status",
-        BuiltInWork::Status,
+        BuiltInAction::Status,
         "Show session, model, mode, folder, plugins and commands in the background",
     ),
     BuiltIn::new(
         "stop",
-        BuiltInWork::Stop,
+        BuiltInAction::Stop,
         "Stop a command in the background, or list those that run",
     )
-    .taking_argument("id", "Id of a command, as in bg-1, or `all`")
-    .proposing_values(own::background_values)
-    .about_session()
-    .beside_turn(),
+    .with_argument("id", "Id of a command, as in bg-1, or `all`")
+    .with_proposed_values(own::propose_background_commands)
+    .require_session()
+    .allow_during_turn(),
     BuiltIn::new(
         "plugins",
-        BuiltInWork::Plugins,
+        BuiltInAction::Plugins,
         "List the running plugins, and why others do not run",
     ),
     BuiltIn::new(
         "permissions",
-        BuiltInWork::Permissions,
+        BuiltInAction::Permissions,
         "List the mode, the permissions of plugins, and the rules for tool calls",
     ),
     BuiltIn::new(
         "skills",
-        BuiltInWork::Skills,
+        BuiltInAction::Skills,
         "List skills: who may run them, and which are active",
     ),
     BuiltIn::new(
         "done",
-        BuiltInWork::Done,
+        BuiltInAction::Done,
         "End the skills that stay active from turn to turn",
     )
-    .about_session(),
+    .require_session(),
     BuiltIn::new(
         "cost",
-        BuiltInWork::Cost,
+        BuiltInAction::Cost,
         "Show tokens and cost of this session",
     )
-    .about_session()
-    .beside_turn(),
+    .require_session()
+    .allow_during_turn(),
     BuiltIn::new(
         "context",
-        BuiltInWork::Context,
+        BuiltInAction::Context,
         "Show what fills the model's context window",
     )
-    .about_session()
-    .beside_turn(),
+    .require_session()
+    .allow_during_turn(),
     BuiltIn::new(
         "compact",
-        BuiltInWork::Compact,
+        BuiltInAction::Compact,
         "Replace older messages with a summary now",
     )
-    .about_session(),
+    .require_session(),
     BuiltIn::new(
         "diff",
-        BuiltInWork::Diff,
+        BuiltInAction::Diff,
         "Show which files a turn changed, with the changed lines",
     )
-    .taking_argument(
+    .with_argument(
         "turn",
         "Number of the turn; default: the last turn that changed files",
     )
-    .about_session()
-    .beside_turn(),
+    .require_session()
+    .allow_during_turn(),
     BuiltIn::new(
         "undo",
-        BuiltInWork::Undo,
+        BuiltInAction::Undo,
         "Take back the last turn: the conversation, the files, or both",
     )
-    .taking_argument(
+    .with_argument(
         "parts",
         "`conversation`, `files` or `both`; add `overwrite` to restore files that were changed since",
     )
-    .proposing_values(own::rewind_values)
-    .about_session(),
+    .with_proposed_values(own::propose_undo_parts)
+    .require_session(),
     BuiltIn::new(
         "rewind",
-        BuiltInWork::Rewind,
+        BuiltInAction::Rewind,
         "Go back to before a turn, as /undo does; without a number, list turns",
     )
-    .taking_argument("turn", "Number of the turn, then the arguments of /undo")
-    .about_session(),
+    .with_argument("turn", "Number of the turn, then the arguments of /undo")
+    .require_session(),
     BuiltIn::new(
         "continue",
-        BuiltInWork::Continue,
+        BuiltInAction::Continue,
         "Continue the turn that was interrupted when the program ended",
     )
-    .about_session(),
+    .require_session(),
     BuiltIn::new(
         "fork",
-        BuiltInWork::Fork,
+        BuiltInAction::Fork,
         "Copy this session and continue in the copy",
     )
-    .about_session(),
-    BuiltIn::new("rename", BuiltInWork::Rename, "Give this session a title")
-        .taking_argument("title", "The title, a few words")
-        .needing_argument()
-        .about_session()
-        .beside_turn(),
+    .require_session(),
+    BuiltIn::new("rename", BuiltInAction::Rename, "Give this session a title")
+        .with_argument("title", "The title, a few words")
+        .require_argument()
+        .require_session()
+        .allow_during_turn(),
     BuiltIn::new(
         "copy",
-        BuiltInWork::Copy,
+        BuiltInAction::Copy,
         "Put the last answer into the clipboard, through the terminal",
     )
-    .about_session()
-    .beside_turn(),
+    .require_session()
+    .allow_during_turn(),
     BuiltIn::new(
         "export",
-        BuiltInWork::Export,
+        BuiltInAction::Export,
         "Write the conversation to a Markdown file",
     )
-    .taking_argument(
+    .with_argument(
         "file",
         "File to write, relative to the workspace; it must not exist yet",
     )
-    .about_session(),
+    .require_session(),
     BuiltIn::new(
         "resume",
-        BuiltInWork::Resume,
+        BuiltInAction::Resume,
         "List sessions of this folder, or continue one",
     )
-    .taking_argument("session", "Id of a session, the beginning of an id, or `last`")
-    .proposing_values(own::session_values),
+    .with_argument("session", "Id of a session, the beginning of an id, or `last`")
+    .with_proposed_values(own::propose_sessions),
     BuiltIn::new(
         "new",
-        BuiltInWork::New,
+        BuiltInAction::New,
         "Begin a new conversation; this one is kept",
     )
-    .about_session(),
-    BuiltIn::new("clear", BuiltInWork::New, "The same as /new").about_session(),
+    .require_session(),
+    BuiltIn::new("clear", BuiltInAction::New, "The same as /new").require_session(),
     BuiltIn::new(
         "init",
-        BuiltInWork::Init,
+        BuiltInAction::Init,
         "Let the model look at the project and write AGENTS.md, its notes for agents",
     ),
     BuiltIn::new(
         "reload",
-        BuiltInWork::Reload,
+        BuiltInAction::Reload,
         "Reload settings, plugins, skills and templates, and continue this session",
     )
-    .about_session(),
-    BuiltIn::new("quit", BuiltInWork::Quit, "End the program"),
+    .require_session(),
+    BuiltIn::new("quit", BuiltInAction::Quit, "End the program"),
 ];
 
 pub(super) fn built_in_names() -> impl Iterator<Item = &'static str> {

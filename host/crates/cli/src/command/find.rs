@@ -5,57 +5,62 @@
 
 use std::sync::Arc;
 
-use super::helper::TemplateHelper;
+use super::helper::TemplateRenderer;
 use super::template::CommandTemplate;
 use super::{
-    CommandEntry, CommandKind, CommandOrigin, MAX_DESCRIPTION_BYTES, is_template_name, user_prompts,
+    CommandEntry, CommandKind, CommandOrigin, MAX_DESCRIPTION_BYTES, is_template_name,
+    user_prompts_folder,
 };
-use rind_lib::grant::held::HeldFolder;
+use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::paths::{Paths, file_stem};
 use rind_lib::plugin::commands::CommandSpec;
 use rind_lib::plugin::load::{LoadedPlugin, PluginSet};
 use rind_lib::plugin::prompts::{FOLDER, MAX_FILES, PromptFile};
-use rind_lib::skill::{Severity, Skill, Skills, Source, Unusable};
+use rind_lib::skill::{Severity, Skill, Skills, Source, UnusableSkill};
 use rind_lib::text::clean_line;
 use rind_mcp::ServerPrompts;
 use rind_operator::project_commands::read_commands;
 
 /// Reads the templates in the folder `prompts` next to the user's settings.
-pub(super) fn of_user(paths: &Paths) -> Vec<CommandEntry> {
-    let files = rind_lib::plugin::prompts::read(&user_prompts(paths), None);
-    prompt_entries(files, &CommandOrigin::User)
+pub(super) fn user_commands(paths: &Paths) -> Vec<CommandEntry> {
+    let files = rind_lib::plugin::prompts::read(&user_prompts_folder(paths), None);
+    prompt_command_entries(files, &CommandOrigin::User)
 }
 
 /// Lists the commands of all loaded plugins, and the templates in their folders.
-pub(super) fn of_plugins(plugins: &PluginSet) -> Vec<CommandEntry> {
+pub(super) fn plugin_commands(plugins: &PluginSet) -> Vec<CommandEntry> {
     let each = plugins.plugins.iter();
-    each.flat_map(|plugin| of_plugin(plugin)).collect()
+    each.flat_map(|plugin| commands_of_plugin(plugin)).collect()
 }
 
 /// Lists the commands and the templates of one plugin.
-pub(super) fn of_plugin(plugin: &LoadedPlugin) -> Vec<CommandEntry> {
+pub(super) fn commands_of_plugin(plugin: &LoadedPlugin) -> Vec<CommandEntry> {
     let origin = CommandOrigin::Plugin(plugin.trust, plugin.manifest.name.clone());
     let own = plugin.commands.iter();
-    let own = own.map(|spec| plugin_entry(plugin, spec, &origin));
-    own.chain(prompt_entries(plugin.prompts.clone(), &origin))
+    let own = own.map(|spec| plugin_command_entry(plugin, spec, &origin));
+    own.chain(prompt_command_entries(plugin.prompts.clone(), &origin))
         .collect()
 }
 
-fn plugin_entry(plugin: &LoadedPlugin, spec: &CommandSpec, origin: &CommandOrigin) -> CommandEntry {
+fn plugin_command_entry(
+    plugin: &LoadedPlugin,
+    spec: &CommandSpec,
+    origin: &CommandOrigin,
+) -> CommandEntry {
     let granted = plugin.granted().capabilities().iter();
     CommandEntry {
         name: spec.name.clone(),
         description: spec.description.clone(),
         arguments: spec.arguments.clone(),
         origin: origin.clone(),
-        may: granted.map(rind_lib::grant::in_words).collect(),
+        may: granted.map(rind_lib::grant::describe_capability).collect(),
         kind: CommandKind::Plugin(plugin.manifest.name.clone()),
     }
 }
 
-/// Lists the templates of the project and its slash commands for Claude Code, both as read when the
-/// project was trusted.
-pub(super) fn of_project(paths: &Paths, held: &HeldFolder) -> Vec<CommandEntry> {
+/// Lists the project's templates and its slash commands for Claude Code, from the copy of their
+/// files that was made when the project was trusted.
+pub(super) fn commands_of_project(paths: &Paths, held: &InMemoryFolder) -> Vec<CommandEntry> {
     let own = rind_lib::plugin::prompts::read(&paths.project().join(FOLDER), Some(held));
     let mut files = own.to_vec();
     // A template of Rind hides a command for Claude Code with the same name.
@@ -65,22 +70,22 @@ pub(super) fn of_project(paths: &Paths, held: &HeldFolder) -> Vec<CommandEntry> 
         own.iter().any(|own| file_stem(&own.path) == name)
     };
     files.extend(commands.filter(|file| !is_own(file)));
-    prompt_entries(files.into(), &CommandOrigin::Project)
+    prompt_command_entries(files.into(), &CommandOrigin::Project)
 }
 
 /// Lists the skills that a person may run, and the unusable skills with the reason.
-pub(super) fn of_skills(skills: &Skills) -> Vec<CommandEntry> {
+pub(super) fn skill_commands(skills: &Skills) -> Vec<CommandEntry> {
     let usable = skills
         .iter()
-        .filter(|skill| skill.is_for_user())
-        .map(of_skill);
-    let unusable = skills.unusable().iter().map(unusable_entry);
+        .filter(|skill| skill.is_startable_by_user())
+        .map(skill_command_entry);
+    let unusable = skills.unusable().iter().map(unusable_skill_entry);
     usable.chain(unusable).collect()
 }
 
-fn of_skill(skill: &Arc<Skill>) -> CommandEntry {
+fn skill_command_entry(skill: &Arc<Skill>) -> CommandEntry {
     CommandEntry {
-        name: own_name(&skill.id, &skill.source).to_owned(),
+        name: skill_name_without_plugin(&skill.id, &skill.source).to_owned(),
         description: clean_line(&skill.description, MAX_DESCRIPTION_BYTES),
         arguments: skill.arguments.clone(),
         origin: CommandOrigin::Skill(skill.trust, skill.source.clone()),
@@ -89,7 +94,7 @@ fn of_skill(skill: &Arc<Skill>) -> CommandEntry {
     }
 }
 
-/// Returns the prompts of MCP servers that the operator accepted, as commands.
+/// Converts the prompts of MCP servers that the operator accepted to slash commands.
 pub(super) fn server_commands(servers: &[ServerPrompts]) -> Vec<CommandEntry> {
     let mut entries = Vec::new();
     for own in servers {
@@ -107,24 +112,24 @@ pub(super) fn server_commands(servers: &[ServerPrompts]) -> Vec<CommandEntry> {
 }
 
 /// Returns the id of a skill without the prefix `plugin:`.
-fn own_name<'a>(id: &'a str, source: &Source) -> &'a str {
+fn skill_name_without_plugin<'a>(id: &'a str, source: &Source) -> &'a str {
     let plugin = source.plugin();
     let own = plugin.and_then(|plugin| id.strip_prefix(plugin)?.strip_prefix(':'));
     own.unwrap_or(id)
 }
 
-fn unusable_entry(skill: &Unusable) -> CommandEntry {
+fn unusable_skill_entry(skill: &UnusableSkill) -> CommandEntry {
     let mut faults = skill.diagnostics.iter();
     let fault = faults.find(|fault| fault.severity == Severity::Error);
     let why = fault.map_or_else(|| "it cannot be used".to_owned(), ToString::to_string);
-    let name = own_name(&skill.id, &skill.source).to_owned();
+    let name = skill_name_without_plugin(&skill.id, &skill.source).to_owned();
     let origin = CommandOrigin::Skill(skill.trust, skill.source.clone());
-    broken_entry(name, format!("{}:{why}", skill.file.display()), &origin)
+    broken_command_entry(name, format!("{}:{why}", skill.file.display()), &origin)
 }
 
 /// Checks all templates. An entry whose template cannot be used becomes a broken entry with the
 /// reason.
-pub(super) async fn check_templates(entries: &mut [CommandEntry], helper: &TemplateHelper) {
+pub(super) async fn check_templates(entries: &mut [CommandEntry], helper: &TemplateRenderer) {
     let sources: Vec<&str> = entries
         .iter()
         .filter_map(|entry| match &entry.kind {
@@ -135,49 +140,51 @@ pub(super) async fn check_templates(entries: &mut [CommandEntry], helper: &Templ
     if sources.is_empty() {
         return;
     }
-    let mut names = helper.find_names(&sources).await.into_iter();
+    let mut names = helper.find_variables(&sources).await.into_iter();
     for entry in entries {
         let CommandKind::Template(template) = &mut entry.kind else {
             continue;
         };
-        let Some(Err(why)) = names.next().map(|names| template.check_names(names)) else {
+        let Some(Err(why)) = names.next().map(|names| template.check_variables(names)) else {
             continue;
         };
-        *entry = broken_entry(file_stem(&template.path), why, &entry.origin);
+        *entry = broken_command_entry(file_stem(&template.path), why, &entry.origin);
     }
 }
 
-fn prompt_entries(files: Arc<[PromptFile]>, origin: &CommandOrigin) -> Vec<CommandEntry> {
+fn prompt_command_entries(files: Arc<[PromptFile]>, origin: &CommandOrigin) -> Vec<CommandEntry> {
     let n_more = files.len().saturating_sub(MAX_FILES);
     let mut entries: Vec<CommandEntry> = files
         .iter()
         .take(MAX_FILES)
-        .map(|file| prompt_entry(file, origin))
+        .map(|file| prompt_command_entry(file, origin))
         .collect();
     if let Some(file) = files.get(MAX_FILES) {
         let why = format!(
             "{n_more} more files are ignored: a folder of prompts may have at most {MAX_FILES}"
         );
-        entries.push(broken_entry(file_stem(&file.path), why, origin));
+        entries.push(broken_command_entry(file_stem(&file.path), why, origin));
     }
     entries
 }
 
-fn prompt_entry(file: &PromptFile, origin: &CommandOrigin) -> CommandEntry {
+fn prompt_command_entry(file: &PromptFile, origin: &CommandOrigin) -> CommandEntry {
     let (path, name) = (&file.path, file_stem(&file.path));
     let bytes = match &file.bytes {
         Ok(bytes) => bytes,
-        Err(why) => return broken_entry(name, format!("{}: {why}", path.display()), origin),
+        Err(why) => {
+            return broken_command_entry(name, format!("{}: {why}", path.display()), origin);
+        }
     };
     if !is_template_name(&name) {
         let why = format!(
             "{}: the name of a template consists of a-z, 0-9, `-` and `_`",
             path.display()
         );
-        return broken_entry(name, why, origin);
+        return broken_command_entry(name, why, origin);
     }
     match CommandTemplate::read_template(path, bytes) {
-        Err(why) => broken_entry(name, why, origin),
+        Err(why) => broken_command_entry(name, why, origin),
         Ok(template) => CommandEntry {
             name,
             description: template.description.clone(),
@@ -189,7 +196,7 @@ fn prompt_entry(file: &PromptFile, origin: &CommandOrigin) -> CommandEntry {
     }
 }
 
-fn broken_entry(name: String, why: String, origin: &CommandOrigin) -> CommandEntry {
+fn broken_command_entry(name: String, why: String, origin: &CommandOrigin) -> CommandEntry {
     CommandEntry {
         name,
         description: String::new(),

@@ -2,12 +2,12 @@
 
 use super::{CommandEntry, CommandKind, CommandSet, arguments};
 
-/// Maximum width of a usage in the list, in characters. After a wider one, the description starts
-/// on the next line.
+/// Maximum width of a command's usage in the list, in characters. After a wider usage, the
+/// description starts on the next line.
 const COLUMN: usize = 30;
 
 /// Returns the usage line of a command: name and arguments.
-pub(super) fn usage_line(name: &str, entry: &CommandEntry) -> String {
+pub(super) fn command_usage_line(name: &str, entry: &CommandEntry) -> String {
     let arguments = match &entry.kind {
         CommandKind::Template(template) if !template.takes_text && entry.arguments.is_none() => {
             String::new()
@@ -29,7 +29,7 @@ pub(super) fn usage_line(name: &str, entry: &CommandEntry) -> String {
 }
 
 /// Lists every command with its description; at the end, the commands that cannot be used.
-pub(super) fn help_all(commands: &CommandSet) -> String {
+pub(super) fn describe_all_commands(commands: &CommandSet) -> String {
     let mut lines = Vec::new();
     let mut broken = Vec::new();
     let mut last = None;
@@ -43,12 +43,12 @@ pub(super) fn help_all(commands: &CommandSet) -> String {
             if !lines.is_empty() {
                 lines.push(String::new());
             }
-            lines.push(entry_heading(entry));
+            lines.push(command_entry_heading(entry));
         }
-        let usage = usage_line(&list.shown_name(at, entry), entry);
+        let usage = command_usage_line(&list.display_name(at, entry), entry);
         let mut description = entry.description.clone();
-        if let Some(other) = list.shadowed_entry(at, entry) {
-            description += &format!(" (shadowed: /{} is that of {})", entry.name, other.origin);
+        if let Some(other) = list.shadowing_entry(at, entry) {
+            description += &format!(" (shadowed by /{} of {})", entry.name, other.origin);
         }
         if usage.chars().count() > COLUMN {
             lines.push(format!("  {usage}"));
@@ -64,7 +64,7 @@ pub(super) fn help_all(commands: &CommandSet) -> String {
     lines.join("\n")
 }
 
-fn entry_heading(entry: &CommandEntry) -> String {
+fn command_entry_heading(entry: &CommandEntry) -> String {
     let origin = entry.origin.to_string();
     let mut letters = origin.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
@@ -76,17 +76,17 @@ fn entry_heading(entry: &CommandEntry) -> String {
 }
 
 /// Describes one command: usage, arguments, source.
-pub(super) fn help_one(commands: &CommandSet, name: &str) -> Result<String, String> {
+pub(super) fn describe_command(commands: &CommandSet, name: &str) -> Result<String, String> {
     let name = name.strip_prefix('/').unwrap_or(name);
     let list = commands.list();
     let Some((at, entry)) = list.find_entry(name) else {
-        return Err(list.unknown_command(name));
+        return Err(list.unknown_command_error(name));
     };
     if let CommandKind::Broken(why) = &entry.kind {
         return Ok(format!("/{name} cannot be used: {why}"));
     }
     let mut lines = vec![
-        usage_line(&list.shown_name(at, entry), entry),
+        command_usage_line(&list.display_name(at, entry), entry),
         entry.description.clone(),
     ];
     let help = entry.arguments.as_ref().map(arguments::argument_help);
@@ -101,11 +101,8 @@ pub(super) fn help_one(commands: &CommandSet, name: &str) -> Result<String, Stri
     if !entry.may.is_empty() {
         lines.push(format!("may: {}", entry.may.join("; ")));
     }
-    if let Some(other) = list.shadowed_entry(at, entry) {
-        lines.push(format!(
-            "shadowed: /{} is that of {}",
-            entry.name, other.origin
-        ));
+    if let Some(other) = list.shadowing_entry(at, entry) {
+        lines.push(format!("shadowed by /{} of {}", entry.name, other.origin));
     }
     Ok(lines.join("\n"))
 }

@@ -1,7 +1,7 @@
 //! Parses and renders templates in a separate process, with limits on memory, stack and time.
 //!
 //! Templates are untrusted. The process reads its jobs from a private folder, and writes a line
-//! there for each finished job. Start from [`TemplateHelper`].
+//! there for each finished job. Start from [`TemplateRenderer`].
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,17 +15,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::super::worker::{INPUT, OUTPUT, WorkerKind};
+use super::super::worker::{INPUT, OUTPUT, WorkerProcessSpec};
 use super::language::{self, TemplateFault};
 use rind_lib::tool::process::Finished;
 
-/// Hidden command that starts the process.
+/// Hidden subcommand that starts the process in which templates are parsed and rendered.
 pub(crate) const TEMPLATE_COMMAND: &str = "__template";
 
-/// Limits of the process. An ordinary template takes milliseconds and little memory, far less than
-/// its fuel would let it allocate. The stack is several times the size that the deepest nesting of
-/// the parser needs.
-const WORKER: WorkerKind = WorkerKind {
+/// Limits of the process that renders templates. An ordinary template takes milliseconds and little
+/// memory, far less than its fuel would let it allocate. The stack is several times as large as the
+/// deepest nesting of the parser needs.
+const WORKER: WorkerProcessSpec = WorkerProcessSpec {
     command: TEMPLATE_COMMAND,
     name: "renders templates",
     deadline: Duration::from_secs(30),
@@ -34,20 +34,20 @@ const WORKER: WorkerKind = WorkerKind {
     stack_bytes: 16 << 20,
 };
 
-/// Maximum number of processes that may die while templates are checked; the remaining templates
-/// are not checked.
+/// Maximum number of processes that may die while templates are checked. After that, the remaining
+/// templates are not checked.
 const MAX_ENDED: usize = 3;
 
 /// Reason why a template was not parsed or rendered.
 #[derive(Debug)]
-pub(super) enum TemplateRefusal {
+pub(super) enum TemplateFailure {
     Fault(TemplateFault),
     /// The process was killed or could not be started, with the reason.
     Ended(String),
 }
 
 /// Parses and renders templates.
-pub(super) enum TemplateHelper {
+pub(super) enum TemplateRenderer {
     /// Path of a program that understands [`TEMPLATE_COMMAND`], normally Rind's own binary.
     Program(PathBuf),
     /// Runs the jobs in this process, without limits.
@@ -55,8 +55,8 @@ pub(super) enum TemplateHelper {
     Here,
 }
 
-/// A template to render with `arguments`. Without arguments, the job only returns the names that
-/// the template uses.
+/// A template to render with `arguments`. Without arguments, the job only returns the variables
+/// that the template uses.
 #[derive(Serialize, Deserialize)]
 struct TemplateJob<'a> {
     source: Cow<'a, str>,
@@ -75,24 +75,24 @@ impl TemplateJob<'_> {
             Some(arguments) => {
                 language::render_template(&self.source, arguments).map(TemplateResult::Text)
             }
-            None => language::template_names(&self.source).map(TemplateResult::Names),
+            None => language::template_variables(&self.source).map(TemplateResult::Names),
         }
     }
 }
 
-impl TemplateHelper {
-    /// Returns for each template the names that it uses but does not set.
-    pub(super) async fn find_names(
+impl TemplateRenderer {
+    /// Returns for each template the variables that it uses but does not set.
+    pub(super) async fn find_variables(
         &self,
         sources: &[&str],
-    ) -> Vec<Result<BTreeSet<String>, TemplateRefusal>> {
+    ) -> Vec<Result<BTreeSet<String>, TemplateFailure>> {
         let mut names = Vec::new();
         let mut n_ended = 0;
         while names.len() < sources.len() {
             let left = sources.iter().skip(names.len());
             if n_ended == MAX_ENDED {
                 let why = "not checked: other templates ended the process that checks them";
-                names.extend(left.map(|_| Err(TemplateRefusal::Ended(why.to_owned()))));
+                names.extend(left.map(|_| Err(TemplateFailure::Ended(why.to_owned()))));
                 break;
             }
             let jobs = left.map(|source| TemplateJob {
@@ -102,21 +102,23 @@ impl TemplateHelper {
             let none = CancellationToken::new();
             let (done, ended) = match self.run_jobs(jobs.collect(), &none).await {
                 Ok(ran) => ran,
-                // No template is at fault if the process cannot be started, and the next process
-                // would fail too.
+                // The process could not be started. This is no fault of a template, and another
+                // process would fail to start too.
                 Err(why) => {
                     let left = sources.iter().skip(names.len());
-                    names.extend(left.map(|_| Err(TemplateRefusal::Ended(why.clone()))));
+                    names.extend(left.map(|_| Err(TemplateFailure::Ended(why.clone()))));
                     break;
                 }
             };
             names.extend(done.into_iter().map(|done| match done {
                 Ok(TemplateResult::Names(names)) => Ok(names),
-                Ok(TemplateResult::Text(_)) => Err(TemplateRefusal::Ended(WORKER.no_answer())),
-                Err(fault) => Err(TemplateRefusal::Fault(fault)),
+                Ok(TemplateResult::Text(_)) => {
+                    Err(TemplateFailure::Ended(WORKER.missing_answer_reason()))
+                }
+                Err(fault) => Err(TemplateFailure::Fault(fault)),
             }));
             if let Some(why) = ended {
-                names.push(Err(TemplateRefusal::Ended(why)));
+                names.push(Err(TemplateFailure::Ended(why)));
                 n_ended += 1;
             }
         }
@@ -129,7 +131,7 @@ impl TemplateHelper {
         source: &str,
         arguments: &Value,
         cancel: &CancellationToken,
-    ) -> Result<String, TemplateRefusal> {
+    ) -> Result<String, TemplateFailure> {
         let job = TemplateJob {
             source: Cow::Borrowed(source),
             arguments: Some(Cow::Borrowed(arguments)),
@@ -137,13 +139,13 @@ impl TemplateHelper {
         let (done, ended) = self
             .run_jobs(vec![job], cancel)
             .await
-            .map_err(TemplateRefusal::Ended)?;
+            .map_err(TemplateFailure::Ended)?;
         match (done.into_iter().next(), ended) {
             (Some(Ok(TemplateResult::Text(text))), _) => Ok(text),
-            (Some(Err(fault)), _) => Err(TemplateRefusal::Fault(fault)),
-            (_, Some(why)) => Err(TemplateRefusal::Ended(why)),
+            (Some(Err(fault)), _) => Err(TemplateFailure::Fault(fault)),
+            (_, Some(why)) => Err(TemplateFailure::Ended(why)),
             (Some(Ok(TemplateResult::Names(_))) | None, None) => {
-                Err(TemplateRefusal::Ended(WORKER.no_answer()))
+                Err(TemplateFailure::Ended(WORKER.missing_answer_reason()))
             }
         }
     }
@@ -160,7 +162,7 @@ impl TemplateHelper {
     ) -> Result<(Vec<Result<TemplateResult, TemplateFault>>, Option<String>), String> {
         match self {
             Self::Program(program) => {
-                let ran = in_process(program, &jobs, cancel).await;
+                let ran = run_in_process(program, &jobs, cancel).await;
                 let (done, finished) = ran.map_err(|why| {
                     format!("{why}; if rind was replaced while it ran, start it again")
                 })?;
@@ -173,29 +175,30 @@ impl TemplateHelper {
     }
 }
 
-async fn in_process(
+async fn run_in_process(
     program: &Path,
     jobs: &[TemplateJob<'_>],
     cancel: &CancellationToken,
 ) -> Result<(Vec<Result<TemplateResult, TemplateFault>>, Finished), String> {
     let jobs = serde_json::to_vec(jobs).map_err(|error| error.to_string())?;
     let (text, finished) = WORKER.run_worker(program, &jobs, cancel).await?;
-    // Stop at a truncated line.
+    // If the process died while it wrote a line, that last line is incomplete: ignore it.
     let done = text
         .lines()
         .map_while(|line| serde_json::from_str(line).ok());
     Ok((done.collect(), finished))
 }
 
-/// Main function of the process. `args` are the arguments after [`TEMPLATE_COMMAND`].
+/// Runs as the main function of the process that renders templates. `args` are the arguments after
+/// [`TEMPLATE_COMMAND`].
 ///
 /// # Errors
 /// The reason why not all jobs were done, which the caller prints to standard error.
 pub(crate) fn template_main(args: impl Iterator<Item = OsString>) -> Result<(), String> {
-    WORKER.main(args, work_as_helper)
+    WORKER.main(args, run_template_jobs)
 }
 
-fn work_as_helper(folder: &Path) -> std::io::Result<()> {
+fn run_template_jobs(folder: &Path) -> std::io::Result<()> {
     let jobs = fs::read(folder.join(INPUT))?;
     let jobs: Vec<TemplateJob> = serde_json::from_slice(&jobs)?;
     let mut output = File::create(folder.join(OUTPUT))?;

@@ -23,11 +23,11 @@ pub(super) struct TemplateFault {
     pub(super) why: String,
 }
 
-/// Returns the names that a template uses but does not set.
+/// Returns the variables that a template uses but does not set.
 ///
 /// # Errors
 /// The template cannot be parsed.
-pub(super) fn template_names(source: &str) -> Result<BTreeSet<String>, TemplateFault> {
+pub(super) fn template_variables(source: &str) -> Result<BTreeSet<String>, TemplateFault> {
     let environment = build_environment();
     let parsed = environment.template_from_named_str("template", source);
     let parsed = parsed.map_err(|error| template_fault(&error))?;

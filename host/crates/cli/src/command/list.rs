@@ -23,18 +23,20 @@ impl CommandList {
     pub(super) fn find_entry(&self, name: &str) -> Option<(usize, &Arc<CommandEntry>)> {
         let mut entries = self.iter().enumerate();
         entries.find(|(_, entry)| match name.split_once(':') {
-            None => entry.is_called(name) && !entry.is_of_server(),
-            Some((qualifier, own)) => entry.is_called(own) && entry.origin.qualifier() == qualifier,
+            None => entry.has_command_name(name) && !entry.is_server_prompt(),
+            Some((qualifier, own)) => {
+                entry.has_command_name(own) && entry.origin.qualifier() == qualifier
+            }
         })
     }
 
     /// Returns the earlier command that the bare name of `entry` calls instead of `entry`. Prompts
     /// of MCP servers are shadowed only by prompts of the same server, because they are always
     /// called with the server's name.
-    pub(super) fn shadowed_entry(&self, at: usize, entry: &CommandEntry) -> Option<&CommandEntry> {
+    pub(super) fn shadowing_entry(&self, at: usize, entry: &CommandEntry) -> Option<&CommandEntry> {
         let qualifier = entry.origin.qualifier();
         let has_name = |other: &&Arc<CommandEntry>| {
-            let is_meant = !entry.is_of_server() || other.origin.qualifier() == qualifier;
+            let is_meant = !entry.is_server_prompt() || other.origin.qualifier() == qualifier;
             other.name == entry.name && is_meant
         };
         let mut before = self.iter().take(at);
@@ -44,9 +46,9 @@ impl CommandList {
 
     /// Returns the name that calls a command. The source is a prefix if the bare name calls another
     /// command, and for every prompt of an MCP server.
-    pub(super) fn shown_name(&self, at: usize, entry: &CommandEntry) -> String {
-        match self.shadowed_entry(at, entry) {
-            None if !entry.is_of_server() => entry.name.clone(),
+    pub(super) fn display_name(&self, at: usize, entry: &CommandEntry) -> String {
+        match self.shadowing_entry(at, entry) {
+            None if !entry.is_server_prompt() => entry.name.clone(),
             _ => format!("{}:{}", entry.origin.qualifier(), entry.name),
         }
     }
@@ -55,7 +57,7 @@ impl CommandList {
     pub(super) fn complete_name(&self, begun: &str) -> Vec<LineCompletion> {
         let mut found = Vec::new();
         for (at, entry) in self.iter().enumerate() {
-            let text = self.shown_name(at, entry);
+            let text = self.display_name(at, entry);
             if text.starts_with(begun) && !matches!(entry.kind, CommandKind::Broken(_)) {
                 found.push(LineCompletion {
                     start: 1,
@@ -70,8 +72,8 @@ impl CommandList {
     }
 
     /// Returns an error text for an unknown command, with similar names.
-    pub(super) fn unknown_command(&self, name: &str) -> String {
-        let full_name = |entry: &CommandEntry| match entry.is_of_server() {
+    pub(super) fn unknown_command_error(&self, name: &str) -> String {
+        let full_name = |entry: &CommandEntry| match entry.is_server_prompt() {
             true => format!("{}:{}", entry.origin.qualifier(), entry.name),
             false => entry.name.clone(),
         };

@@ -2,8 +2,8 @@
 //! and prompts of MCP servers.
 //!
 //! Owns the commands and their order, the resolution of names that several commands share, and the
-//! parsing of a typed line into a call. Only a person calls commands; the model cannot. Must not
-//! know terminals: the caller shows the outcome. Start from [`CommandSet::parse_call`].
+//! parsing of a typed line into a call. Only a person calls commands; the model cannot. Does not
+//! use the terminal: the caller shows the outcome. Start from [`CommandSet::parse_call`].
 
 mod about;
 mod arguments;
@@ -27,9 +27,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde_json::Value;
 
-pub(super) use self::beside::OpenFacts;
+pub(super) use self::beside::OpenSessionFacts;
 use self::built_in::BuiltIn;
-use self::helper::TemplateHelper;
+use self::helper::TemplateRenderer;
 use self::list::CommandList;
 use self::origin::CommandOrigin;
 pub(super) use self::prompts::CommandPrompts;
@@ -37,13 +37,13 @@ pub(super) use self::run::permissions_event;
 use self::template::CommandTemplate;
 use super::open::Asker;
 use rind_lib::agent::CompactConfig;
-use rind_lib::grant::held::HeldFolder;
+use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::host::PartialText;
 use rind_lib::lock::lock;
 use rind_lib::message::Attachment;
 use rind_lib::paths::Paths;
 use rind_lib::plugin::load::{LoadedPlugin, PluginSet};
-use rind_lib::provider::{Provider, Selected};
+use rind_lib::provider::{Provider, SelectedModel};
 use rind_lib::skill::{Skill, Skills, key};
 use rind_lib::tool::policy::ModeSwitch;
 use rind_mcp::ServerPrompts;
@@ -57,18 +57,18 @@ const MAX_NAME_BYTES: usize = 64;
 /// Every command that can be called.
 pub(super) struct CommandSet {
     list: RwLock<CommandList>,
-    about: CommandFacts,
-    helper: TemplateHelper,
+    about: BuiltInCommandContext,
+    helper: TemplateRenderer,
     /// Channel for questions to the person at the terminal; `None` outside a session.
     asker: Mutex<Asker>,
     /// The open session; `None` if no session is open.
-    open: Mutex<Option<OpenFacts>>,
+    open: Mutex<Option<OpenSessionFacts>>,
     /// Names of the models that the server listed; empty until the server was asked.
     models: Mutex<Vec<String>>,
 }
 
 /// Parts of the host that built-in commands show and change.
-pub(super) struct CommandFacts {
+pub(super) struct BuiltInCommandContext {
     pub(super) paths: Paths,
     pub(super) plugins: Arc<PluginSet>,
     /// Permission rules of the settings, one line of text each.
@@ -100,13 +100,13 @@ struct CommandEntry {
 impl CommandEntry {
     /// Whether a typed name calls this command. Names of skills are compared by their [`key`],
     /// which ignores case and invisible characters.
-    fn is_called(&self, name: &str) -> bool {
+    fn has_command_name(&self, name: &str) -> bool {
         self.name == name
             || matches!(self.kind, CommandKind::Skill(_)) && key(&self.name) == key(name)
     }
 
     /// Whether the command is a prompt of an MCP server.
-    fn is_of_server(&self) -> bool {
+    fn is_server_prompt(&self) -> bool {
         matches!(self.origin, CommandOrigin::Server(_))
     }
 
@@ -188,9 +188,9 @@ pub(super) enum OwnerAction {
     },
 }
 
-/// A command in the form in which a program lists it.
+/// Name, description and usage of a command, for another program that lists the commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CommandOffer {
+pub(super) struct CommandListing {
     /// Name without the slash.
     pub(super) name: String,
     pub(super) description: String,
@@ -215,8 +215,8 @@ pub(super) fn split_command(line: &str) -> Option<(&str, &str)> {
     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
     let (name, arguments) = rest.split_at(end);
     let (qualifier, own) = name.split_once(':').unwrap_or(("x", name));
-    let is_typed = |name: &str| is_name(name) || is_skill_name(name);
-    (is_typed(own) && is_name(qualifier)).then(|| (name, arguments.trim()))
+    let is_typed = |name: &str| is_command_name(name) || is_skill_name(name);
+    (is_typed(own) && is_command_name(qualifier)).then(|| (name, arguments.trim()))
 }
 
 /// Whether `name` can be the name of a skill, which is also the name of the skill's folder.
@@ -237,8 +237,8 @@ pub(super) struct ProjectTemplate {
 }
 
 /// Returns the templates of a project.
-pub(super) fn project_templates(paths: &Paths, held: &HeldFolder) -> Vec<ProjectTemplate> {
-    let entries = find::of_project(paths, held).into_iter();
+pub(super) fn project_templates(paths: &Paths, held: &InMemoryFolder) -> Vec<ProjectTemplate> {
+    let entries = find::commands_of_project(paths, held).into_iter();
     let templates = entries.map(|entry| ProjectTemplate {
         text: match &entry.kind {
             CommandKind::Template(template) => template.source().to_owned(),
@@ -255,14 +255,15 @@ pub(super) fn reserved_names() -> Vec<&'static str> {
     built_in::built_in_names().collect()
 }
 
-fn is_name(name: &str) -> bool {
+fn is_command_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(fits)
 }
 
-/// Whether a template may have this name. Unlike those of other commands, the name may contain `_`.
+/// Whether a template may have this name. Names of templates may contain `_`, those of other
+/// commands may not.
 fn is_template_name(name: &str) -> bool {
-    is_name(&name.replace('_', "-"))
+    is_command_name(&name.replace('_', "-"))
 }
 
 impl CommandSet {
@@ -270,27 +271,27 @@ impl CommandSet {
     /// servers, and templates of plugins, of the user and, if trusted, of the project. `program` is
     /// Rind's own binary, which renders templates in a separate process.
     pub(super) async fn new(
-        about: CommandFacts,
-        project: Option<&HeldFolder>,
+        about: BuiltInCommandContext,
+        project: Option<&InMemoryFolder>,
         program: PathBuf,
     ) -> Self {
-        Self::with_helper(about, project, TemplateHelper::Program(program)).await
+        Self::with_helper(about, project, TemplateRenderer::Program(program)).await
     }
 
     async fn with_helper(
-        about: CommandFacts,
-        project: Option<&HeldFolder>,
-        helper: TemplateHelper,
+        about: BuiltInCommandContext,
+        project: Option<&InMemoryFolder>,
+        helper: TemplateRenderer,
     ) -> Self {
         let mut entries = built_in::built_in_entries();
-        entries.extend(find::of_user(&about.paths));
-        entries.extend(find::of_plugins(&about.plugins));
+        entries.extend(find::user_commands(&about.paths));
+        entries.extend(find::plugin_commands(&about.plugins));
         entries.extend(
             project
                 .into_iter()
-                .flat_map(|held| find::of_project(&about.paths, held)),
+                .flat_map(|held| find::commands_of_project(&about.paths, held)),
         );
-        entries.extend(find::of_skills(&about.skills));
+        entries.extend(find::skill_commands(&about.skills));
         entries.extend(find::server_commands(&about.servers));
         find::check_templates(&mut entries, &helper).await;
         Self {
@@ -309,17 +310,17 @@ impl CommandSet {
     }
 
     /// Records the open session, so that commands can read it while a turn borrows the session.
-    pub(super) fn note_open(&self, open: OpenFacts) {
+    pub(super) fn set_open_session(&self, open: OpenSessionFacts) {
         *lock(&self.open) = Some(open);
     }
 
     /// Drops the reference to the open session, which would keep the session's file locked.
-    pub(super) fn forget_open(&self) {
+    pub(super) fn clear_open_session(&self) {
         *lock(&self.open) = None;
     }
 
     /// Records the model that the open session uses from now on.
-    pub(super) fn note_model(&self, selected: &Selected) {
+    pub(super) fn set_open_session_model(&self, selected: &SelectedModel) {
         if let Some(open) = &mut *lock(&self.open) {
             open.provider = selected.provider.clone();
             open.model.clone_from(&selected.model);
@@ -328,13 +329,13 @@ impl CommandSet {
     }
 
     /// Returns the provider and the model name of the open session.
-    pub(super) fn open_model(&self) -> Option<(Arc<dyn Provider>, String)> {
+    pub(super) fn open_session_model(&self) -> Option<(Arc<dyn Provider>, String)> {
         let open = lock(&self.open);
         open.as_ref()
             .map(|open| (open.provider.clone(), open.model.clone()))
     }
 
-    fn open_facts(&self) -> Option<OpenFacts> {
+    fn open_session_facts(&self) -> Option<OpenSessionFacts> {
         lock(&self.open).clone()
     }
 
@@ -361,7 +362,7 @@ impl CommandSet {
 
     /// Replaces the commands and templates of a plugin by those of its new version.
     pub(super) async fn replace_plugin(&self, plugin: &LoadedPlugin) {
-        let mut entries = find::of_plugin(plugin);
+        let mut entries = find::commands_of_plugin(plugin);
         find::check_templates(&mut entries, &self.helper).await;
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
         let is_own = |entry: &&Arc<CommandEntry>| match &entry.origin {
@@ -388,17 +389,17 @@ impl CommandSet {
         };
         let list = self.list();
         let Some((_, entry)) = list.find_entry(name) else {
-            return Err(list.unknown_command(name));
+            return Err(list.unknown_command_error(name));
         };
         if let CommandKind::Broken(why) = &entry.kind {
             return Err(format!("/{name} cannot be used: {why}"));
         }
         let arguments = match &entry.arguments {
             None => Ok(text.into()),
-            Some(schema) => arguments::read_arguments(schema, text),
+            Some(schema) => arguments::parse_command_arguments(schema, text),
         };
-        let arguments =
-            arguments.map_err(|why| format!("{why}; usage: {}", help::usage_line(name, entry)))?;
+        let arguments = arguments
+            .map_err(|why| format!("{why}; usage: {}", help::command_usage_line(name, entry)))?;
         Ok(CommandCall {
             entry: entry.clone(),
             arguments,
@@ -406,8 +407,8 @@ impl CommandSet {
         })
     }
 
-    /// Lists the commands for a program that shows them, without those that need a terminal.
-    pub(super) fn offered_commands(&self) -> Vec<CommandOffer> {
+    /// Lists the commands that another program can show and call: those that need no terminal.
+    pub(super) fn list_commands_without_terminal(&self) -> Vec<CommandListing> {
         let list = self.list();
         let mut offers = Vec::new();
         for (at, entry) in list.iter().enumerate() {
@@ -419,10 +420,10 @@ impl CommandSet {
             if is_left_out {
                 continue;
             }
-            let name = list.shown_name(at, entry);
-            let usage = help::usage_line(&name, entry);
+            let name = list.display_name(at, entry);
+            let usage = help::command_usage_line(&name, entry);
             let arguments = usage.split_once(' ').map_or("", |(_, arguments)| arguments);
-            offers.push(CommandOffer {
+            offers.push(CommandListing {
                 arguments: arguments.to_owned(),
                 description: entry.description.clone(),
                 name,
@@ -436,8 +437,8 @@ impl CommandSet {
         self.about.is_dry_run
     }
 
-    /// Whether a call is of a built-in command that needs an open session.
-    pub(super) fn is_about_session(&self, call: &CommandCall) -> bool {
+    /// Whether a call invokes a built-in command that needs an open session.
+    pub(super) fn needs_session(&self, call: &CommandCall) -> bool {
         matches!(&call.entry.kind, CommandKind::BuiltIn(command) if command.is_about_session)
     }
 
@@ -454,14 +455,14 @@ impl CommandSet {
         }
     }
 
-    /// Whether a call is of a built-in command that works without a session.
-    pub(super) fn needs_no_session(&self, call: &CommandCall) -> bool {
+    /// Whether a call invokes a built-in command that works without a session.
+    pub(super) fn works_without_session(&self, call: &CommandCall) -> bool {
         matches!(&call.entry.kind, CommandKind::BuiltIn(command) if !command.is_about_session)
     }
 
-    /// Parses a line whose argument of an MCP server's prompt is being typed. Returns the server,
-    /// the argument, and the byte offset of the argument's value in the line.
-    pub(super) fn partial_text_at_server(
+    /// Parses a line in which an argument for the prompt of an MCP server is being typed. Returns
+    /// the server, the argument, and the byte offset of the argument's value in the line.
+    pub(super) fn parse_server_prompt_argument(
         &self,
         line: &str,
     ) -> Option<(String, PartialText, usize)> {
@@ -474,7 +475,7 @@ impl CommandSet {
         else {
             return None;
         };
-        let begun = arguments::partial_argument(entry.arguments.as_ref()?, text.trim_start())?;
+        let begun = arguments::find_partial_argument(entry.arguments.as_ref()?, text.trim_start())?;
         let start = line.len() - text.trim_start().len() + begun.start;
         let begun = PartialText::Argument {
             prompt: prompt.clone(),
@@ -525,22 +526,22 @@ impl CommandSet {
 pub(super) async fn template_faults(
     paths: &Paths,
     plugins: &PluginSet,
-    project: Option<&HeldFolder>,
+    project: Option<&InMemoryFolder>,
     program: PathBuf,
 ) -> Vec<String> {
-    let mut entries = find::of_user(paths);
-    entries.extend(find::of_plugins(plugins));
+    let mut entries = find::user_commands(paths);
+    entries.extend(find::plugin_commands(plugins));
     entries.extend(
         project
             .into_iter()
-            .flat_map(|held| find::of_project(paths, held)),
+            .flat_map(|held| find::commands_of_project(paths, held)),
     );
-    find::check_templates(&mut entries, &TemplateHelper::Program(program)).await;
+    find::check_templates(&mut entries, &TemplateRenderer::Program(program)).await;
     entries.iter().filter_map(CommandEntry::fault).collect()
 }
 
 /// Returns the folder of the user's own templates.
-fn user_prompts(paths: &Paths) -> PathBuf {
+fn user_prompts_folder(paths: &Paths) -> PathBuf {
     paths.config.join("prompts")
 }
 

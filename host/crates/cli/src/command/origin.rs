@@ -1,4 +1,5 @@
-//! Sources of commands: their rank in name lookup, and their names for people.
+//! Defines the sources of slash commands, their rank when a name is looked up, and their display
+//! names.
 
 use rind_lib::grant::Trust;
 use rind_lib::skill::Source;
@@ -24,13 +25,13 @@ impl CommandOrigin {
         match self {
             Self::BuiltIn => (0, ""),
             Self::User => (1, ""),
-            Self::Plugin(trust, name) => (trust_rank(*trust), name),
+            Self::Plugin(trust, name) => (plugin_trust_rank(*trust), name),
             Self::Project => (5, ""),
-            Self::Skill(trust, Source::Plugin(name)) => (trust_rank(*trust), name),
+            Self::Skill(trust, Source::Plugin(name)) => (plugin_trust_rank(*trust), name),
             // Rank skills after the templates of the same origin.
             Self::Skill(Trust::User, _) => (1, "skills"),
             Self::Skill(Trust::Project, _) => (5, "skills"),
-            Self::Skill(trust, _) => (trust_rank(*trust), "skills"),
+            Self::Skill(trust, _) => (plugin_trust_rank(*trust), "skills"),
             Self::Server(name) => (8, name),
         }
     }
@@ -73,7 +74,7 @@ impl std::fmt::Display for CommandOrigin {
 }
 
 /// Returns the rank of the commands of a plugin with this trust.
-fn trust_rank(trust: Trust) -> u8 {
+fn plugin_trust_rank(trust: Trust) -> u8 {
     match trust {
         Trust::Managed => 2,
         Trust::Package => 3,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::built_in::{BuiltIn, BuiltInWork};
+use super::built_in::{BuiltIn, BuiltInAction};
 use super::{
-    CommandCallResult, CommandKind, CommandSet, OpenFacts, OwnerAction, about, help, rewind,
+    CommandCallResult, CommandKind, CommandSet, OpenSessionFacts, OwnerAction, about, help, rewind,
 };
 use crate::exit_code::{Usage, bail_usage};
 use crate::render;
@@ -36,87 +36,87 @@ pub(super) async fn run_built_in(
     let argument = arguments.as_object().and_then(|all| all.values().next());
     let argument = argument.and_then(Value::as_str);
     let Some(session) = session else {
-        let open = commands.open_facts();
-        return without_session(commands, command, argument, open.as_ref());
+        let open = commands.open_session_facts();
+        return run_without_exclusive_session(commands, command, argument, open.as_ref());
     };
     Ok(CommandCallResult::Text(match command.does {
-        BuiltInWork::Compact => {
+        BuiltInAction::Compact => {
             // Return no text: the renderer of the turn shows the events of the compaction.
             session.compact().until(cancel).await?;
             return Ok(CommandCallResult::Nothing);
         }
-        BuiltInWork::Continue => match session.interrupted() {
+        BuiltInAction::Continue => match session.interrupted() {
             Some(_) => return Ok(CommandCallResult::Action(OwnerAction::Continue)),
             None => "no turn of this session was interrupted".to_owned(),
         },
-        BuiltInWork::Undo => {
+        BuiltInAction::Undo => {
             rewind::run_undo(commands, session, argument.unwrap_or_default(), cancel).await?
         }
-        BuiltInWork::Rewind => {
+        BuiltInAction::Rewind => {
             rewind::run_rewind(commands, session, argument.unwrap_or_default(), cancel).await?
         }
-        BuiltInWork::Done => {
+        BuiltInAction::Done => {
             let ended = session.end_skills().await?;
             match ended.is_empty() {
                 true => "no skill stays active from turn to turn".to_owned(),
                 false => format!("ended: {}", ended.join(", ")),
             }
         }
-        BuiltInWork::Skills => list_skills(commands, &session.active_skills()),
-        BuiltInWork::Fork => {
+        BuiltInAction::Skills => list_skills(commands, &session.active_skills()),
+        BuiltInAction::Fork => {
             let id = session.fork()?;
             let text = format!("this is a copy of session {}", session.id());
             return Ok(CommandCallResult::Action(OwnerAction::Resume { id, text }));
         }
-        BuiltInWork::Export => about::export_session(session, argument)?,
+        BuiltInAction::Export => about::export_session(session, argument)?,
         _ => {
-            let open = OpenFacts::of(session);
-            return without_session(commands, command, argument, Some(&open));
+            let open = OpenSessionFacts::of(session);
+            return run_without_exclusive_session(commands, command, argument, Some(&open));
         }
     }))
 }
 
 /// Runs a command that does not need exclusive use of the session. `open` has the facts about the
 /// open session; `None` if there is none.
-fn without_session(
+fn run_without_exclusive_session(
     commands: &CommandSet,
     command: &BuiltIn,
     argument: Option<&str>,
-    open: Option<&OpenFacts>,
+    open: Option<&OpenSessionFacts>,
 ) -> anyhow::Result<CommandCallResult> {
     let needs_open = || {
         let why = format!("/{} needs a session, and none is open", command.name);
         open.ok_or_else(|| anyhow::Error::new(Usage(why)))
     };
     Ok(CommandCallResult::Text(match command.does {
-        BuiltInWork::Cost => about::describe_cost(needs_open()?)?,
-        BuiltInWork::Context => about::describe_context(needs_open()?, &commands.about.compact)?,
-        BuiltInWork::Diff => needs_open()?.describe_diff(argument)?,
-        BuiltInWork::Rename => needs_open()?.rename(argument)?,
-        BuiltInWork::Copy => {
+        BuiltInAction::Cost => about::describe_cost(needs_open()?)?,
+        BuiltInAction::Context => about::describe_context(needs_open()?, &commands.about.compact)?,
+        BuiltInAction::Diff => needs_open()?.describe_diff(argument)?,
+        BuiltInAction::Rename => needs_open()?.rename(argument)?,
+        BuiltInAction::Copy => {
             let text = needs_open()?.last_answer()?;
             return Ok(CommandCallResult::Action(OwnerAction::Copy(text)));
         }
-        BuiltInWork::Status => commands.describe_status(open),
-        BuiltInWork::Stop => needs_open()?.stop_background(argument)?,
-        BuiltInWork::Mode => commands.switch_mode(argument)?,
-        BuiltInWork::New => return Ok(CommandCallResult::Action(OwnerAction::New)),
-        BuiltInWork::Reload => return Ok(CommandCallResult::Action(OwnerAction::Reload)),
-        BuiltInWork::Init => {
+        BuiltInAction::Status => commands.describe_status(open),
+        BuiltInAction::Stop => needs_open()?.stop_background_command(argument)?,
+        BuiltInAction::Mode => commands.switch_mode(argument)?,
+        BuiltInAction::New => return Ok(CommandCallResult::Action(OwnerAction::New)),
+        BuiltInAction::Reload => return Ok(CommandCallResult::Action(OwnerAction::Reload)),
+        BuiltInAction::Init => {
             return Ok(CommandCallResult::Prompt {
                 text: INIT.to_owned(),
                 command: "/init, which is built in".to_owned(),
                 images: Vec::new(),
             });
         }
-        BuiltInWork::Help => match argument {
-            Some(name) => help::help_one(commands, name).map_err(Usage)?,
-            None => help::help_all(commands),
+        BuiltInAction::Help => match argument {
+            Some(name) => help::describe_command(commands, name).map_err(Usage)?,
+            None => help::describe_all_commands(commands),
         },
-        BuiltInWork::Plugins => list_plugins(commands),
-        BuiltInWork::Permissions => list_permissions(commands),
-        BuiltInWork::Skills => list_skills(commands, &[]),
-        BuiltInWork::Resume => match argument {
+        BuiltInAction::Plugins => list_plugins(commands),
+        BuiltInAction::Permissions => list_permissions(commands),
+        BuiltInAction::Skills => list_skills(commands, &[]),
+        BuiltInAction::Resume => match argument {
             Some(wanted) => {
                 let paths = &commands.about.paths;
                 let store = SessionStore::new(paths.sessions());
@@ -126,22 +126,22 @@ fn without_session(
             }
             None => list_sessions(commands)?,
         },
-        BuiltInWork::Model => match argument {
+        BuiltInAction::Model => match argument {
             Some(name) => {
                 return Ok(CommandCallResult::Action(OwnerAction::Model(
                     name.to_owned(),
                 )));
             }
-            None => needs_open()?.model_line(),
+            None => needs_open()?.describe_model(),
         },
-        BuiltInWork::Quit => return Ok(CommandCallResult::Action(OwnerAction::Quit)),
-        BuiltInWork::Compact
-        | BuiltInWork::Continue
-        | BuiltInWork::Undo
-        | BuiltInWork::Rewind
-        | BuiltInWork::Fork
-        | BuiltInWork::Export
-        | BuiltInWork::Done => {
+        BuiltInAction::Quit => return Ok(CommandCallResult::Action(OwnerAction::Quit)),
+        BuiltInAction::Compact
+        | BuiltInAction::Continue
+        | BuiltInAction::Undo
+        | BuiltInAction::Rewind
+        | BuiltInAction::Fork
+        | BuiltInAction::Export
+        | BuiltInAction::Done => {
             bail_usage!("/{} needs a session, and none is open", command.name)
         }
     }))
@@ -184,11 +184,11 @@ fn list_plugins(commands: &CommandSet) -> String {
     }
 }
 
-/// Lists all skills, marks the active ones, and adds those that were not loaded.
+/// Lists all skills with a mark at the active ones, then the skills that could not be loaded.
 fn list_skills(commands: &CommandSet, active: &[String]) -> String {
     let skills = &commands.about.skills;
     let line = |skill: &Arc<Skill>| {
-        let who = match (skill.is_for_model(), skill.is_for_user()) {
+        let who = match (skill.is_startable_by_model(), skill.is_startable_by_user()) {
             (true, true) => "you and the model",
             (true, false) => "the model",
             (false, true) => "you",
@@ -204,8 +204,8 @@ fn list_skills(commands: &CommandSet, active: &[String]) -> String {
         format!("{} ({}, for {who}){mark}: {text}", skill.id, skill.source)
     };
     let mut lines: Vec<String> = skills.iter().map(line).collect();
-    let left_out = skills.left_out();
-    lines.extend(left_out.iter().map(render::skills::left_out));
+    let left_out = skills.omitted_skills();
+    lines.extend(left_out.iter().map(render::skills::left_out_skill_line));
     match lines.is_empty() {
         true => "there are no skills".to_owned(),
         false => lines.join("\n"),
@@ -220,7 +220,7 @@ fn list_permissions(commands: &CommandSet) -> String {
     for plugin in &commands.about.plugins.plugins {
         let name = plugin.manifest.name.as_str();
         for capability in plugin.granted().capabilities() {
-            let words = rind_lib::grant::in_words(capability);
+            let words = rind_lib::grant::describe_capability(capability);
             match granted.iter_mut().find(|(known, _)| *known == words) {
                 Some((_, names)) => names.push(name),
                 None => granted.push((words, vec![name])),
@@ -271,39 +271,39 @@ fn session_rows(commands: &CommandSet) -> anyhow::Result<Vec<(String, String)>> 
         .iter()
         .filter(|row| std::path::Path::new(&row.workspace) == paths.workspace);
     let now = rind_lib::clock::now_ms();
-    let row = |row: &SessionHead| (row.id.clone(), render::session::describe_head(row, now));
+    let row = |row: &SessionHead| (row.id.clone(), render::session::describe_session(row, now));
     Ok(here.take(MAX_LISTED).map(row).collect())
 }
 
-/// Returns the models to propose; none until the server has listed them.
-pub(super) fn model_values(commands: &CommandSet) -> Vec<(String, String)> {
+/// Returns the models to propose for `/model`; none until the server has listed them.
+pub(super) fn propose_models(commands: &CommandSet) -> Vec<(String, String)> {
     let names = commands.models().into_iter();
     names.map(|name| (name, String::new())).collect()
 }
 
-/// Returns the commands in the background to propose.
-pub(super) fn background_values(commands: &CommandSet) -> Vec<(String, String)> {
-    let open = commands.open_facts();
-    open.map_or_else(Vec::new, |open| open.background_values())
+/// Returns the background commands to propose for `/stop`.
+pub(super) fn propose_background_commands(commands: &CommandSet) -> Vec<(String, String)> {
+    let open = commands.open_session_facts();
+    open.map_or_else(Vec::new, |open| open.propose_background_commands())
 }
 
-/// Returns the approval modes to propose.
-pub(super) fn mode_values(_: &CommandSet) -> Vec<(String, String)> {
+/// Returns the approval modes to propose for `/mode`.
+pub(super) fn propose_modes(_: &CommandSet) -> Vec<(String, String)> {
     let modes = ApprovalMode::ALL.into_iter();
     modes
         .map(|mode| (mode.name().to_owned(), mode.about().to_owned()))
         .collect()
 }
 
-/// Returns the sessions to propose.
-pub(super) fn session_values(commands: &CommandSet) -> Vec<(String, String)> {
+/// Returns the sessions to propose for `/resume`.
+pub(super) fn propose_sessions(commands: &CommandSet) -> Vec<(String, String)> {
     let mut rows = session_rows(commands).unwrap_or_default();
     rows.insert(0, ("last".to_owned(), "the one used last".to_owned()));
     rows
 }
 
 /// Returns the parts of a turn to propose for `/undo`.
-pub(super) fn rewind_values(_: &CommandSet) -> Vec<(String, String)> {
+pub(super) fn propose_undo_parts(_: &CommandSet) -> Vec<(String, String)> {
     let values = [
         ("both", "the conversation and the files"),
         ("conversation", "files stay as they are"),
@@ -313,13 +313,13 @@ pub(super) fn rewind_values(_: &CommandSet) -> Vec<(String, String)> {
     values.into_iter().map(value).collect()
 }
 
-/// Returns the names of commands to propose.
-pub(super) fn command_values(commands: &CommandSet) -> Vec<(String, String)> {
+/// Returns the names of commands to propose for `/help`.
+pub(super) fn propose_commands(commands: &CommandSet) -> Vec<(String, String)> {
     let list = commands.list();
     let entries = list.iter().enumerate();
     let usable = entries.filter(|(_, entry)| !matches!(entry.kind, CommandKind::Broken(_)));
     let name = |(at, entry): (usize, &Arc<super::CommandEntry>)| {
-        (list.shown_name(at, entry), entry.description.clone())
+        (list.display_name(at, entry), entry.description.clone())
     };
     usable.map(name).collect()
 }

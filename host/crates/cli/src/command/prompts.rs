@@ -7,11 +7,11 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::arguments::{described_arguments, given_arguments, partial_values};
+use super::arguments::{complete_values, convert_arguments, describe_arguments};
 use super::{CommandEntry, CommandKind, CommandOrigin, CommandSet};
 use rind_lib::skill::{Skill, SkillArguments, Skills};
 use rind_lib::text::clean_line;
-use rind_mcp::{PromptArgument, PromptSource, ServedPrompt, ServedPrompts};
+use rind_mcp::{ForwardedPromptSource, PromptArgument, ServedPrompt, ServedPrompts};
 
 /// Name of the only argument of a command without a schema: the text after the command's name.
 const TEXT: &str = "arguments";
@@ -27,23 +27,24 @@ impl CommandPrompts {
     fn find_entry(&self, name: &str) -> Option<Arc<CommandEntry>> {
         let list = self.commands.list();
         let mut all = list.iter().enumerate();
-        let found =
-            all.find(|(at, entry)| self.is_prompt(entry) && list.shown_name(*at, entry) == name);
+        let found = all.find(|(at, entry)| {
+            self.is_offered_prompt(entry) && list.display_name(*at, entry) == name
+        });
         found.map(|(_, entry)| entry.clone())
     }
 
-    fn is_prompt(&self, entry: &CommandEntry) -> bool {
+    fn is_offered_prompt(&self, entry: &CommandEntry) -> bool {
         let is_own = matches!(entry.kind, CommandKind::Template(_) | CommandKind::Skill(_));
-        is_own || self.source_of(entry).is_some()
+        is_own || self.upstream_prompt_source(entry).is_some()
     }
 
     /// Returns the server and the name of a prompt that comes from an MCP server in `upstream`.
-    fn source_of(&self, entry: &CommandEntry) -> Option<PromptSource> {
+    fn upstream_prompt_source(&self, entry: &CommandEntry) -> Option<ForwardedPromptSource> {
         match (&entry.kind, &entry.origin) {
             (CommandKind::ServerPrompt(prompt), CommandOrigin::Server(server))
                 if self.upstream.contains(server) =>
             {
-                Some(PromptSource {
+                Some(ForwardedPromptSource {
                     server: server.clone(),
                     prompt: prompt.clone(),
                 })
@@ -59,12 +60,12 @@ impl ServedPrompts for CommandPrompts {
         let prompts = list
             .iter()
             .enumerate()
-            .filter(|(_, own)| self.is_prompt(own));
+            .filter(|(_, own)| self.is_offered_prompt(own));
         let described = prompts.map(|(at, entry)| ServedPrompt {
-            name: list.shown_name(at, entry),
+            name: list.display_name(at, entry),
             description: entry.description.clone(),
             arguments: prompt_arguments(entry),
-            source: self.source_of(entry),
+            source: self.upstream_prompt_source(entry),
         });
         described.collect()
     }
@@ -72,7 +73,7 @@ impl ServedPrompts for CommandPrompts {
     fn complete_argument(&self, prompt: &str, argument: &str, begun: &str) -> Vec<String> {
         let entry = self.find_entry(prompt);
         let schema = entry.as_ref().and_then(|entry| entry.arguments.as_ref());
-        let values = schema.map(|schema| partial_values(schema, argument, begun));
+        let values = schema.map(|schema| complete_values(schema, argument, begun));
         values.unwrap_or_default()
     }
 
@@ -87,7 +88,7 @@ impl ServedPrompts for CommandPrompts {
                 format!("there is no prompt `{name}`; `prompts/list` lists the prompts")
             })?;
             let given = match &entry.arguments {
-                Some(schema) => given_arguments(schema, arguments)?,
+                Some(schema) => convert_arguments(schema, arguments)?,
                 None => match arguments.get(TEXT) {
                     Some(Value::String(text)) => Value::String(text.clone()),
                     Some(other) => Value::String(other.to_string()),
@@ -101,7 +102,7 @@ impl ServedPrompts for CommandPrompts {
                         .render_text(&given, &self.commands.helper, &cancel)
                         .await
                 }
-                CommandKind::Skill(skill) => skill_text(skill, &given),
+                CommandKind::Skill(skill) => render_skill_prompt(skill, &given),
                 _ => Err(format!("`{name}` is no prompt")),
             }
         })
@@ -115,7 +116,7 @@ fn prompt_arguments(entry: &CommandEntry) -> Vec<PromptArgument> {
         _ => false,
     };
     match &entry.arguments {
-        Some(schema) => described_arguments(schema),
+        Some(schema) => describe_arguments(schema),
         None if takes_text => vec![PromptArgument {
             name: TEXT.to_owned(),
             description: "Text for the prompt".to_owned(),
@@ -127,7 +128,7 @@ fn prompt_arguments(entry: &CommandEntry) -> Vec<PromptArgument> {
 
 /// Returns the text of a skill. The skill does not become active, because its limits on tool calls
 /// can only be enforced in a session of this host, not in another agent.
-fn skill_text(skill: &Skill, given: &Value) -> Result<String, String> {
+fn render_skill_prompt(skill: &Skill, given: &Value) -> Result<String, String> {
     if !skill.missing.is_empty() {
         return Err(format!(
             "the skill {} cannot run, because its requirements are missing: {}",
@@ -136,5 +137,8 @@ fn skill_text(skill: &Skill, given: &Value) -> Result<String, String> {
         ));
     }
     let arguments = SkillArguments::new(skill, given);
-    Ok(Skills::wrapped(skill, &Skills::expand(skill, &arguments)))
+    Ok(Skills::wrap_in_tag(
+        skill,
+        &Skills::expand(skill, &arguments),
+    ))
 }

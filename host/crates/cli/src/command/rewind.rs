@@ -10,11 +10,11 @@ use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
 use super::CommandSet;
-use crate::approve::{CommandQuestion, NO, ask_command_question};
+use crate::approve::{CommandQuestion, DECLINED, ask_command_question};
 use crate::exit_code::bail_usage;
 use crate::open::Asker;
 use crate::question::{QuestionLine, QuestionScreen};
-use crate::render::changes::{ShownChange, change_lines, change_text};
+use crate::render::changes::{ShownFileChange, change_lines, describe_file_change};
 use crate::render::{self, BOLD, DIM, WARN};
 use rind_lib::checkpoint::{Checkpoints, PlannedChange, RewindPlan, RewindResult};
 use rind_lib::host::Session;
@@ -29,7 +29,7 @@ const MAX_DIFFS: usize = 40;
 /// Maximum number of paths in a list.
 const MAX_PATHS: usize = 50;
 
-/// Maximum number of turns that `/rewind` lists; the latest are kept.
+/// Maximum number of turns that `/rewind` lists, counted back from the latest.
 const MAX_TURNS: usize = 20;
 
 /// Parts of the session to undo.
@@ -41,24 +41,26 @@ enum RewindParts {
 }
 
 impl RewindParts {
-    fn has_files(self) -> bool {
+    fn rewinds_files(self) -> bool {
         self != Self::Conversation
     }
 
-    fn has_conversation(self) -> bool {
+    fn rewinds_conversation(self) -> bool {
         self != Self::Files
     }
 }
 
-/// Arguments of `/undo`, and of `/rewind` after the number.
+/// Arguments of `/undo`, and those of `/rewind` after the number of the turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct RewindWords {
+struct RewindArguments {
     parts: Option<RewindParts>,
     overwrites: bool,
 }
 
-fn parse_words<'a>(words: impl Iterator<Item = &'a str>) -> anyhow::Result<RewindWords> {
-    let mut parsed = RewindWords::default();
+fn parse_rewind_arguments<'a>(
+    words: impl Iterator<Item = &'a str>,
+) -> anyhow::Result<RewindArguments> {
+    let mut parsed = RewindArguments::default();
     for word in words {
         match word.to_lowercase().as_str() {
             "conversation" => parsed.parts = Some(RewindParts::Conversation),
@@ -71,7 +73,7 @@ fn parse_words<'a>(words: impl Iterator<Item = &'a str>) -> anyhow::Result<Rewin
             ),
         }
     }
-    if parsed.overwrites && parsed.parts.is_none_or(|parts| !parts.has_files()) {
+    if parsed.overwrites && parsed.parts.is_none_or(|parts| !parts.rewinds_files()) {
         bail_usage!("`overwrite` applies to files: add `files` or `both`");
     }
     Ok(parsed)
@@ -83,14 +85,14 @@ pub(super) async fn run_undo(
     words: &str,
     cancel: &CancellationToken,
 ) -> anyhow::Result<String> {
-    let words = parse_words(words.split_whitespace())?;
+    let words = parse_rewind_arguments(words.split_whitespace())?;
     let turn = match session.last_turn() {
         Ok(Some(last)) => last.turn,
         Ok(None) => return Ok("there is no turn to undo".to_owned()),
         Err(rind_lib::host::Error::Session(session::Error::Summarized { turn })) => turn,
         Err(error) => return Err(error.into()),
     };
-    go_back(commands.asker(), session, turn, words, cancel).await
+    undo_turns_since(commands.asker(), session, turn, words, cancel).await
 }
 
 pub(super) async fn run_rewind(
@@ -111,8 +113,8 @@ pub(super) async fn run_rewind(
             number.escape_debug()
         );
     };
-    let words = parse_words(words)?;
-    go_back(commands.asker(), session, turn, words, cancel).await
+    let words = parse_rewind_arguments(words)?;
+    undo_turns_since(commands.asker(), session, turn, words, cancel).await
 }
 
 fn list_turns(session: &Session) -> anyhow::Result<String> {
@@ -133,7 +135,7 @@ fn list_turns(session: &Session) -> anyhow::Result<String> {
 }
 
 /// Turns to undo, with the plan for the files, and the reasons why parts cannot be undone.
-struct RewindScope {
+struct RewindProposal {
     turn: u32,
     turns: Vec<Undone>,
     /// Reason why the conversation cannot be undone, if any.
@@ -143,18 +145,18 @@ struct RewindScope {
     unplanned: Option<String>,
 }
 
-async fn go_back(
+async fn undo_turns_since(
     asker: Asker,
     session: &mut Session,
     turn: u32,
-    words: RewindWords,
+    words: RewindArguments,
     cancel: &CancellationToken,
 ) -> anyhow::Result<String> {
     let checkpoints = session.checkpoints();
-    let planned = plan_files(&checkpoints, turn).await;
+    let planned = plan_file_restore(&checkpoints, turn).await;
     let (plan, unplanned) = match planned {
         Ok(plan) => (plan, None),
-        Err(error) if words.parts.is_some_and(RewindParts::has_files) => return Err(error),
+        Err(error) if words.parts.is_some_and(RewindParts::rewinds_files) => return Err(error),
         // The conversation can be undone even if the plan for the files failed.
         Err(error) => (RewindPlan::default(), Some(format!("{error:#}"))),
     };
@@ -165,7 +167,7 @@ async fn go_back(
             Some(format!("{:#}", anyhow::Error::from(error))),
         ),
     };
-    let scope = RewindScope {
+    let scope = RewindProposal {
         turn,
         turns,
         refusal,
@@ -179,7 +181,7 @@ async fn go_back(
             let answered = ask_command_question(asker, screen);
             let word = tokio::select! {
                 biased;
-                () = cancel.cancelled() => NO,
+                () = cancel.cancelled() => DECLINED,
                 word = answered => word,
             };
             match word {
@@ -192,11 +194,19 @@ async fn go_back(
         }
         _ => words.parts.unwrap_or(RewindParts::Conversation),
     };
-    if let Some(why) = scope.refusal.as_ref().filter(|_| parts.has_conversation()) {
-        anyhow::bail!("{why}; to bring back its files: /rewind {turn} files");
+    if let Some(why) = scope
+        .refusal
+        .as_ref()
+        .filter(|_| parts.rewinds_conversation())
+    {
+        anyhow::bail!("{why}; to restore only the files: /rewind {turn} files");
     }
     let overwrites = match &asker {
-        Some(asker) if parts.has_files() && !words.overwrites && scope.plan.n_changed() > 0 => {
+        Some(asker)
+            if parts.rewinds_files()
+                && !words.overwrites
+                && scope.plan.n_changes_on_request_only() > 0 =>
+        {
             let question = overwrite_question(&scope.plan);
             tokio::select! {
                 biased;
@@ -206,10 +216,13 @@ async fn go_back(
         }
         _ => words.overwrites,
     };
-    take_back(session, checkpoints, scope, parts, overwrites).await
+    undo_turns(session, checkpoints, scope, parts, overwrites).await
 }
 
-async fn plan_files(checkpoints: &Arc<Checkpoints>, turn: u32) -> anyhow::Result<RewindPlan> {
+async fn plan_file_restore(
+    checkpoints: &Arc<Checkpoints>,
+    turn: u32,
+) -> anyhow::Result<RewindPlan> {
     let checkpoints = checkpoints.clone();
     let planned = tokio::task::spawn_blocking(move || checkpoints.plan_rewind(turn));
     Ok(planned
@@ -217,44 +230,44 @@ async fn plan_files(checkpoints: &Arc<Checkpoints>, turn: u32) -> anyhow::Result
         .context("compare the files with the checkpoints")??)
 }
 
-/// Undoes the turns. Restores the files first: after an interruption the turns are still in the
-/// conversation, so that the command can be repeated.
-async fn take_back(
+/// Undoes the turns. Restores the files before it removes the turns from the conversation, so that
+/// the command can be repeated if it is interrupted.
+async fn undo_turns(
     session: &mut Session,
     checkpoints: Arc<Checkpoints>,
-    scope: RewindScope,
+    scope: RewindProposal,
     parts: RewindParts,
     overwrites: bool,
 ) -> anyhow::Result<String> {
     let mut text = Vec::new();
     let mut files = None;
-    if parts.has_files() {
+    if parts.rewinds_files() {
         let (plan, last) = (scope.plan.clone(), session.turn_number());
         let applied =
             tokio::task::spawn_blocking(move || checkpoints.apply_rewind(&plan, overwrites, last));
         files = Some(applied.await.context("bring back files")??);
     }
-    if parts.has_conversation() {
+    if parts.rewinds_conversation() {
         let undone = session.rewind(scope.turn).await;
         let undone = undone.with_context(|| match files {
             Some(_) => "the files were restored, but the conversation was not changed",
             None => "the conversation was not changed",
         })?;
-        text.push(conversation_text(&undone));
+        text.push(describe_undone_turns(&undone));
     }
     if let Some(why) = &scope.unplanned {
         text.push(format!(
-            "its files stay as they are, because their earlier content is not known: {why}"
+            "the files stay as they are, because their earlier content is not known: {why}"
         ));
         return Ok(text.join("\n"));
     }
     match &files {
-        Some(result) => text.extend(files_text(&scope.plan, result)),
+        Some(result) => text.extend(describe_restored_files(&scope.plan, result)),
         None if scope.plan.is_empty() => {
             text.push("files, data of plugins and the cost stay as they are".to_owned())
         }
         None => text.push(format!(
-            "its files stay as they are ({}); to bring them back: /rewind {} files",
+            "the files stay as they are ({}); to restore them: /rewind {} files",
             render::format_count(scope.plan.changes.len() as u64, "change"),
             scope.turn
         )),
@@ -262,7 +275,7 @@ async fn take_back(
     Ok(text.join("\n"))
 }
 
-fn conversation_text(undone: &[Undone]) -> String {
+fn describe_undone_turns(undone: &[Undone]) -> String {
     let n_messages: usize = undone.iter().map(|turn| turn.n_messages).sum();
     let messages = render::format_count(n_messages as u64, "message");
     match undone {
@@ -284,7 +297,7 @@ fn conversation_text(undone: &[Undone]) -> String {
 
 /// Lists the files that were restored, the files that were kept with the reason, and the files that
 /// cannot be restored.
-fn files_text(plan: &RewindPlan, result: &RewindResult) -> Vec<String> {
+fn describe_restored_files(plan: &RewindPlan, result: &RewindResult) -> Vec<String> {
     let mut lines = Vec::new();
     let n_restored = result.restored.len() as u64;
     lines.push(match n_restored {
@@ -292,7 +305,7 @@ fn files_text(plan: &RewindPlan, result: &RewindResult) -> Vec<String> {
         n => format!("brought back {}:", render::format_count(n, "path")),
     });
     let restored = result.restored.iter().map(|change| {
-        let words = change_text(&change.present, &change.target);
+        let words = describe_file_change(&change.present, &change.target);
         (change.path.as_str(), words)
     });
     list_paths(restored, &mut lines);
@@ -304,11 +317,11 @@ fn files_text(plan: &RewindPlan, result: &RewindResult) -> Vec<String> {
             &mut lines,
         );
     }
-    lines.extend(lost_lines(plan));
+    lines.extend(list_unrestorable_files(plan));
     lines
 }
 
-fn lost_lines(plan: &RewindPlan) -> Vec<String> {
+fn list_unrestorable_files(plan: &RewindPlan) -> Vec<String> {
     let mut lines = Vec::new();
     if !plan.lost.is_empty() {
         lines.push("these cannot be restored:".to_owned());
@@ -345,28 +358,28 @@ fn list_paths<'a>(rows: impl Iterator<Item = (&'a str, String)>, lines: &mut Vec
 /// Returns the question that shows the diff and asks which parts to undo.
 async fn question_screen(
     checkpoints: &Arc<Checkpoints>,
-    scope: &RewindScope,
-    words: RewindWords,
+    scope: &RewindProposal,
+    words: RewindArguments,
 ) -> anyhow::Result<CommandQuestion> {
     let input = scope.turns.last().map(|turn| turn.input.as_str());
     let head = QuestionLine::new("")
-        .styled_words(WARN.bold(), "? ")
-        .own_words(&format!("go back to before turn {}: ", scope.turn))
-        .their_words(DIM, &render::one_line(input.unwrap_or_default(), 100));
+        .with_styled_text(WARN.bold(), "? ")
+        .with_text(&format!("go back to before turn {}: ", scope.turn))
+        .with_foreign_text(DIM, &render::one_line(input.unwrap_or_default(), 100));
     let mut lost = Vec::new();
     if let Some(why) = &scope.refusal {
-        lost.push(QuestionLine::new("  ").their_words(WARN, why));
+        lost.push(QuestionLine::new("  ").with_foreign_text(WARN, why));
     }
-    let lines = lost_lines(&scope.plan).into_iter();
-    lost.extend(lines.map(|line| QuestionLine::new("  ").their_words(DIM, &line)));
+    let lines = list_unrestorable_files(&scope.plan).into_iter();
+    lost.extend(lines.map(|line| QuestionLine::new("  ").with_foreign_text(DIM, &line)));
     let (plan, checkpoints) = (scope.plan.clone(), checkpoints.clone());
     let diff = tokio::task::spawn_blocking(move || diff_lines(&checkpoints, &plan));
     let (keys, words) = match (words.parts, scope.turns.is_empty()) {
-        (Some(_), _) => ("[y]es or [n]o", vec!["yes", NO]),
-        (None, true) => ("[f]iles or [n]o", vec!["files", NO]),
+        (Some(_), _) => ("[y]es or [n]o", vec!["yes", DECLINED]),
+        (None, true) => ("[f]iles or [n]o", vec!["files", DECLINED]),
         (None, false) => (
             "[b]oth, [c]onversation, [f]iles or [n]o",
-            vec!["both", "conversation", "files", NO],
+            vec!["both", "conversation", "files", DECLINED],
         ),
     };
     Ok(CommandQuestion {
@@ -388,27 +401,27 @@ fn diff_lines(checkpoints: &Checkpoints, plan: &RewindPlan) -> Vec<QuestionLine>
             false => [None, None],
         };
         let most = if n < MAX_DIFFS { MAX_ROWS } else { 0 };
-        let mut shown = change_lines(&shown_change(change, contents), most).into_iter();
+        let mut shown = change_lines(&to_shown_change(change, contents), most).into_iter();
         if let Some(heading) = shown.next() {
-            let line = QuestionLine::new("  ").styled_words(heading.style, &heading.text);
+            let line = QuestionLine::new("  ").with_styled_text(heading.style, &heading.text);
             lines.push(match change.changed {
                 None => line,
                 Some(since) => line
-                    .own_words(" ")
-                    .styled_words(WARN, &format!("({})", since.in_words())),
+                    .with_text(" ")
+                    .with_styled_text(WARN, &format!("({})", since.in_words())),
             });
         }
         if n < MAX_DIFFS {
             lines.extend(
-                shown.map(|row| QuestionLine::new("  ").styled_words(row.style, &row.text)),
+                shown.map(|row| QuestionLine::new("  ").with_styled_text(row.style, &row.text)),
             );
         }
     }
     lines
 }
 
-fn shown_change(change: &PlannedChange, contents: [Option<Vec<u8>>; 2]) -> ShownChange<'_> {
-    ShownChange {
+fn to_shown_change(change: &PlannedChange, contents: [Option<Vec<u8>>; 2]) -> ShownFileChange<'_> {
+    ShownFileChange {
         path: &change.path,
         from: &change.present,
         to: &change.target,
@@ -422,24 +435,25 @@ fn overwrite_question(plan: &RewindPlan) -> CommandQuestion {
         let since = change.changed?;
         Some(
             QuestionLine::new("  ")
-                .their_words(BOLD, &change.path)
-                .own_words(": ")
-                .styled_words(DIM, since.in_words()),
+                .with_foreign_text(BOLD, &change.path)
+                .with_text(": ")
+                .with_styled_text(DIM, since.in_words()),
         )
     });
     let head = QuestionLine::new("")
-        .styled_words(WARN.bold(), "? ")
-        .own_words("overwrite these too; their present content is then lost");
+        .with_styled_text(WARN.bold(), "? ")
+        .with_text("overwrite these too; their present content is then lost");
     CommandQuestion {
         screen: QuestionScreen {
             parts: vec![std::iter::once(head).chain(changed).collect()],
             covers: vec![
-                QuestionLine::new("  ").styled_words(DIM, "no keeps them and restores the others"),
+                QuestionLine::new("  ")
+                    .with_styled_text(DIM, "no keeps them and restores the others"),
             ],
             keys: "[y]es or [n]o".to_owned(),
             ..QuestionScreen::default()
         },
-        words: vec!["yes", NO],
+        words: vec!["yes", DECLINED],
     }
 }
 
@@ -449,8 +463,8 @@ mod tests {
 
     #[test]
     fn words_of_a_call_are_read_in_any_order() {
-        let parsed = |text: &str| parse_words(text.split_whitespace());
-        let words = |parts, overwrites| RewindWords { parts, overwrites };
+        let parsed = |text: &str| parse_rewind_arguments(text.split_whitespace());
+        let words = |parts, overwrites| RewindArguments { parts, overwrites };
         for (text, expected) in [
             ("", words(None, false)),
             ("Files", words(Some(RewindParts::Files), false)),

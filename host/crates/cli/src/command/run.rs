@@ -11,12 +11,12 @@ use crate::exit_code::{Usage, bail_usage};
 use rind_lib::event::{CommandResult, Event};
 use rind_lib::host::{Session, SessionMaterials};
 use rind_lib::plugin::commands::CommandReply;
-use rind_mcp::origin_of;
+use rind_mcp::server_origin;
 
 impl CommandSet {
-    /// Runs a call that [needs no session](Self::needs_no_session). Returns the outcome and the
-    /// event for it, also after a failure.
-    pub(crate) async fn run_alone(
+    /// Runs a call that [works without a session](Self::works_without_session). Returns the outcome
+    /// and the event that reports it, even if the command failed.
+    pub(crate) async fn run_without_session(
         &self,
         call: &CommandCall,
     ) -> (anyhow::Result<CommandCallResult>, Event) {
@@ -41,7 +41,8 @@ impl CommandSet {
             session.emit_opening();
         }
         let started = Instant::now();
-        let outcome = Self::run_entry(self, entry, call, session.as_deref_mut(), cancel).await;
+        let outcome =
+            Self::run_command_entry(self, entry, call, session.as_deref_mut(), cancel).await;
         // The session has already emitted the event for a command of a plugin.
         let is_told = matches!(entry.kind, CommandKind::Plugin(_));
         if let Some(session) = session.filter(|_| !is_told) {
@@ -50,7 +51,7 @@ impl CommandSet {
         outcome
     }
 
-    async fn run_entry(
+    async fn run_command_entry(
         &self,
         entry: &CommandEntry,
         call: &CommandCall,
@@ -125,7 +126,7 @@ impl CommandSet {
             );
         }
         let arguments = call.arguments.as_object().cloned().unwrap_or_default();
-        let origin = origin_of(server);
+        let origin = server_origin(server);
         tokio::select! {
             biased;
             () = cancel.cancelled() => bail_usage!("it was interrupted"),
@@ -135,7 +136,7 @@ impl CommandSet {
                     command: format!("/{server}:{} of {}", entry.name, entry.origin),
                     images: fetched.images,
                 }),
-                Err(why) => Err(Usage(format!("MCP server `{server}`: it {why}")).into()),
+                Err(why) => Err(Usage(format!("MCP server `{server}` {why}")).into()),
             },
         }
     }
@@ -163,7 +164,7 @@ fn command_event(
     }
 }
 
-/// Returns the event for `/permissions` of a session whose chat itself answers the command.
+/// Returns the event that reports a `/permissions` command which the chat answered itself.
 pub(crate) fn permissions_event(text: String) -> Event {
     Event::Command {
         command: "permissions".to_owned(),

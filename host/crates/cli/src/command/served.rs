@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::{CommandKind, CommandSet};
 use rind_lib::disk::read_if_present;
-use rind_lib::front_matter::{read_document, split_front};
-use rind_lib::grant::held::{FolderBounds, HeldFolder};
+use rind_lib::front_matter::{read_document, split_front_matter};
+use rind_lib::grant::held::{FolderReadLimits, InMemoryFolder};
 use rind_lib::skill::{FILE, MAX_FILE_BYTES, Skill};
 use rind_mcp::{MAX_SKILL_BYTES, MAX_SKILL_FILES, ServedSkill};
 
@@ -17,14 +17,14 @@ type SkillFiles = BTreeMap<Vec<String>, Vec<u8>>;
 impl CommandSet {
     /// Reads each skill that can run here with its files, and passes it to `take` before it reads
     /// the next one. Logs skills that cannot be served. Blocks.
-    pub(crate) fn read_skills(&self, take: &mut dyn FnMut(ServedSkill)) {
+    pub(crate) fn read_served_skills(&self, take: &mut dyn FnMut(ServedSkill)) {
         let list = self.list();
         for entry in list.iter() {
             let CommandKind::Skill(skill) = &entry.kind else {
                 continue;
             };
             let read = match skill.missing.is_empty() {
-                true => read_skill(skill),
+                true => read_served_skill(skill),
                 false => Err("it cannot run here".to_owned()),
             };
             match read {
@@ -38,22 +38,22 @@ impl CommandSet {
 }
 
 /// Reads a skill with its files. The error is the reason why it cannot be served.
-fn read_skill(skill: &Skill) -> Result<ServedSkill, String> {
+fn read_served_skill(skill: &Skill) -> Result<ServedSkill, String> {
     let files = match &skill.held {
-        Some(held) => read_held(skill, held),
-        None => read_disk(skill),
+        Some(held) => read_trusted_files(skill, held),
+        None => read_files_on_disk(skill),
     }?;
     let text = files.get(&[FILE.to_owned()][..]);
     let text = text.ok_or_else(|| format!("its folder has no {FILE}"))?;
     let text = std::str::from_utf8(text).map_err(|_| format!("its {FILE} is not UTF-8"))?;
     Ok(ServedSkill {
         place: skill.id.split(':').map(str::to_owned).collect(),
-        front: read_front(text)?,
+        front: read_front_matter(text)?,
         files,
     })
 }
 
-fn read_disk(skill: &Skill) -> Result<SkillFiles, String> {
+fn read_files_on_disk(skill: &Skill) -> Result<SkillFiles, String> {
     if skill.is_flat {
         let limit = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX);
         let text = read_if_present(&skill.file, limit).map_err(|error| error.to_string())?;
@@ -63,17 +63,18 @@ fn read_disk(skill: &Skill) -> Result<SkillFiles, String> {
     if !skill.is_in_place() {
         return Err("its folder was replaced after it was found".to_owned());
     }
-    let bounds = FolderBounds {
+    let bounds = FolderReadLimits {
         files: MAX_SKILL_FILES,
         bytes: MAX_SKILL_BYTES,
-        leaves_out: is_aside,
+        leaves_out: is_excluded_skill_file,
     };
-    let folder = HeldFolder::read_within(&skill.real_dir, bounds);
+    let folder = InMemoryFolder::read_folder_within(&skill.real_dir, bounds);
     Ok(folder.map_err(|error| error.to_string())?.into_files())
 }
 
-/// Reads a skill from `held`, the only content that was trusted, and not from disk.
-fn read_held(skill: &Skill, held: &HeldFolder) -> Result<SkillFiles, String> {
+/// Reads a skill's files from `held`, the copy that was trusted, because the files on disk may have
+/// changed since.
+fn read_trusted_files(skill: &Skill, held: &InMemoryFolder) -> Result<SkillFiles, String> {
     let mut files = SkillFiles::new();
     if skill.is_flat {
         let text = held.file(&skill.file).ok_or("its file is gone")?;
@@ -92,19 +93,21 @@ fn read_held(skill: &Skill, held: &HeldFolder) -> Result<SkillFiles, String> {
         }
         folders.extend(held.folders_in(&folder));
     }
-    files.retain(|path, _| !path.iter().any(|part| is_aside(part)));
+    files.retain(|path, _| !path.iter().any(|part| is_excluded_skill_file(part)));
     Ok(files)
 }
 
-/// Whether a file or folder is not served: hidden ones, and folders that tools create.
-fn is_aside(name: &str) -> bool {
+/// Whether a file or folder is left out of a served skill, because it is hidden or because tools
+/// create it.
+fn is_excluded_skill_file(name: &str) -> bool {
     name.starts_with('.') || name == "node_modules" || name == "__pycache__"
 }
 
-fn read_front(text: &str) -> Result<Map<String, Value>, String> {
+fn read_front_matter(text: &str) -> Result<Map<String, Value>, String> {
     // Ignore a byte-order mark, as when the skill is loaded to run.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (front, _) = split_front(text).ok_or_else(|| format!("its {FILE} has no front matter"))?;
+    let (front, _) =
+        split_front_matter(text).ok_or_else(|| format!("its {FILE} has no front matter"))?;
     let document = read_document(front);
     let document = document.map_err(|(_, why)| format!("the front matter of its {FILE}: {why}"))?;
     let fields = document.entries.iter();

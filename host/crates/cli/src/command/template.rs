@@ -2,7 +2,7 @@
 //! slash command.
 //!
 //! The front matter is YAML of limited size. This module does not interpret the body: a
-//! [`TemplateHelper`] parses and renders it. A name without a value is an error. Errors have file,
+//! [`TemplateRenderer`] parses and renders it. An undefined variable is an error. Errors have file,
 //! line and column. Start from [`CommandTemplate::read_template`].
 //!
 //! For example:
@@ -27,9 +27,9 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::MAX_DESCRIPTION_BYTES;
-use super::helper::{TemplateHelper, TemplateRefusal};
+use super::helper::{TemplateFailure, TemplateRenderer};
 use super::language::TemplateFault;
-use rind_lib::front_matter::{self, Place, YamlEntry, YamlNode, split_front};
+use rind_lib::front_matter::{self, YamlEntry, YamlNode, YamlPosition, split_front_matter};
 use rind_lib::plugin::prompts::MAX_BYTES;
 use rind_lib::text::clean_line;
 use rind_lib::tool::schema;
@@ -40,7 +40,7 @@ const KEYS: [&str; 2] = ["arguments", "description"];
 /// Variable with the text after the command's name, in a template that declares no arguments.
 const TEXT: &str = "arguments";
 
-/// Names that Jinja defines in every template.
+/// Variables that Jinja defines in every template.
 const GLOBALS: [&str; 3] = ["dict", "range", "namespace"];
 
 /// A template with parsed front matter.
@@ -55,7 +55,7 @@ pub(super) struct CommandTemplate {
     /// line numbers match those of the file.
     source: String,
     /// Whether the template uses the text after the command's name. Always false before
-    /// [`check_names`](Self::check_names).
+    /// [`check_variables`](Self::check_variables).
     pub(super) takes_text: bool,
 }
 
@@ -65,8 +65,9 @@ impl CommandTemplate {
     /// # Errors
     /// The reason why the template cannot be used, with file, line and column.
     pub(super) fn read_template(path: &Path, bytes: &[u8]) -> Result<Self, String> {
-        let at =
-            |(line, column): Place, why: &str| format!("{}:{line}:{column}: {why}", path.display());
+        let at = |(line, column): YamlPosition, why: &str| {
+            format!("{}:{line}:{column}: {why}", path.display())
+        };
         if bytes.len() as u64 > MAX_BYTES {
             let most = MAX_BYTES >> 10;
             return Err(format!("{}: more than {most} KiB", path.display()));
@@ -77,7 +78,7 @@ impl CommandTemplate {
             at((line + 1, 1), "this line is not UTF-8")
         })?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let Some((front, body)) = split_front(text) else {
+        let Some((front, body)) = split_front_matter(text) else {
             let why = "a template begins with front matter: a line `---`, a line `description: …`, and a line `---`";
             return Err(at((1, 1), why));
         };
@@ -131,14 +132,14 @@ impl CommandTemplate {
         &self.source
     }
 
-    /// Checks that the template could be parsed, and that it declares every name it uses. `used` is
-    /// the result of parsing.
+    /// Checks that the template could be parsed, and that it declares every variable it uses.
+    /// `used` has the variables that the parser found, or the error of the parser.
     ///
     /// # Errors
     /// The reason why the template cannot be used, with file, line and column.
-    pub(super) fn check_names(
+    pub(super) fn check_variables(
         &mut self,
-        used: Result<BTreeSet<String>, TemplateRefusal>,
+        used: Result<BTreeSet<String>, TemplateFailure>,
     ) -> Result<(), String> {
         let used = used.map_err(|refusal| self.refusal_text(refusal))?;
         self.takes_text = used.contains(TEXT);
@@ -156,7 +157,7 @@ impl CommandTemplate {
         let Some(name) = unknown.first() else {
             return Ok(());
         };
-        let offset = place_of(&self.source, name);
+        let offset = first_variable_use_offset(&self.source, name);
         let known: Vec<&str> = declared.into_iter().collect();
         let known = match (&self.arguments, known.is_empty()) {
             (None, _) => {
@@ -165,7 +166,7 @@ impl CommandTemplate {
             (Some(_), true) => "it declares none".to_owned(),
             (Some(_), false) => format!("its arguments are {}", known.join(", ")),
         };
-        Err(self.fault_at(
+        Err(self.fault_at_offset(
             offset,
             &format!("`{name}` is not an argument of this template; {known}"),
         ))
@@ -179,7 +180,7 @@ impl CommandTemplate {
     pub(super) async fn render_text(
         &self,
         arguments: &Value,
-        helper: &TemplateHelper,
+        helper: &TemplateRenderer,
         cancel: &CancellationToken,
     ) -> Result<String, String> {
         let given = match (&self.arguments, arguments) {
@@ -201,21 +202,21 @@ impl CommandTemplate {
         Ok(text.to_owned())
     }
 
-    fn refusal_text(&self, refusal: TemplateRefusal) -> String {
+    fn refusal_text(&self, refusal: TemplateFailure) -> String {
         match refusal {
-            TemplateRefusal::Fault(TemplateFault {
+            TemplateFailure::Fault(TemplateFault {
                 offset: Some(offset),
                 why,
                 ..
-            }) => self.fault_at(offset, &first_line(&why)),
-            TemplateRefusal::Fault(TemplateFault { line, why, .. }) => {
+            }) => self.fault_at_offset(offset, &first_line(&why)),
+            TemplateFailure::Fault(TemplateFault { line, why, .. }) => {
                 format!("{}:{line}:1: {}", self.path.display(), first_line(&why))
             }
-            TemplateRefusal::Ended(why) => format!("{}: {}", self.path.display(), first_line(&why)),
+            TemplateFailure::Ended(why) => format!("{}: {}", self.path.display(), first_line(&why)),
         }
     }
 
-    fn fault_at(&self, offset: usize, why: &str) -> String {
+    fn fault_at_offset(&self, offset: usize, why: &str) -> String {
         let before = self.source.get(..offset).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let last = before.rsplit('\n').next().unwrap_or_default();
@@ -224,8 +225,8 @@ impl CommandTemplate {
     }
 }
 
-/// Returns the byte offset of the first use of a name in a template; 0 if there is none.
-fn place_of(source: &str, name: &str) -> usize {
+/// Returns the byte offset of the first use of a variable in a template; 0 if there is none.
+fn first_variable_use_offset(source: &str, name: &str) -> usize {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
     let mut places = source.match_indices(name).map(|(at, _)| at);
     let found = places.find(|at| {
@@ -249,15 +250,17 @@ mod tests {
     /// Reads and checks a file as the registry does, in this process.
     async fn read(text: &str) -> Result<CommandTemplate, String> {
         let mut template = CommandTemplate::read_template(Path::new("p/x.md"), text.as_bytes())?;
-        let mut used = TemplateHelper::Here.find_names(&[template.source()]).await;
-        template.check_names(used.remove(0))?;
+        let mut used = TemplateRenderer::Here
+            .find_variables(&[template.source()])
+            .await;
+        template.check_variables(used.remove(0))?;
         Ok(template)
     }
 
     async fn render(template: &CommandTemplate, arguments: Value) -> Result<String, String> {
         let cancel = CancellationToken::new();
         template
-            .render_text(&arguments, &TemplateHelper::Here, &cancel)
+            .render_text(&arguments, &TemplateRenderer::Here, &cancel)
             .await
     }
 

@@ -1,4 +1,4 @@
-//! Tests lines and the commands that they call, names that clash, and completions.
+//! Tests which command a typed line calls, names that several commands share, and completions.
 
 use super::*;
 
@@ -14,10 +14,10 @@ async fn commands(user: &[&str], project: &[&str]) -> CommandSet {
             std::fs::write(folder.join(name), TEMPLATE).unwrap();
         }
     };
-    put(&user_prompts(&paths), user);
+    put(&user_prompts_folder(&paths), user);
     put(&paths.project().join("prompts"), project);
-    let held = HeldFolder::read(&paths.project()).unwrap();
-    let about = CommandFacts {
+    let held = InMemoryFolder::read(&paths.project()).unwrap();
+    let about = BuiltInCommandContext {
         skills: std::sync::Arc::default(),
         paths,
         plugins: Arc::default(),
@@ -27,7 +27,7 @@ async fn commands(user: &[&str], project: &[&str]) -> CommandSet {
         is_dry_run: false,
         servers: vec![server_prompts()],
     };
-    CommandSet::with_helper(about, Some(&held), TemplateHelper::Here).await
+    CommandSet::with_helper(about, Some(&held), TemplateRenderer::Here).await
 }
 
 /// Returns a server prompt that has the same name as a built-in command.
@@ -51,8 +51,11 @@ fn server_prompts() -> rind_mcp::ServerPrompts {
 #[tokio::test]
 async fn a_prompt_of_a_server_is_called_with_the_name_of_its_server_only() {
     let commands = commands(&[], &[]).await;
-    assert_eq!(completed(&commands, "/doc"), ["/docs:help"]);
-    assert_eq!(completed(&commands, "/docs:help st"), ["/docs:help style="]);
+    assert_eq!(complete_texts(&commands, "/doc"), ["/docs:help"]);
+    assert_eq!(
+        complete_texts(&commands, "/docs:help st"),
+        ["/docs:help style="]
+    );
     let call = commands.parse_call("/docs:help intro 'two words'").unwrap();
     assert_eq!(call.entry.origin, CommandOrigin::Server("docs".to_owned()));
     assert_eq!(
@@ -66,7 +69,7 @@ async fn a_prompt_of_a_server_is_called_with_the_name_of_its_server_only() {
     );
     let call = commands.parse_call("/help").unwrap();
     assert_eq!(call.entry.origin, CommandOrigin::BuiltIn);
-    let help = help::help_all(&commands);
+    let help = help::describe_all_commands(&commands);
     assert!(
         help.contains("MCP server docs:\n  /docs:help <page> [style]"),
         "{help}"
@@ -79,7 +82,7 @@ async fn a_prompt_of_a_server_is_called_with_the_name_of_its_server_only() {
     );
 }
 
-fn completed(commands: &CommandSet, line: &str) -> Vec<String> {
+fn complete_texts(commands: &CommandSet, line: &str) -> Vec<String> {
     let found = commands.complete_line(line).into_iter();
     found
         .map(|found| format!("{}{}", &line[..found.start], found.text))
@@ -106,7 +109,7 @@ fn a_line_calls_a_command_when_it_begins_with_a_slash_and_a_name() {
 }
 
 #[tokio::test]
-async fn the_first_source_has_the_name_and_the_others_are_called_with_theirs() {
+async fn the_first_source_gets_the_plain_name_and_the_others_need_a_prefix() {
     let commands = commands(&["look.md", "help.md"], &["look.md", "see.md"]).await;
     let source = |line: &str| {
         let call = commands.parse_call(line).unwrap();
@@ -117,13 +120,10 @@ async fn the_first_source_has_the_name_and_the_others_are_called_with_theirs() {
     assert_eq!(source("/look quick"), "your prompts");
     assert_eq!(source("/project:look quick"), "the project's prompts");
     assert_eq!(source("/see quick"), "the project's prompts");
-    let help = help::help_all(&commands);
+    let help = help::describe_all_commands(&commands);
+    assert!(help.contains("(shadowed by /help of built in)"), "{help}");
     assert!(
-        help.contains("(shadowed: /help is that of built in)"),
-        "{help}"
-    );
-    assert!(
-        help.contains("(shadowed: /look is that of your prompts)"),
+        help.contains("(shadowed by /look of your prompts)"),
         "{help}"
     );
 }
@@ -131,21 +131,25 @@ async fn the_first_source_has_the_name_and_the_others_are_called_with_theirs() {
 #[tokio::test]
 async fn names_and_arguments_complete() {
     let commands = commands(&["look.md"], &["look.md"]).await;
-    assert_eq!(completed(&commands, "/lo"), ["/look"]);
+    assert_eq!(complete_texts(&commands, "/lo"), ["/look"]);
     // An exact match comes first.
-    assert_eq!(completed(&commands, "/mode"), ["/mode", "/model"]);
-    assert_eq!(completed(&commands, "/project:"), ["/project:look"]);
-    assert_eq!(completed(&commands, "/look q"), ["/look quick"]);
+    assert_eq!(complete_texts(&commands, "/mode"), ["/mode", "/model"]);
+    assert_eq!(complete_texts(&commands, "/project:"), ["/project:look"]);
+    assert_eq!(complete_texts(&commands, "/look q"), ["/look quick"]);
     assert_eq!(
-        completed(&commands, "/look depth=t"),
+        complete_texts(&commands, "/look depth=t"),
         ["/look depth=thorough"]
     );
-    assert_eq!(completed(&commands, "/help lo"), ["/help look"]);
-    assert_eq!(completed(&commands, "/resume la"), ["/resume last"]);
+    assert_eq!(complete_texts(&commands, "/help lo"), ["/help look"]);
+    assert_eq!(complete_texts(&commands, "/resume la"), ["/resume last"]);
     for line in ["look", "/nothing x", "/quit x", "/xyz"] {
-        assert_eq!(completed(&commands, line), Vec::<String>::new(), "{line}");
+        assert_eq!(
+            complete_texts(&commands, line),
+            Vec::<String>::new(),
+            "{line}"
+        );
     }
-    assert!(completed(&commands, "/").contains(&"/undo".to_owned()));
+    assert!(complete_texts(&commands, "/").contains(&"/undo".to_owned()));
 }
 
 #[tokio::test]
@@ -177,11 +181,11 @@ fn the_check_of_plugins_knows_every_built_in_name() {
 #[tokio::test]
 async fn a_process_that_does_not_start_is_the_reason_for_every_template_and_no_template_is_blamed()
 {
-    let helper = TemplateHelper::Program("/none/rind".into());
-    let names = helper.find_names(&["a", "b", "c", "d", "e"]).await;
+    let helper = TemplateRenderer::Program("/none/rind".into());
+    let names = helper.find_variables(&["a", "b", "c", "d", "e"]).await;
     assert_eq!(names.len(), 5);
     for name in names {
-        let Err(helper::TemplateRefusal::Ended(why)) = name else {
+        let Err(helper::TemplateFailure::Ended(why)) = name else {
             panic!("{name:?}");
         };
         assert!(

@@ -9,8 +9,8 @@ use std::io::{ErrorKind, Write};
 use anyhow::Context;
 use serde::Serialize;
 
-use super::args::{ConfigShowArgs, InitArgs};
-use super::environment::{find_paths, project_setup};
+use super::args::{ConfigInitArgs, ConfigShowArgs};
+use super::environment::{find_paths, read_project_setup};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::render;
 use rind_lib::config::Setting;
@@ -18,7 +18,7 @@ use rind_operator::{model, project, setup};
 
 /// A setting as `rind config show --json` prints it.
 #[derive(Debug, Serialize)]
-pub(super) struct ShownValue {
+pub(super) struct ShownSetting {
     /// Keys joined with dots, as in `--set`.
     pub(super) key: String,
     pub(super) value: toml::Value,
@@ -28,7 +28,7 @@ pub(super) struct ShownValue {
     pub(super) over: Vec<String>,
 }
 
-impl From<Setting> for ShownValue {
+impl From<Setting> for ShownSetting {
     fn from(setting: Setting) -> Self {
         let keys = setting.keys.iter().map(|key| quote_key(key));
         let mut places = setting.places.into_iter();
@@ -53,15 +53,15 @@ fn quote_key(key: &str) -> String {
 /// Shows every setting with its origin, and the selected model.
 pub(super) async fn show_config(args: ConfigShowArgs) -> anyhow::Result<ExitStatus> {
     let model = args.model.selection();
-    let setup = project_setup(args.workspace.as_deref(), &model, args.trust_project).await?;
+    let setup = read_project_setup(args.workspace.as_deref(), &model, args.trust_project).await?;
     let values = setup.config.values(&starter::default_settings()?);
-    let shown: Vec<ShownValue> = values.into_iter().map(ShownValue::from).collect();
+    let shown: Vec<ShownSetting> = values.into_iter().map(ShownSetting::from).collect();
     if args.json {
         render::print_json(&shown)?;
         return Ok(ExitStatus::Done);
     }
     render::config::show_settings(&shown);
-    match model::select(&setup, &model, None) {
+    match model::select_model(&setup, &model, None) {
         Ok(selected) => render::config::show_model(&selected),
         Err(error) => render::print_warning(&format!("{error:#}")),
     }
@@ -70,7 +70,7 @@ pub(super) async fn show_config(args: ConfigShowArgs) -> anyhow::Result<ExitStat
 
 /// Writes a settings file in which every setting is commented out. Never overwrites an existing
 /// file.
-pub(super) fn init_config(args: &InitArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn init_config(args: &ConfigInitArgs) -> anyhow::Result<ExitStatus> {
     let paths = find_paths(None)?;
     let (path, sections) = if args.user {
         (paths.user_config(), setup::SECTIONS)
@@ -88,7 +88,7 @@ pub(super) fn init_config(args: &InitArgs) -> anyhow::Result<ExitStatus> {
         }
         file => file.with_context(|| format!("make {shown}"))?,
     };
-    let written = file.write_all(starter::starter_file(sections).as_bytes());
+    let written = file.write_all(starter::build_starter_settings(sections).as_bytes());
     written.with_context(|| format!("write {shown}"))?;
     render::say_line(format_args!(
         "wrote {shown}; every setting in it is commented out: remove the # before a key to set it"

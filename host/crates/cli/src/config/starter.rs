@@ -11,11 +11,11 @@ const STARTER: &str = include_str!("starter.toml");
 const EXAMPLE: &str = "#: ";
 
 pub(super) fn default_settings() -> anyhow::Result<toml::Table> {
-    toml::from_str(STARTER).context("read the defaults that the program carries")
+    toml::from_str(STARTER).context("parse the default settings that are embedded in rind")
 }
 
 /// Returns an initial settings file with every key of these sections commented out.
-pub(super) fn starter_file(sections: &[&str]) -> String {
+pub(super) fn build_starter_settings(sections: &[&str]) -> String {
     let wanted = |block: &&str| {
         let section = block.lines().find_map(section_name);
         section.is_none_or(|name| sections.contains(&name))
@@ -56,7 +56,7 @@ mod tests {
     fn config(text: String) -> Config {
         let layer = Layer::of_file(std::path::Path::new("starter.toml"), text).unwrap();
         let config = Config::new(vec![layer]);
-        config.check_known(SECTIONS).unwrap();
+        config.check_known_sections(SECTIONS).unwrap();
         config
     }
 
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn every_line_may_be_taken_out_of_its_comment() {
-        let set: Vec<String> = starter_file(SECTIONS)
+        let set: Vec<String> = build_starter_settings(SECTIONS)
             .lines()
             .map(|line| match line.strip_prefix('#') {
                 Some(setting) if !setting.starts_with(' ') => setting.to_owned(),
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_file_to_start_from_sets_nothing() {
-        let text = starter_file(&["agent", "plugins"]);
+        let text = build_starter_settings(&["agent", "plugins"]);
         assert!(!text.contains("[provider"), "{text}");
         assert!(!text.contains("install"), "{text}");
         let table: toml::Table = toml::from_str(&text).unwrap();

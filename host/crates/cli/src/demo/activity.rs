@@ -1,6 +1,6 @@
 //! Collects from a turn's events what each plugin did: changes, messages, accesses and metrics.
 //!
-//! Must not know any particular plugin, nor how activity is shown. Start from [`TurnActivity`].
+//! Does not depend on particular plugins or on how activity is shown. Start from [`TurnActivity`].
 
 use std::collections::BTreeMap;
 
@@ -48,25 +48,25 @@ pub(in super::super) struct PluginActivity {
 }
 
 impl TurnActivity {
-    pub(super) fn see_event(&mut self, event: &Event) {
+    pub(super) fn record_event(&mut self, event: &Event) {
         match event {
             Event::Hook { record } => {
                 if record.changed.contains(&"summary") {
                     self.summarized = Some(record.plugin.to_string());
                 }
-                self.activity_of(&record.plugin).add_hook(record);
+                self.plugin_activity_mut(&record.plugin).add_hook(record);
             }
-            Event::Access { record } => self.activity_of(&record.plugin).add_access(record),
+            Event::Access { record } => self.plugin_activity_mut(&record.plugin).add_access(record),
             Event::Notice {
                 plugin: Some(plugin),
                 text,
                 ..
             } => self
-                .activity_of(plugin)
-                .add_of_last(ActivityKind::Said, text),
+                .plugin_activity_mut(plugin)
+                .add_effect_of_last_call(ActivityKind::Said, text),
             Event::Metric { plugin, name, .. } => {
-                self.activity_of(plugin)
-                    .add_of_last(ActivityKind::Measured, name);
+                self.plugin_activity_mut(plugin)
+                    .add_effect_of_last_call(ActivityKind::Measured, name);
             }
             Event::Injected { plugin, text, .. } => {
                 self.add_activity(plugin, ActivityKind::Told, text)
@@ -98,7 +98,7 @@ impl TurnActivity {
         kind: ActivityKind,
         what: impl Into<String>,
     ) {
-        self.activity_of(plugin).add_text(kind, what);
+        self.plugin_activity_mut(plugin).add_text(kind, what);
     }
 
     /// Returns the activity of a plugin; `None` if the plugin appeared in no event.
@@ -106,17 +106,17 @@ impl TurnActivity {
         self.plugins.get(plugin)
     }
 
-    fn activity_of(&mut self, plugin: &str) -> &mut PluginActivity {
+    fn plugin_activity_mut(&mut self, plugin: &str) -> &mut PluginActivity {
         self.plugins.entry(plugin.to_owned()).or_default()
     }
 }
 
 impl PluginActivity {
-    pub(in super::super) fn is_any(&self) -> bool {
+    pub(in super::super) fn has_effects(&self) -> bool {
         self.all.range(..ActivityKind::Logged).next().is_some()
     }
 
-    pub(in super::super) fn texts_of(&self, kind: ActivityKind) -> &[String] {
+    pub(in super::super) fn activity_texts(&self, kind: ActivityKind) -> &[String] {
         self.all.get(&kind).map_or(&[], Vec::as_slice)
     }
 
@@ -127,9 +127,9 @@ impl PluginActivity {
         }
     }
 
-    /// Adds an effect of the most recent hook call: its events directly follow the record of the
-    /// call.
-    fn add_of_last(&mut self, kind: ActivityKind, what: &str) {
+    /// Adds an effect of the plugin's most recent hook call. Events about the effects of a call
+    /// directly follow the record of the call.
+    fn add_effect_of_last_call(&mut self, kind: ActivityKind, what: &str) {
         if let Some(point) = self.last_point.clone() {
             self.add_text(ActivityKind::ActedAt, point);
         }
@@ -138,7 +138,7 @@ impl PluginActivity {
 
     fn add_hook(&mut self, record: &TraceRecord) {
         let point = &*record.point;
-        if record.was_called() {
+        if record.was_hook_called() {
             self.calls += 1;
             self.micros += record.micros;
             self.add_text(ActivityKind::CalledAt, point);
@@ -208,14 +208,14 @@ mod tests {
     #[test]
     fn passing_failing_and_logging_are_no_deeds() {
         let mut acted = TurnActivity::default();
-        acted.see_event(&hook(TraceOutcome::Pass, &[]));
-        acted.see_event(&hook(TraceOutcome::Failed, &[]));
+        acted.record_event(&hook(TraceOutcome::Pass, &[]));
+        acted.record_event(&hook(TraceOutcome::Failed, &[]));
         acted.add_activity("p", ActivityKind::Logged, "nothing to do");
         let activity = acted.get("p").unwrap();
-        assert!(!activity.is_any());
+        assert!(!activity.has_effects());
         assert_eq!((activity.calls, activity.micros), (2, 4.0));
         assert_eq!(
-            activity.texts_of(ActivityKind::Failed),
+            activity.activity_texts(ActivityKind::Failed),
             ["pre-tool: because"]
         );
         assert!(acted.get("q").is_none());
@@ -225,21 +225,21 @@ mod tests {
     fn deeds_stand_once_and_at_the_point_where_they_were_done() {
         let mut acted = TurnActivity::default();
         for _ in 0..2 {
-            acted.see_event(&hook(TraceOutcome::Changed, &["note", "arguments"]));
-            acted.see_event(&Event::Notice {
+            acted.record_event(&hook(TraceOutcome::Changed, &["note", "arguments"]));
+            acted.record_event(&Event::Notice {
                 level: Level::Warn,
                 plugin: Some("p".to_owned()),
                 text: "again".to_owned(),
             });
         }
         let activity = acted.get("p").unwrap();
-        assert!(activity.is_any());
-        assert_eq!(activity.texts_of(ActivityKind::ActedAt), ["pre-tool"]);
+        assert!(activity.has_effects());
+        assert_eq!(activity.activity_texts(ActivityKind::ActedAt), ["pre-tool"]);
         assert_eq!(
-            activity.texts_of(ActivityKind::Changed),
+            activity.activity_texts(ActivityKind::Changed),
             ["arguments at pre-tool"]
         );
-        assert_eq!(activity.texts_of(ActivityKind::Told), ["because"]);
-        assert_eq!(activity.texts_of(ActivityKind::Said), ["again"]);
+        assert_eq!(activity.activity_texts(ActivityKind::Told), ["because"]);
+        assert_eq!(activity.activity_texts(ActivityKind::Said), ["again"]);
     }
 }

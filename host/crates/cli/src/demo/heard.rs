@@ -19,20 +19,21 @@ const MAX_LINES: usize = 10_000;
 static HEARD: Mutex<Vec<PluginLogLine>> = Mutex::new(Vec::new());
 
 /// Collects log lines of plugins at level `info` and above.
-pub(in super::super) fn hearing_layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
+pub(in super::super) fn log_collecting_layer<S: Subscriber + for<'a> LookupSpan<'a>>()
+-> impl Layer<S> {
     // This filter affects only this layer, and lets only the log target of plugins through.
-    DemoHearing.with_filter(Targets::new().with_target(TARGET, Level::INFO))
+    DemoLogLayer.with_filter(Targets::new().with_target(TARGET, Level::INFO))
 }
 
-pub(in super::super) fn take_lines() -> Vec<PluginLogLine> {
+pub(in super::super) fn take_log_lines() -> Vec<PluginLogLine> {
     std::mem::take(&mut lock(&HEARD))
 }
 
-struct DemoHearing;
+struct DemoLogLayer;
 
-impl<S: Subscriber> Layer<S> for DemoHearing {
+impl<S: Subscriber> Layer<S> for DemoLogLayer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let Some(line) = PluginLogLine::line_of_event(event) else {
+        let Some(line) = PluginLogLine::from_event(event) else {
             return;
         };
         let mut heard = lock(&HEARD);

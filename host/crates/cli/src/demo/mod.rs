@@ -17,19 +17,19 @@ use self::story::DemoStory;
 use super::args::{DemoArgs, ShowArgs};
 use super::environment::{find_paths, operator_environment};
 use super::exit_code::{ExitStatus, bail_usage};
-use super::programs::FollowingPrograms;
-use super::render::trace::Detail;
+use super::programs::TurnFollowers;
+use super::render::trace::TraceDetail;
 use super::{carried, open, render, run};
 use rind_lib::grant::ask::GrantOptions;
 use rind_lib::lock::lock;
 use rind_lib::paths::Paths;
 use rind_lib::plugin::load::PluginSet;
 use rind_lib::plugin::startable::StartableSet;
-use rind_lib::provider::Selected;
+use rind_lib::provider::SelectedModel;
 use rind_lib::provider::scripted::Scripted;
 use rind_lib::tool::policy::{ModeSwitch, PolicyMode};
 use rind_operator::confinement;
-use rind_operator::host::{HostParts, OperatorHost};
+use rind_operator::host::{OperatorHost, OperatorHostParts};
 use rind_operator::load::PluginLoad;
 use rind_operator::settings::{ModelSelection, PluginSelection, SessionChoice};
 use rind_operator::setup::OperatorSetup;
@@ -61,23 +61,23 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     // Load only the bundled plugins: the settings of the story must not affect plugins that are
     // installed on this machine.
     let load = PluginLoad::new(&setup, &PluginSelection::default(), GrantOptions::default())?
-        .only_in(demo_folders()?)
-        .at(&paths);
+        .search_plugins_only_in(demo_folders()?)
+        .with_plugin_folders(&paths);
     let plugins = load.load().await.context("load plugins")?;
     setup.paths = paths;
     let paths = &setup.paths;
     let plugins = Arc::new(plugins);
     render::plugins::warn_left_out(&plugins);
-    check_core(&plugins)?;
-    story.write_learnt(&plugins.stores())?;
+    check_core_plugins(&plugins)?;
+    story.write_stored_values(&plugins.stores())?;
     if !args.json {
-        introduce_story(story, &plugins, &paths.workspace);
+        print_story_intro(story, &plugins, &paths.workspace);
     }
     let (approver, questions, _) = open::choose_approver(false);
-    let parts = HostParts {
+    let parts = OperatorHostParts {
         skills: Arc::default(),
         presets: Arc::default(),
-        provider: Selected {
+        provider: SelectedModel {
             provider: Arc::new(Scripted::from_toml(story.script)?),
             model: story.model.to_owned(),
             why: "this is the demo".to_owned(),
@@ -91,7 +91,7 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         },
         switch: ModeSwitch::default(),
         approver,
-        commands: confinement::find(&setup).await?.commands(),
+        commands: confinement::find_confinement(&setup).await?.commands(),
         sources: Vec::new(),
         store: None,
         set: None,
@@ -104,20 +104,20 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     let show = ShowArgs {
         hides_answer: false,
         json: args.json,
-        trace: (!args.all).then_some(Detail::Short),
+        trace: (!args.all).then_some(TraceDetail::Short),
     };
-    let watch = move |event: &_| lock(&watched).see_event(event);
+    let watch = move |event: &_| lock(&watched).record_event(event);
     let mut exit = run::run_turn(
         session,
         questions,
         story.prompt,
         show,
-        FollowingPrograms::with_watch(watch),
+        TurnFollowers::with_event_watch(watch),
     )
     .await?;
     if args.all && exit == ExitStatus::Done {
         let mut acted = std::mem::take(&mut *lock(&acted));
-        exit = judge_demo(&mut acted, &plugins, paths, &id, args.json)?;
+        exit = report_demo_activity(&mut acted, &plugins, paths, &id, args.json)?;
     }
     if args.keep {
         render::print_note(&format!("kept in {}", folder.keep().display()));
@@ -126,7 +126,7 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
 }
 
 /// Shows the actions of each plugin. Returns a failure if a core plugin did nothing.
-fn judge_demo(
+fn report_demo_activity(
     acted: &mut TurnActivity,
     plugins: &PluginSet,
     paths: &Paths,
@@ -136,11 +136,11 @@ fn judge_demo(
     let names = plugins.plugins.iter().map(|p| p.manifest.name.as_str());
     let loaded: Vec<&str> = names.collect();
     let is_loaded = |name: &str| loaded.contains(&name);
-    for line in heard::take_lines() {
+    for line in heard::take_log_lines() {
         acted.add_activity(&line.plugin, ActivityKind::Logged, line.text);
     }
     if is_loaded(PLUGIN) {
-        let checked = super::audit::check_log(paths, session)?.unwrap_or_default();
+        let checked = super::audit::check_audit_log(paths, session)?.unwrap_or_default();
         match checked.broken {
             Some(why) => render::print_warning(&format!("the log of {PLUGIN} is broken: {why}")),
             None if !checked.gaps.is_empty() => {
@@ -165,7 +165,7 @@ fn judge_demo(
     let did_nothing = |name: &&&str| {
         !acted
             .get(name)
-            .is_some_and(activity::PluginActivity::is_any)
+            .is_some_and(activity::PluginActivity::has_effects)
     };
     let idle: Vec<&&str> = CORE.iter().filter(did_nothing).collect();
     if !is_json {
@@ -180,7 +180,7 @@ fn judge_demo(
         };
         render::print_warning(&format!("{name} {what}"));
     }
-    Ok(ExitStatus::status_of(idle.is_empty()))
+    Ok(ExitStatus::from_success(idle.is_empty()))
 }
 
 /// Returns the folders of this installation's plugins and of the examples. Only demos load the
@@ -191,7 +191,7 @@ fn demo_folders() -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Checks that at least one core plugin is loaded; otherwise the demo would show nothing.
-fn check_core(plugins: &PluginSet) -> anyhow::Result<()> {
+fn check_core_plugins(plugins: &PluginSet) -> anyhow::Result<()> {
     let is_core = |name: &str| CORE.contains(&name);
     if plugins.plugins.iter().any(|p| is_core(&p.manifest.name)) {
         return Ok(());
@@ -205,10 +205,10 @@ fn check_core(plugins: &PluginSet) -> anyhow::Result<()> {
     )
 }
 
-fn introduce_story(story: &DemoStory, plugins: &PluginSet, workspace: &Path) {
+fn print_story_intro(story: &DemoStory, plugins: &PluginSet, workspace: &Path) {
     render::say_line(render::style_text(render::BOLD, story.title));
     render::print_note(&format!(
-        "workspace {}, the model is a script, every tool call is answered with yes",
+        "workspace {}, the model is a script, every tool call is approved",
         workspace.display()
     ));
     if !story.learnt.is_empty() {
@@ -225,7 +225,7 @@ fn introduce_story(story: &DemoStory, plugins: &PluginSet, workspace: &Path) {
         plugins
             .plugins
             .iter()
-            .for_each(|plugin| render::plugins::print_loaded(plugin));
+            .for_each(|plugin| render::plugins::print_loaded_plugin(plugin));
     }
     render::say_line("");
 }

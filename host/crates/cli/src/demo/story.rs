@@ -1,6 +1,6 @@
 //! Stories of the demo: the script for the model, the files of the workspace, and the settings.
 //!
-//! Owns the two stories. Must not know how a turn is run or shown. Start from [`DemoStory`].
+//! Owns the two stories. Does not run turns or show them. Start from [`DemoStory`].
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -89,11 +89,11 @@ impl DemoStory {
             fs::write(path, text)?;
         }
         fs::create_dir_all(workspace.join("logs"))?;
-        fs::write(workspace.join("logs/readings.log"), demo_log())
+        fs::write(workspace.join("logs/readings.log"), generate_demo_log())
     }
 
     /// Writes the initial contents into the stores of the loaded plugins.
-    pub(super) fn write_learnt(
+    pub(super) fn write_stored_values(
         &self,
         stores: &BTreeMap<String, PluginStore>,
     ) -> anyhow::Result<()> {
@@ -112,7 +112,7 @@ impl DemoStory {
     }
 }
 
-fn demo_log() -> String {
+fn generate_demo_log() -> String {
     let mut log = String::new();
     for n in 0..READINGS {
         // Simulate a tide of about 12 hours between 170 and 314 cm, in integers so that every run

@@ -1,7 +1,7 @@
 //! Checks the NATS servers and workers for sessions on several machines, if the person named
 //! servers.
 
-use super::super::cluster::CheckArgs;
+use super::super::cluster::ServerCheckArgs;
 use super::DoctorCheck;
 use rind_nats::DurabilityReport;
 use rind_nats::worker::ClusterStatus;
@@ -10,8 +10,8 @@ use rind_nats::worker::ClusterStatus;
 const LONG_WAIT_MS: u64 = 60_000;
 
 /// Returns the findings about servers and workers; none if no server is named.
-pub(super) async fn cluster_checks(args: CheckArgs) -> Vec<DoctorCheck> {
-    match args.look().await {
+pub(super) async fn cluster_checks(args: ServerCheckArgs) -> Vec<DoctorCheck> {
+    match args.check_servers().await {
         Ok(None) => Vec::new(),
         Ok(Some((report, status))) => vec![
             check_durability(&report).with_name("sessions on NATS"),
@@ -55,8 +55,8 @@ fn check_workers(status: &ClusterStatus) -> DoctorCheck {
             let workers = status.workers.iter();
             let own = workers.filter(|worker| worker.class == queue.class);
             let is_served = own.clone().any(|worker| !worker.is_draining);
-            // Sessions whose turn is running have a wake in the queue as well, so subtract the busy
-            // workers.
+            // The queue also has a wake message for each session whose turn is running. Sessions
+            // wait only if there are more wake messages than busy slots.
             let is_waiting = queue.wakes > own.map(|worker| worker.busy).sum();
             !is_served || (is_waiting && queue.oldest_ms >= LONG_WAIT_MS)
         })

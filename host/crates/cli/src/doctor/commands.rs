@@ -1,10 +1,10 @@
 //! Checks the confinement of `bash` commands.
 
-use super::{DoctorCheck, wrong_settings};
+use super::{DoctorCheck, broken_settings_check};
 use rind_lib::tool::builtin::Confining;
-use rind_lib::tool::process::CgroupPlace;
-use rind_lib::tool::process::confine::{Limits, Mechanism, Report};
-use rind_lib::tool::sandbox::SandboxNeed;
+use rind_lib::tool::process::CgroupParent;
+use rind_lib::tool::process::confine::{ConfinementMechanism, ConfinementReport, Limits};
+use rind_lib::tool::sandbox::SandboxRequirement;
 use rind_operator::confinement::{self, CommandConfinement};
 use rind_operator::setup::OperatorSetup;
 
@@ -17,10 +17,10 @@ const PARTS: [(u32, &str); 5] = [
     (9, "Unix sockets"),
 ];
 
-pub(super) async fn command_checks(setup: &OperatorSetup) -> Vec<DoctorCheck> {
-    let sandbox = match confinement::find(setup).await {
+pub(super) async fn bash_confinement_checks(setup: &OperatorSetup) -> Vec<DoctorCheck> {
+    let sandbox = match confinement::find_confinement(setup).await {
         Ok(sandbox) => sandbox,
-        Err(error) => return vec![wrong_settings(&error)],
+        Err(error) => return vec![broken_settings_check(&error)],
     };
     let mut checks = vec![check_bash(&sandbox).with_name("commands")];
     let Ok(detected) = &sandbox.detected else {
@@ -28,20 +28,21 @@ pub(super) async fn command_checks(setup: &OperatorSetup) -> Vec<DoctorCheck> {
     };
     let report = &detected.report;
     let mechanism = &detected.confinement.mechanism;
-    let filtered = if mechanism.is_apart() {
+    let filtered = if mechanism.hides_outside_files_and_processes() {
         "mounts, namespaces, tracing, kernel modules and keys, io_uring, set-id modes, typing into terminals"
     } else {
         "the same as in namespaces, and besides limits, priority and scheduling of other processes, and shared memory, \
          semaphores and queues"
     };
-    checks
-        .push(check_separation(mechanism, detected.passed_over.as_deref()).with_name("namespaces"));
+    checks.push(
+        check_process_isolation(mechanism, detected.passed_over.as_deref()).with_name("namespaces"),
+    );
     checks.extend(report.landlock.map(check_landlock));
     checks.extend([
         DoctorCheck::ok_check(format!("filtered: {filtered}")).with_name("system calls"),
         check_limits(&detected.confinement.limits, mechanism, report).with_name("limits of bash"),
         check_cgroup(report).with_name("group of bash"),
-        check_network(detected.confinement.network, report).with_name("network of bash"),
+        check_network_isolation(detected.confinement.network, report).with_name("network of bash"),
         check_signals(report).with_name("signals"),
         check_user().with_name("user"),
     ]);
@@ -54,12 +55,15 @@ fn check_bash(sandbox: &CommandConfinement) -> DoctorCheck {
      switched on";
     let unconfined = "or set `bash = \"when-possible\"` in [sandbox] of config.toml, which runs commands with all your rights on \
                       this machine";
-    match (sandbox.quiet_commands().confining, &sandbox.detected) {
+    match (
+        sandbox.commands_without_warning().confining,
+        &sandbox.detected,
+    ) {
         (Confining::Confined(_), Ok(detected)) => {
             let by = match &detected.confinement.mechanism {
-                Mechanism::Namespaces => "namespaces of its own".to_owned(),
-                Mechanism::Landlock => "Landlock".to_owned(),
-                Mechanism::Bwrap(path) => path.display().to_string(),
+                ConfinementMechanism::Namespaces => "namespaces of its own".to_owned(),
+                ConfinementMechanism::Landlock => "Landlock".to_owned(),
+                ConfinementMechanism::Bwrap(path) => path.display().to_string(),
             };
             DoctorCheck::ok_check(format!("bash runs confined by {by} and a system call filter"))
             .with_meaning("its commands write only in the workspace and a temporary folder, and read only these, the system and its tools")
@@ -67,8 +71,8 @@ fn check_bash(sandbox: &CommandConfinement) -> DoctorCheck {
         (Confining::Refused(why), _) => DoctorCheck::required_check(why)
             .with_meaning("bash is refused: its commands must run confined")
             .with_todo(format!("{way}; {unconfined}")),
-        (Confining::Retried(_), _) => {
-            let why = sandbox.why_refused().unwrap_or_default();
+        (Confining::RetriedConfinement(_), _) => {
+            let why = sandbox.refusal_reason().unwrap_or_default();
             let todo = if why.contains("overlaps") {
                 "work in another folder, or put Rind's own elsewhere with RIND_HOME"
             } else {
@@ -81,13 +85,13 @@ fn check_bash(sandbox: &CommandConfinement) -> DoctorCheck {
                 )
                 .with_todo(todo)
         }
-        _ if sandbox.config.need() == SandboxNeed::Off => {
+        _ if sandbox.config.sandbox_requirement() == SandboxRequirement::Off => {
             DoctorCheck::weaker_check("`bash = \"off\"` in [sandbox] of config.toml")
                 .with_meaning(free)
                 .with_todo("take that line out")
         }
         _ => {
-            let why = sandbox.why_refused().unwrap_or_default();
+            let why = sandbox.refusal_reason().unwrap_or_default();
             DoctorCheck::weaker_check(format!("bash runs unconfined: {why}"))
                 .with_meaning(free)
                 .with_todo(way)
@@ -95,11 +99,15 @@ fn check_bash(sandbox: &CommandConfinement) -> DoctorCheck {
     }
 }
 
-/// Reports the mechanism in use and, for a weaker one, what it does not protect.
-fn check_separation(mechanism: &Mechanism, passed_over: Option<&str>) -> DoctorCheck {
-    if mechanism.is_apart() {
+/// Reports which mechanism isolates commands from other processes and personal files and, for a
+/// weaker mechanism, what it does not protect.
+fn check_process_isolation(
+    mechanism: &ConfinementMechanism,
+    passed_over: Option<&str>,
+) -> DoctorCheck {
+    if mechanism.hides_outside_files_and_processes() {
         let by = match mechanism {
-            Mechanism::Bwrap(path) => format!("made by {}", path.display()),
+            ConfinementMechanism::Bwrap(path) => format!("made by {}", path.display()),
             _ => "made by rind".to_owned(),
         };
         let why = passed_over.map_or_else(String::new, |why| format!(" ({why})"));
@@ -116,15 +124,19 @@ fn check_separation(mechanism: &Mechanism, passed_over: Option<&str>) -> DoctorC
          install bubblewrap")
 }
 
-fn check_limits(limits: &Limits, mechanism: &Mechanism, report: &Report) -> DoctorCheck {
+fn check_limits(
+    limits: &Limits,
+    mechanism: &ConfinementMechanism,
+    report: &ConfinementReport,
+) -> DoctorCheck {
     let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
-    let (processes, temporary) = if mechanism.is_apart() {
+    let (processes, temporary) = if mechanism.hides_outside_files_and_processes() {
         (
             format!("{} processes", limits.processes),
             format!(", {} in its temporary folder", mib(limits.temporary_bytes)),
         )
     } else {
-        let most = limits.processes_among_others();
+        let most = limits.process_limit_for_shared_count();
         (
             format!("{most} processes, counted together with your other processes"),
             String::new(),
@@ -146,8 +158,8 @@ fn check_limits(limits: &Limits, mechanism: &Mechanism, report: &Report) -> Doct
 
 /// Reports whether commands run in control groups. If they do not, other mechanisms enforce the
 /// limits, so this is no weakness.
-fn check_cgroup(report: &Report) -> DoctorCheck {
-    let place = match CgroupPlace::here() {
+fn check_cgroup(report: &ConfinementReport) -> DoctorCheck {
+    let place = match CgroupParent::find_cgroup_parent() {
         Ok(_) if !report.cgroup => Err("a command could not be moved into a cgroup"),
         place => place,
     };
@@ -179,7 +191,7 @@ fn check_landlock(version: u32) -> DoctorCheck {
     DoctorCheck::ok_check(found).with_name("landlock")
 }
 
-fn check_network(is_on: bool, report: &Report) -> DoctorCheck {
+fn check_network_isolation(is_on: bool, report: &ConfinementReport) -> DoctorCheck {
     if is_on {
         return DoctorCheck::weaker_check("on: `network = true` in [sandbox] of config.toml")
             .with_meaning("a command can send everything that it reads to any host")
@@ -198,7 +210,7 @@ fn check_network(is_on: bool, report: &Report) -> DoctorCheck {
     DoctorCheck::ok_check(format!("{loopback}, {unix}"))
 }
 
-fn check_signals(report: &Report) -> DoctorCheck {
+fn check_signals(report: &ConfinementReport) -> DoctorCheck {
     if report.can_signal {
         return DoctorCheck::weaker_check("a confined command can end your other programs")
             .with_meaning("it cannot read or change these programs")

@@ -26,7 +26,7 @@ fn check_folder(path: &Path, holds: &str, unwanted: u32, paths: &Paths) -> Docto
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (own, workspace) = (real(path), real(&paths.workspace));
     if workspace.starts_with(&own) {
-        let found = format!("{shown}, which the workspace is in");
+        let found = format!("{shown}, which contains the workspace");
         return DoctorCheck::required_check(found)
             .with_meaning(format!(
                 "it contains {holds}, and the model's tools could change them: no turn runs in this workspace"

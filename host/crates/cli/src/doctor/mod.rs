@@ -15,8 +15,8 @@ mod skills;
 use clap::Args as ClapArgs;
 use serde::Serialize;
 
-use super::args::JsonArgs;
-use super::environment::{find_paths, operator_environment, user_setup};
+use super::args::JsonOutputArgs;
+use super::environment::{find_paths, operator_environment, read_user_setup};
 use super::exit_code::ExitStatus;
 use super::render;
 use rind_lib::config::Config;
@@ -25,15 +25,15 @@ use rind_operator::setup::OperatorSetup;
 #[derive(Debug, ClapArgs)]
 pub(super) struct DoctorArgs {
     #[command(flatten)]
-    pub(super) json: JsonArgs,
+    pub(super) json: JsonOutputArgs,
     #[cfg(feature = "nats")]
     #[command(flatten)]
-    pub(super) nats: super::cluster::CheckArgs,
+    pub(super) nats: super::cluster::ServerCheckArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum CheckState {
+pub(super) enum DoctorCheckState {
     /// Works as it should.
     Ok,
     /// Works, but with less protection than possible.
@@ -45,8 +45,8 @@ pub(super) enum CheckState {
 #[derive(Debug, Serialize)]
 pub(super) struct DoctorCheck {
     pub(super) name: &'static str,
-    pub(super) state: CheckState,
-    /// Whether Rind cannot work while this check is [`CheckState::Missing`].
+    pub(super) state: DoctorCheckState,
+    /// Whether Rind cannot work while this check is [`DoctorCheckState::Missing`].
     pub(super) required: bool,
     pub(super) found: String,
     pub(super) means: String,
@@ -55,7 +55,7 @@ pub(super) struct DoctorCheck {
 }
 
 impl DoctorCheck {
-    fn new(state: CheckState, found: impl Into<String>) -> Self {
+    fn new(state: DoctorCheckState, found: impl Into<String>) -> Self {
         Self {
             name: "",
             state,
@@ -67,18 +67,18 @@ impl DoctorCheck {
     }
 
     fn ok_check(found: impl Into<String>) -> Self {
-        Self::new(CheckState::Ok, found)
+        Self::new(DoctorCheckState::Ok, found)
     }
 
     fn weaker_check(found: impl Into<String>) -> Self {
-        Self::new(CheckState::Weaker, found)
+        Self::new(DoctorCheckState::Weaker, found)
     }
 
     fn missing_check(found: impl Into<String>) -> Self {
-        Self::new(CheckState::Missing, found)
+        Self::new(DoctorCheckState::Missing, found)
     }
 
-    /// Returns a failed check without whose subject Rind cannot work.
+    /// Returns a failed check of a part without which Rind cannot work.
     fn required_check(found: impl Into<String>) -> Self {
         Self {
             required: true,
@@ -112,12 +112,12 @@ pub(super) async fn run_doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
     let mut checks = Vec::new();
     // Read the user's settings only: a project's settings do not affect these checks. A broken
     // settings file is a finding, and the other checks run without it.
-    let setup = user_setup().unwrap_or_else(|error| {
-        checks.push(wrong_settings(&error));
+    let setup = read_user_setup().unwrap_or_else(|error| {
+        checks.push(broken_settings_check(&error));
         OperatorSetup::new(operator_environment(), paths.clone(), Config::default())
     });
     let (commands, plugins) = tokio::join!(
-        commands::command_checks(&setup),
+        commands::bash_confinement_checks(&setup),
         plugins::plugin_checks(&setup)
     );
     checks.extend(commands);
@@ -125,13 +125,13 @@ pub(super) async fn run_doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
     if !checks.iter().any(|check| check.name == "settings") {
         match plugins::find_plugins().await {
             Ok(found) => {
-                checks.push(plugins::check_loaded(&found).with_name("plugins"));
+                checks.push(plugins::check_loaded_plugins(&found).with_name("plugins"));
                 let check = plugins::check_agent_loop(&found);
                 checks.extend(check.map(|check| check.with_name("order of turns")));
-                let found_skills = skills::find(&found);
+                let found_skills = skills::find_skills(&found);
                 let check = skills::check_skills(&found_skills);
                 checks.extend(check.map(|check| check.with_name("skills")));
-                checks.extend(overlooked::checks(&found, &found_skills).await);
+                checks.extend(overlooked::ineffective_settings_checks(&found, &found_skills).await);
             }
             Err(check) => checks.push(check.with_name("plugins")),
         }
@@ -142,11 +142,12 @@ pub(super) async fn run_doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
     checks.extend(cluster::cluster_checks(args.nats).await);
     checks.push(model::check_model(&setup).await.with_name("model"));
     checks.push(
-        plugins::check_target(&paths)
+        plugins::check_rust_target(&paths)
             .await
             .with_name("target for authors"),
     );
-    let is_in_the_way = |check: &DoctorCheck| check.required && check.state == CheckState::Missing;
+    let is_in_the_way =
+        |check: &DoctorCheck| check.required && check.state == DoctorCheckState::Missing;
     let report = DoctorReport {
         ok: !checks.iter().any(is_in_the_way),
         checks,
@@ -156,10 +157,10 @@ pub(super) async fn run_doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
     } else {
         render::doctor::print_report(&report);
     }
-    Ok(ExitStatus::status_of(report.ok))
+    Ok(ExitStatus::from_success(report.ok))
 }
 
-fn wrong_settings(error: &anyhow::Error) -> DoctorCheck {
+fn broken_settings_check(error: &anyhow::Error) -> DoctorCheck {
     DoctorCheck::required_check(format!("{error:#}"))
         .with_name("settings")
         .with_meaning("commands do not run until the settings can be read")

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::DoctorCheck;
-use rind_lib::provider::{Selected, scripted};
+use rind_lib::provider::{SelectedModel, scripted};
 use rind_lib::text::one_line;
 use rind_operator::model;
 use rind_operator::settings::ModelSelection;
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const TODO: &str = "start `rind run \"…\"` at a terminal and choose one, or set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL";
 
 pub(super) async fn check_model(setup: &OperatorSetup) -> DoctorCheck {
-    match model::select(setup, &ModelSelection::default(), None) {
+    match model::select_model(setup, &ModelSelection::default(), None) {
         Ok(selected) if selected.is_stand_in => {
             DoctorCheck::missing_check(format!("none: {}", selected.why))
                 .with_meaning("no turn can run; `--provider scripted` answers from a script")
@@ -38,7 +38,7 @@ pub(super) async fn check_model(setup: &OperatorSetup) -> DoctorCheck {
 }
 
 /// Requests the list of models from the server. Most servers require a valid key for the list.
-async fn ask_server(selected: &Selected) -> DoctorCheck {
+async fn ask_server(selected: &SelectedModel) -> DoctorCheck {
     let (provider, model) = (selected.provider.name(), one_line(&selected.model));
     let url = selected.provider.base_url();
     let at = url.map_or_else(String::new, |url| format!(" at {}", one_line(&url)));

@@ -7,17 +7,24 @@ use super::DoctorCheck;
 use super::plugins::DoctorPlugins;
 use rind_lib::skill::Skills;
 use rind_lib::tool::policy::ToolPolicy;
-use rind_operator::misplaced::ToolNames;
+use rind_operator::misplaced::ToolNameCheck;
 use rind_operator::{overlooked, scripts};
 
 /// Returns findings about settings, variables and templates without effect; none if all have an
 /// effect.
-pub(super) async fn checks(found: &DoctorPlugins, skills: &Skills) -> Vec<DoctorCheck> {
+pub(super) async fn ineffective_settings_checks(
+    found: &DoctorPlugins,
+    skills: &Skills,
+) -> Vec<DoctorCheck> {
     let setup = found.setup();
-    let mut settings = overlooked::of_variables(&setup.environment);
-    settings.extend(overlooked::of_settings(&setup.config));
+    let mut settings = overlooked::misspelled_variables(&setup.environment);
+    settings.extend(overlooked::replaced_lists(&setup.config));
     // Ignore an error: another check reports why a session cannot be opened.
-    settings.extend(without_tools(found, skills).await.unwrap_or_default());
+    settings.extend(
+        warnings_about_unknown_tools(found, skills)
+            .await
+            .unwrap_or_default(),
+    );
     let templates = match &setup.environment.program {
         Some(program) => {
             let project = setup.project.as_deref();
@@ -26,13 +33,13 @@ pub(super) async fn checks(found: &DoctorPlugins, skills: &Skills) -> Vec<Doctor
         }
         None => Vec::new(),
     };
-    let settings = check(&settings).map(|check| {
+    let settings = build_lines_check(&settings).map(|check| {
         let check = check.with_meaning("a rule or hook that does not apply protects nothing");
         check
             .with_todo("correct the named lines")
             .with_name("rules and names")
     });
-    let templates = check(&templates).map(|check| {
+    let templates = build_lines_check(&templates).map(|check| {
         let check = check.with_meaning("their slash commands do nothing");
         check
             .with_todo("correct the named lines")
@@ -41,22 +48,25 @@ pub(super) async fn checks(found: &DoctorPlugins, skills: &Skills) -> Vec<Doctor
     settings.into_iter().chain(templates).collect()
 }
 
-fn check(lines: &[String]) -> Option<DoctorCheck> {
+fn build_lines_check(lines: &[String]) -> Option<DoctorCheck> {
     (!lines.is_empty()).then(|| DoctorCheck::weaker_check(lines.join("; ")))
 }
 
 /// Returns warnings about settings that name unknown tools.
-async fn without_tools(found: &DoctorPlugins, skills: &Skills) -> anyhow::Result<Vec<String>> {
+async fn warnings_about_unknown_tools(
+    found: &DoctorPlugins,
+    skills: &Skills,
+) -> anyhow::Result<Vec<String>> {
     // Suppress warnings here: the checks of confinement and scripts report them.
     let setup = found.setup().clone().with_warnings(Arc::new(|_| {}));
-    let tools = tools::specs(&setup, found.plugins.clone()).await?;
+    let tools = tools::session_tool_specs(&setup, found.plugins.clone()).await?;
     let policy: ToolPolicy = setup.config.section()?;
     let scripts = scripts::read(&setup)?;
-    let names = ToolNames {
+    let names = ToolNameCheck {
         config: &setup.config,
         policy: &policy,
         scripts: &scripts,
         skills,
     };
-    Ok(names.without(&tools))
+    Ok(names.find_settings_matching_no_tool(&tools))
 }

@@ -10,9 +10,9 @@ use super::super::args::PluginArgs;
 use super::super::environment::operator_environment;
 use super::super::render;
 use super::DoctorCheck;
-use rind_author::{TARGET, has_target};
+use rind_author::{TARGET, has_wasm_target};
 use rind_lib::grant::ask::GrantOptions;
-use rind_lib::grant::held::HeldFolder;
+use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::paths::Paths;
 use rind_lib::plugin::load::{LeftOut, PluginSet, Why};
 use rind_lib::plugin::startable::StartableSet;
@@ -35,17 +35,17 @@ pub(super) async fn plugin_checks(setup: &OperatorSetup) -> Vec<DoctorCheck> {
     };
     let load = match PluginLoad::new(setup, &selection, GrantOptions::default()) {
         Ok(load) => load,
-        Err(error) => return vec![super::wrong_settings(&error)],
+        Err(error) => return vec![super::broken_settings_check(&error)],
     };
     vec![
-        check_engine().with_name("sandbox of plugins"),
-        check_cache(&load).with_name("compile cache"),
+        check_wasm_engine().with_name("sandbox of plugins"),
+        check_compile_cache(&load).with_name("compile cache"),
         check_compiler(&load).await.with_name("compiler"),
     ]
 }
 
-fn check_engine() -> DoctorCheck {
-    match trial::stops_endless_loop() {
+fn check_wasm_engine() -> DoctorCheck {
+    match trial::time_until_loop_is_stopped() {
         Ok(took) => DoctorCheck::ok_check(format!(
             "starts, and stops an endless loop after {}",
             format_time(took)
@@ -56,9 +56,9 @@ fn check_engine() -> DoctorCheck {
     }
 }
 
-fn check_cache(load: &PluginLoad) -> DoctorCheck {
+fn check_compile_cache(load: &PluginLoad) -> DoctorCheck {
     let options = load.options();
-    match trial::opens_cache(&options.cache, &options.cache_key) {
+    match trial::check_cache_folder(&options.cache, &options.cache_key) {
         Ok(()) => DoctorCheck::ok_check(format!(
             "{}, private and writable; its key is {}",
             options.cache.display(),
@@ -76,7 +76,7 @@ fn check_cache(load: &PluginLoad) -> DoctorCheck {
 async fn check_compiler(load: &PluginLoad) -> DoctorCheck {
     let options = load.options();
     let compiler = &options.compiler;
-    let compiled = trial::try_compile(compiler, &options.cache).await;
+    let compiled = trial::try_compile_component(compiler, &options.cache).await;
     match (&compiler.helper, compiled) {
         (Some(_), Ok((_, Some(why)))) => DoctorCheck::weaker_check(format!(
             "in a process of its own that the kernel does not confine: {why}"
@@ -107,8 +107,8 @@ pub(super) struct DoctorPlugins {
 
 impl DoctorPlugins {
     /// Returns the files of the project, if it is trusted.
-    pub(super) fn held(&self) -> Option<&Arc<HeldFolder>> {
-        self.load.held_folder()
+    pub(super) fn project_files(&self) -> Option<&Arc<InMemoryFolder>> {
+        self.load.in_memory_files()
     }
 
     /// Returns the setup used to load the plugins.
@@ -119,7 +119,7 @@ impl DoctorPlugins {
 
 /// Loads the plugins that a session in this folder would load, without asking questions.
 pub(super) async fn find_plugins() -> Result<DoctorPlugins, DoctorCheck> {
-    let load = super::super::plugin::load_of(&PluginArgs::default()).await;
+    let load = super::super::plugin::prepare_load(&PluginArgs::default()).await;
     let load = load.map_err(|error| DoctorCheck::required_check(format!("{error:#}")))?;
     let plugins = load.load().await;
     Ok(DoctorPlugins {
@@ -129,7 +129,7 @@ pub(super) async fn find_plugins() -> Result<DoctorPlugins, DoctorCheck> {
 }
 
 /// Checks whether the plugins of a session in this folder can run.
-pub(super) fn check_loaded(found: &DoctorPlugins) -> DoctorCheck {
+pub(super) fn check_loaded_plugins(found: &DoctorPlugins) -> DoctorCheck {
     let (paths, plugins) = (&found.setup().paths, &*found.plugins);
     let running = render::format_count(plugins.plugins.len() as u64, "plugin");
     if let Err(error) = StartableSet::check(plugins) {
@@ -176,18 +176,19 @@ pub(super) fn check_loaded(found: &DoctorPlugins) -> DoctorCheck {
         .with_todo("see `rind plugin list`")
 }
 
-/// Checks whether the plugin that the settings name as `loop` can order the turns. Returns `None`
-/// if they name none.
+/// Checks whether the plugin that the settings name as `loop` can run the agent loop. Returns
+/// `None` if the settings name no plugin.
 pub(super) fn check_agent_loop(found: &DoctorPlugins) -> Option<DoctorCheck> {
     let config = found.setup().agent_config().ok()?;
     let name = config.agent_loop?;
     let mut plugins = found.plugins.plugins.iter();
-    let is_there = plugins.any(|plugin| plugin.manifest.name == name && plugin.may_order_turns());
+    let is_there =
+        plugins.any(|plugin| plugin.manifest.name == name && plugin.may_run_agent_loop());
     let name = clean_line(&name, MAX_NAME);
     Some(match is_there {
-        true => DoctorCheck::ok_check(format!("plugin {name} orders the turns")),
+        true => DoctorCheck::ok_check(format!("plugin {name} runs the agent loop")),
         false => DoctorCheck::required_check(format!(
-            "plugin {name} is to order the turns, but it does not run, has no loop of the agent, or was not granted `agent_loop`"
+            "the settings name plugin {name} for the agent loop, but it does not run, has no agent loop, or was not granted `agent_loop`"
         ))
         .with_meaning("no session starts")
         .with_todo("see `rind plugin list`, or take `loop` out of [agent] in your settings"),
@@ -196,9 +197,9 @@ pub(super) fn check_agent_loop(found: &DoctorPlugins) -> Option<DoctorCheck> {
 
 /// Checks whether plugins in Rust can be compiled. Runs `rustc` in Rind's own data folder, because
 /// a project's toolchain file could make rustup install something.
-pub(super) async fn check_target(paths: &Paths) -> DoctorCheck {
+pub(super) async fn check_rust_target(paths: &Paths) -> DoctorCheck {
     let cancel = CancellationToken::new();
-    let asked = tokio::time::timeout(PATIENCE, has_target(&paths.data, &cancel)).await;
+    let asked = tokio::time::timeout(PATIENCE, has_wasm_target(&paths.data, &cancel)).await;
     let missing = |found: String, todo: &str| {
         DoctorCheck::missing_check(found)
             .with_meaning(

@@ -1,4 +1,4 @@
-//! Checks the scripts of the settings.
+//! Checks the scripts that the settings declare.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ pub(super) fn check_scripts(setup: &OperatorSetup) -> Option<DoctorCheck> {
         Arc::new(move |text| lock(&said).push(text.to_owned()))
     });
     let found = scripts::read(&setup).and_then(|scripts| {
-        let open = scripts::writable(&setup, &scripts)?;
+        let open = scripts::find_writable_scripts(&setup, &scripts)?;
         Ok((scripts, open))
     });
     let (scripts, open) = match found {

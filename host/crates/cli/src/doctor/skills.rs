@@ -12,8 +12,8 @@ use rind_operator::skills;
 const MAX_NAMED: usize = 20;
 
 /// Finds the skills that a session in this folder would have.
-pub(super) fn find(found: &DoctorPlugins) -> Skills {
-    let roots = skills::roots(found.setup(), &found.plugins, found.held());
+pub(super) fn find_skills(found: &DoctorPlugins) -> Skills {
+    let roots = skills::skill_roots(found.setup(), &found.plugins, found.project_files());
     discover(
         &roots,
         &super::super::command::reserved_names(),
@@ -24,7 +24,7 @@ pub(super) fn find(found: &DoctorPlugins) -> Skills {
 /// Checks whether every skill is used as its author intended. Returns `None` if there are no
 /// skills.
 pub(super) fn check_skills(skills: &Skills) -> Option<DoctorCheck> {
-    let left_out = skills.left_out();
+    let left_out = skills.omitted_skills();
     if skills.is_empty() && left_out.is_empty() {
         return None;
     }
@@ -35,7 +35,7 @@ pub(super) fn check_skills(skills: &Skills) -> Option<DoctorCheck> {
     let mut lines: Vec<String> = left_out
         .iter()
         .take(MAX_NAMED)
-        .map(render::skills::left_out)
+        .map(render::skills::left_out_skill_line)
         .collect();
     if let Some(n_more @ 1..) = left_out.len().checked_sub(MAX_NAMED) {
         lines.push(format!("{n_more} more"));

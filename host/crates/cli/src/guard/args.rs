@@ -27,7 +27,7 @@ pub(in super::super) enum GuardCommand {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct GuardAgentArgs {
     /// Agent whose guard is meant
-    pub(super) agent: AgentName,
+    pub(super) agent: GuardedAgentName,
     /// Use the guard of the project in this folder instead of that of all projects
     #[arg(long)]
     pub(super) project: bool,
@@ -45,7 +45,7 @@ pub(in super::super) struct GuardInstallArgs {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct GuardStatusArgs {
     /// Agent to show; by default all agents
-    pub(super) agent: Option<AgentName>,
+    pub(super) agent: Option<GuardedAgentName>,
     /// Show the guard of the project in this folder instead of that of all projects
     #[arg(long)]
     pub(super) project: bool,
@@ -59,7 +59,7 @@ pub(in super::super) struct GuardStatusArgs {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct GuardHookArgs {
     /// Agent that runs the hook
-    _agent: AgentName,
+    _agent: GuardedAgentName,
     /// Point of the hook: pre-tool, post-tool or turn-start
     _point: String,
     /// Folder to use instead of `RIND_HOME`
@@ -68,7 +68,7 @@ pub(in super::super) struct GuardHookArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(in super::super) enum AgentName {
+pub(in super::super) enum GuardedAgentName {
     /// Claude Code
     ClaudeCode,
     /// Codex
@@ -82,7 +82,7 @@ pub(in super::super) enum AgentName {
     Pi,
 }
 
-impl AgentName {
+impl GuardedAgentName {
     pub(super) fn agent(self) -> GuardedAgent {
         match self {
             Self::ClaudeCode => GuardedAgent::ClaudeCode,

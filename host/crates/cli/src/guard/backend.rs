@@ -11,16 +11,16 @@ use futures_util::future::BoxFuture;
 use tokio::sync::OnceCell;
 
 use crate::environment;
-use rind_guard::{GuardBackend, GuardOrder};
+use rind_guard::{GuardBackend, GuardSessionRequest};
 use rind_lib::Session;
 use rind_lib::lock::lock;
 use rind_lib::paths::{ADMIN_POLICY, PROJECT_FOLDER, Paths};
 use rind_lib::session::{self, SessionStore};
 use rind_lib::tool::approval::DenyAll;
 use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
-use rind_operator::environment::{OperatorEnvironment, ShownWarnings};
+use rind_operator::environment::{OperatorEnvironment, WarningsAlreadyShown};
 use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
-use rind_operator::start::{PreparedRun, ReadyRun, RunFrontend};
+use rind_operator::start::{RunBeforeHost, RunFrontend, RunWithHost};
 
 /// Plugins that the guard does not load, because they replace results by texts about tools that
 /// only Rind has.
@@ -29,8 +29,8 @@ pub(super) const UNSUITED: [&str; 1] = ["tool-output-sandbox"];
 /// Maximum number of hosts that are kept; the least recently used one is dropped.
 const MAX_HOSTS: usize = 8;
 
-/// Depth of subfolders that a stamp covers: those of a folder of plugins, and the files of each
-/// plugin.
+/// Number of folder levels that a stamp of a project covers: the folder's plugins, and the files of
+/// each plugin.
 const STAMP_DEPTH: usize = 2;
 
 /// Maximum number of entries of each folder that a stamp covers.
@@ -40,17 +40,17 @@ const MAX_STAMPED: usize = 500;
 const WAIT_OPEN: Duration = Duration::from_secs(5);
 
 /// A host and the time of its last use.
-struct KeptHost {
-    run: Arc<OnceCell<ReadyRun>>,
+struct CachedHost {
+    run: Arc<OnceCell<RunWithHost>>,
     /// Stamp of the project's settings at the time when the host was created.
     project: String,
     used: Instant,
 }
 
 /// Backend of the daemon that applies the operator's settings.
-pub(super) struct OperatorGuard {
+pub(super) struct OperatorGuardBackend {
     paths: Paths,
-    hosts: Mutex<HashMap<PathBuf, KeptHost>>,
+    hosts: Mutex<HashMap<PathBuf, CachedHost>>,
 }
 
 /// Front end that asks no questions. Trust and permissions can be granted only at a terminal.
@@ -62,7 +62,7 @@ impl RunFrontend for GuardFrontend {
     }
 }
 
-impl OperatorGuard {
+impl OperatorGuardBackend {
     pub(super) fn new(paths: Paths) -> Self {
         Self {
             paths,
@@ -70,10 +70,13 @@ impl OperatorGuard {
         }
     }
 
-    async fn open_session(&self, order: &GuardOrder) -> anyhow::Result<(Session, PathBuf)> {
+    async fn open_session(
+        &self,
+        order: &GuardSessionRequest,
+    ) -> anyhow::Result<(Session, PathBuf)> {
         // Use the folder in which the session began: an agent may change its folder, but its
         // project stays the same.
-        let begun = SessionStore::new(self.paths.sessions()).about(&order.id);
+        let begun = SessionStore::new(self.paths.sessions()).workspace_and_model(&order.id);
         let begun = begun
             .ok()
             .and_then(|begun| begun.workspace.canonicalize().ok());
@@ -82,7 +85,7 @@ impl OperatorGuard {
             None => order.folder.canonicalize()?,
         };
         let cell = self.host_cell(&folder);
-        let run = cell.get_or_try_init(|| make_host(&folder)).await?;
+        let run = cell.get_or_try_init(|| prepare_host(&folder)).await?;
         let host = &run.host;
         let until = Instant::now() + WAIT_OPEN;
         loop {
@@ -90,7 +93,7 @@ impl OperatorGuard {
             let builder = builder.aside(format!("guard {}", order.agent.name()));
             match builder.resume_or_create(&order.id) {
                 Ok(session) => return Ok((session, folder)),
-                Err(error) if is_open_elsewhere(&error) && Instant::now() < until => {
+                Err(error) if is_session_open_elsewhere(&error) && Instant::now() < until => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
                 Err(error) => return Err(error.into()),
@@ -98,7 +101,7 @@ impl OperatorGuard {
         }
     }
 
-    fn host_cell(&self, folder: &Path) -> Arc<OnceCell<ReadyRun>> {
+    fn host_cell(&self, folder: &Path) -> Arc<OnceCell<RunWithHost>> {
         let mut hosts = lock(&self.hosts);
         if hosts.len() >= MAX_HOSTS && !hosts.contains_key(folder) {
             let oldest = hosts.iter().min_by_key(|(_, kept)| kept.used);
@@ -106,28 +109,35 @@ impl OperatorGuard {
                 hosts.remove(&oldest);
             }
         }
-        let kept = hosts.entry(folder.to_owned()).or_insert_with(|| KeptHost {
-            run: Arc::default(),
-            project: project_stamp(folder),
-            used: Instant::now(),
-        });
+        let kept = hosts
+            .entry(folder.to_owned())
+            .or_insert_with(|| CachedHost {
+                run: Arc::default(),
+                project: project_stamp(folder),
+                used: Instant::now(),
+            });
         kept.used = Instant::now();
         kept.run.clone()
     }
 }
 
-impl GuardBackend for OperatorGuard {
+impl GuardBackend for OperatorGuardBackend {
     fn open<'a>(
         &'a self,
-        order: &'a GuardOrder,
+        order: &'a GuardSessionRequest,
     ) -> BoxFuture<'a, Result<(Session, PathBuf), String>> {
         Box::pin(async move {
             let opened = self.open_session(order).await;
-            opened.map_err(|error| format!("no session in {}: {error:#}", order.folder.display()))
+            opened.map_err(|error| {
+                format!(
+                    "cannot open a session in {}: {error:#}",
+                    order.folder.display()
+                )
+            })
         })
     }
 
-    fn stamp(&self) -> String {
+    fn settings_stamp(&self) -> String {
         let Paths { config, data, .. } = &self.paths;
         let mut files = vec![
             PathBuf::from(ADMIN_POLICY),
@@ -144,7 +154,7 @@ impl GuardBackend for OperatorGuard {
         files.extend(environment::operator_environment().installed_folder());
         let mut stamp = String::new();
         for file in &files {
-            add_stamp(file, STAMP_DEPTH, &mut stamp);
+            append_file_stamp(file, STAMP_DEPTH, &mut stamp);
         }
         let hosts = lock(&self.hosts);
         let changed = hosts
@@ -160,13 +170,13 @@ impl GuardBackend for OperatorGuard {
 /// Returns a text that changes when the project's own settings or plugins change.
 fn project_stamp(folder: &Path) -> String {
     let mut stamp = String::new();
-    add_stamp(&folder.join(PROJECT_FOLDER), STAMP_DEPTH, &mut stamp);
+    append_file_stamp(&folder.join(PROJECT_FOLDER), STAMP_DEPTH, &mut stamp);
     stamp
 }
 
 /// Appends modification time and inode of a file; for a folder also those of its entries, `depth`
 /// levels deep.
-fn add_stamp(path: &Path, depth: usize, stamp: &mut String) {
+fn append_file_stamp(path: &Path, depth: usize, stamp: &mut String) {
     let Ok(found) = path.metadata() else {
         stamp.push_str("- ");
         return;
@@ -186,20 +196,20 @@ fn add_stamp(path: &Path, depth: usize, stamp: &mut String) {
     paths
         .iter()
         .take(MAX_STAMPED)
-        .for_each(|path| add_stamp(path, depth - 1, stamp));
+        .for_each(|path| append_file_stamp(path, depth - 1, stamp));
 }
 
-fn is_open_elsewhere(error: &rind_lib::host::Error) -> bool {
+fn is_session_open_elsewhere(error: &rind_lib::host::Error) -> bool {
     matches!(
         error,
         rind_lib::host::Error::Session(session::Error::Locked { .. })
     )
 }
 
-async fn make_host(folder: &Path) -> anyhow::Result<ReadyRun> {
+async fn prepare_host(folder: &Path) -> anyhow::Result<RunWithHost> {
     let environment = Arc::new(OperatorEnvironment {
         on_warning: Arc::new(|text: &str| tracing::warn!("{text}")),
-        said: ShownWarnings::default(),
+        said: WarningsAlreadyShown::default(),
         ..OperatorEnvironment::clone(&environment::operator_environment())
     });
     let settings = RunSettings {
@@ -214,7 +224,7 @@ async fn make_host(folder: &Path) -> anyhow::Result<ReadyRun> {
         mode: PolicyMode::default(),
         approval: ApprovalMode::default(),
     };
-    let run = PreparedRun::new(settings, &GuardFrontend).await?;
+    let run = RunBeforeHost::new(settings, &GuardFrontend).await?;
     let nobody = Arc::new(DenyAll("the guard asks nobody".to_owned()));
-    run.without_model().without_servers().host(nobody).await
+    run.without_model().without_mcp_servers().host(nobody).await
 }

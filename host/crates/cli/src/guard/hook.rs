@@ -2,7 +2,7 @@
 //! that other agents run as a hook.
 //!
 //! The hook runs before Rind sets up anything else, because the agent waits for it at each call.
-//! Every run answers; if in doubt, with a refusal.
+//! Every run writes an answer: a refusal whenever the guard could not decide.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rind_guard::{
-    DaemonStart, GuardFolder, GuardPoint, GuardedAgent, HookAnswer, HookRequest, ask_daemon,
+    GuardDaemonStarter, GuardFolder, GuardPoint, GuardedAgent, HookAnswer, HookRequest, ask_daemon,
 };
 use rind_lib::paths::{HOME_VARIABLE, Paths};
 use rind_lib::tool::process::{environment_with, start_detached};
@@ -44,7 +44,7 @@ const HOOK_PROGRAM: &str = "rind-guard-hook";
 pub(super) const START_VARIABLE: &str = "RIND_GUARD_START";
 
 /// Parsed arguments of the hook.
-struct HookWords {
+struct HookArguments {
     agent: GuardedAgent,
     point: GuardPoint,
     home: Option<PathBuf>,
@@ -60,19 +60,19 @@ pub(in super::super) fn run_hook(mut args: impl Iterator<Item = OsString>) -> Op
     if words.iter().any(|word| word == "--help" || word == "-h") {
         return None;
     }
-    Some(answer_words(&words))
+    Some(answer_with_arguments(&words))
 }
 
-/// Answers a hook call with these arguments.
-pub(in super::super) fn answer_words(words: &[OsString]) -> ExitCode {
-    let answer = match read_words(words) {
-        Ok(words) => return answer_in_time(words),
+/// Answers the hook call that these command line arguments describe.
+pub(in super::super) fn answer_with_arguments(words: &[OsString]) -> ExitCode {
+    let answer = match parse_hook_arguments(words) {
+        Ok(words) => return answer_hook_in_time(words),
         Err(why) => HookAnswer::refusal(&why),
     };
     write_answer(&answer)
 }
 
-fn read_words(words: &[OsString]) -> Result<HookWords, String> {
+fn parse_hook_arguments(words: &[OsString]) -> Result<HookArguments, String> {
     let text = |at: usize| words.get(at).and_then(|word| word.to_str());
     let agent = text(0).and_then(GuardedAgent::find);
     let point = text(1).and_then(GuardPoint::find);
@@ -84,7 +84,7 @@ fn read_words(words: &[OsString]) -> Result<HookWords, String> {
         _ => return Err(unknown_arguments_text()),
     };
     match (agent, point) {
-        (Some(agent), Some(point)) => Ok(HookWords { agent, point, home }),
+        (Some(agent), Some(point)) => Ok(HookArguments { agent, point, home }),
         _ => Err(unknown_arguments_text()),
     }
 }
@@ -93,11 +93,11 @@ fn unknown_arguments_text() -> String {
     "the hook was called with unknown arguments; run `rind guard install` again".to_owned()
 }
 
-/// Answers the hook call in any case. After a panic the answer is a refusal. If the input does not
-/// end, or the daemon does not answer before the deadline, a second thread writes the refusal. The
-/// call itself runs on the main thread, because each further thread with its own heap would take a
-/// tenth of the total time.
-fn answer_in_time(words: HookWords) -> ExitCode {
+/// Answers the hook call, after a panic with a refusal. If the input does not end, or the daemon
+/// does not answer before the deadline, a second thread writes a refusal. The call itself runs on
+/// the main thread, because each further thread with its own heap would take a tenth of the total
+/// time.
+fn answer_hook_in_time(words: HookArguments) -> ExitCode {
     let is_answered = Arc::new(AtomicBool::new(false));
     let watched = is_answered.clone();
     let watch = std::thread::Builder::new().stack_size(WATCH_STACK);
@@ -125,7 +125,7 @@ fn answer_in_time(words: HookWords) -> ExitCode {
     write_answer(&answer)
 }
 
-fn answer_hook(words: HookWords) -> HookAnswer {
+fn answer_hook(words: HookArguments) -> HookAnswer {
     let mut payload = Vec::new();
     let read = std::io::stdin()
         .lock()
@@ -134,18 +134,19 @@ fn answer_hook(words: HookWords) -> HookAnswer {
     if let Err(error) = read {
         return HookAnswer::refusal(&format!("standard input: {error}"));
     }
-    let (request, data, start) = match prepare(words, payload) {
+    let (request, data, start) = match prepare_guard_request(words, payload) {
         Ok(prepared) => prepared,
         Err(why) => return HookAnswer::refusal(&why),
     };
     ask_daemon(&request, GuardFolder::open(&data), &start)
 }
 
-fn prepare(
-    words: HookWords,
+fn prepare_guard_request(
+    words: HookArguments,
     payload: Vec<u8>,
-) -> Result<(HookRequest, PathBuf, StartedDaemon), String> {
-    let folder = std::env::current_dir().map_err(|error| format!("the current folder: {error}"))?;
+) -> Result<(HookRequest, PathBuf, DaemonStarter), String> {
+    let folder = std::env::current_dir()
+        .map_err(|error| format!("cannot find the current folder: {error}"))?;
     let user_home = std::env::home_dir().ok_or("there is no home folder; set HOME")?;
     let home = words.home.clone();
     let variable = |name: &str| match (name, &home) {
@@ -158,9 +159,9 @@ fn prepare(
         point: words.point,
         payload,
         folder,
-        build: build_name(&paths)?,
+        build: program_build_name(&paths)?,
     };
-    Ok((request, paths.data, StartedDaemon { home: words.home }))
+    Ok((request, paths.data, DaemonStarter { home: words.home }))
 }
 
 /// Returns the path of `rind`: this program, or the one next to this small hook program.
@@ -186,7 +187,7 @@ pub(super) fn hook_program(program: PathBuf) -> (PathBuf, bool) {
 
 /// Returns a name for this build and its folders. A hook uses a daemon only if both have the same
 /// name, because a daemon of another build or with other folders has other plugins and rules.
-pub(super) fn build_name(paths: &Paths) -> Result<String, String> {
+pub(super) fn program_build_name(paths: &Paths) -> Result<String, String> {
     use std::os::unix::fs::MetadataExt;
     let program = rind_program()?;
     let found = program
@@ -212,11 +213,11 @@ pub(super) fn build_name(paths: &Paths) -> Result<String, String> {
 }
 
 /// Starts a daemon as `rind guard serve`, in `home` if set.
-pub(super) struct StartedDaemon {
+pub(super) struct DaemonStarter {
     home: Option<PathBuf>,
 }
 
-impl DaemonStart for StartedDaemon {
+impl GuardDaemonStarter for DaemonStarter {
     fn start_daemon(&self, folder: &GuardFolder) -> Result<(), String> {
         if std::env::var_os(START_VARIABLE).is_some_and(|value| value == "never") {
             return Err(format!(
@@ -261,14 +262,14 @@ fn write_answer(answer: &HookAnswer) -> ExitCode {
         .and_then(|()| out.flush());
     // Ignore an error: this text is only the reason for the model, and the exit code refuses
     // without it.
-    let _ = writeln_if(&mut std::io::stderr(), &answer.stderr);
+    let _ = write_nonempty_line(&mut std::io::stderr(), &answer.stderr);
     match written {
         Ok(()) => ExitCode::from(answer.code),
         Err(_) => ExitCode::from(HookAnswer::refusal("").code),
     }
 }
 
-fn writeln_if(out: &mut impl Write, text: &str) -> std::io::Result<()> {
+fn write_nonempty_line(out: &mut impl Write, text: &str) -> std::io::Result<()> {
     match text.is_empty() {
         true => Ok(()),
         false => writeln!(out, "{text}"),
@@ -283,7 +284,7 @@ mod tests {
     fn unknown_words_of_a_hook_are_an_error() {
         let read = |words: &[&str]| {
             let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-            read_words(&words).map(|words| (words.agent, words.point, words.home))
+            parse_hook_arguments(&words).map(|words| (words.agent, words.point, words.home))
         };
         let own = Some(PathBuf::from("/x"));
         assert_eq!(

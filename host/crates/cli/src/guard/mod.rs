@@ -13,15 +13,16 @@ use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
 use self::args::{GuardAgentArgs, GuardCommand, GuardInstallArgs, folder_variable};
-pub(super) use self::status::{AgentStatus, PluginCover, installed_covers};
+pub(super) use self::status::{AgentGuardStatus, PluginGuardCoverage, installed_guard_coverage};
 use super::environment;
 use super::exit_code::{ExitStatus, bail_usage};
-use super::question::{QuestionLine, QuestionScreen, yes_or_no};
+use super::question::{QuestionLine, QuestionScreen, parse_yes_or_no};
 use super::render::{self, WARN};
-use super::signals::AnySignal;
-use super::terminal::can_ask;
+use super::signals::ShutdownSignals;
+use super::terminal::can_ask_at_terminal;
 use rind_guard::{
-    FileChange, GuardFolder, GuardPlaces, GuardedAgent, plan_install, plan_removal, serve_guard,
+    AgentFileRoots, FileChange, GuardFolder, GuardedAgent, plan_guard_install, plan_guard_removal,
+    serve_guard,
 };
 use rind_lib::paths::{HOME_VARIABLE, Paths};
 
@@ -40,7 +41,7 @@ pub(super) async fn run_guard(command: GuardCommand) -> anyhow::Result<ExitStatu
 /// Locations of an agent's settings, and the program that its hooks run.
 struct GuardTarget {
     agent: GuardedAgent,
-    places: GuardPlaces,
+    places: AgentFileRoots,
     command: rind_guard::GuardCommand,
     paths: Paths,
 }
@@ -58,7 +59,7 @@ impl GuardTarget {
             let folder = environment.variable(name).map(PathBuf::from);
             folder.filter(|folder| folder.is_absolute())
         };
-        let places = GuardPlaces {
+        let places = AgentFileRoots {
             config_home: absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
             agent_folder: folder_variable(agent).and_then(absolute),
             project: is_project.then(|| paths.workspace.clone()),
@@ -91,7 +92,7 @@ impl GuardTarget {
 
 async fn install_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
     let target = GuardTarget::of(&args.target)?;
-    let changes = plan_install(target.agent, &target.places, &target.command)?;
+    let changes = plan_guard_install(target.agent, &target.places, &target.command)?;
     if changes.is_empty() {
         render::print_note(&format!(
             "the guard for {} is already installed",
@@ -105,12 +106,12 @@ async fn install_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Failed);
     }
     let table = target.agent.table();
-    render::guard::print_installed(table);
+    render::guard::print_installed_hooks(table);
     if target.agent == GuardedAgent::Codex {
         render::print_note("running sessions of Codex do not have the hook");
     }
     render::print_note(&format!(
-        "`rind guard test {0}` tries it; `rind guard status {0}` says what it can do",
+        "`rind guard test {0}` tests the guard; `rind guard status {0}` shows what it can do",
         target.agent.name()
     ));
     Ok(ExitStatus::Done)
@@ -118,7 +119,7 @@ async fn install_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
 
 async fn remove_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
     let target = GuardTarget::of(&args.target)?;
-    let changes = plan_removal(target.agent, &target.places)?;
+    let changes = plan_guard_removal(target.agent, &target.places)?;
     if changes.is_empty() {
         render::print_note(&format!(
             "no guard is installed for {}",
@@ -144,8 +145,8 @@ async fn apply_changes(
 ) -> anyhow::Result<bool> {
     changes.iter().for_each(render::guard::show_change);
     if !is_yes {
-        if !can_ask() {
-            bail_usage!("there is no terminal to ask at; add --yes to write this");
+        if !can_ask_at_terminal() {
+            bail_usage!("there is no terminal to ask at; add --yes to write these changes");
         }
         if !confirm(&format!("write this for {}", target.agent.table().title)).await {
             render::print_note("nothing was written");
@@ -155,7 +156,7 @@ async fn apply_changes(
     let copies = GuardFolder::open(&target.paths.data)?.copies();
     for change in changes {
         if let Some(copy) = change.apply(&copies)? {
-            render::guard::print_copy(&change.path, &copy);
+            render::guard::print_backup_location(&change.path, &copy);
         }
     }
     Ok(true)
@@ -163,25 +164,25 @@ async fn apply_changes(
 
 async fn confirm(words: &str) -> bool {
     let head = QuestionLine::new("")
-        .styled_words(WARN.bold(), "? ")
-        .own_words(words);
+        .with_styled_text(WARN.bold(), "? ")
+        .with_text(words);
     let screen = QuestionScreen {
         parts: vec![vec![head]],
         keys: "[y]es or [n]o".to_owned(),
         ..QuestionScreen::default()
     };
-    screen.ask_approval(yes_or_no, |yes| !yes).await == Some(true)
+    screen.ask_approval(parse_yes_or_no, |yes| !yes).await == Some(true)
 }
 
 /// Runs the daemon in this process. The process that starts it redirects its output to the log.
 async fn serve_daemon() -> anyhow::Result<ExitStatus> {
     let paths = environment::find_paths(None)?;
     let folder = GuardFolder::open(&paths.data)?;
-    let build = hook::build_name(&paths).map_err(anyhow::Error::msg)?;
+    let build = hook::program_build_name(&paths).map_err(anyhow::Error::msg)?;
     let cancel = CancellationToken::new();
-    let interrupted = AnySignal::interrupts().context("listen for signals")?;
-    tokio::spawn(interrupted.pass_on(cancel.clone()));
-    let backend = Arc::new(backend::OperatorGuard::new(paths));
+    let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for signals")?;
+    tokio::spawn(interrupted.cancel_then_exit(cancel.clone()));
+    let backend = Arc::new(backend::OperatorGuardBackend::new(paths));
     serve_guard(&folder, backend, build, &cancel).await?;
     Ok(ExitStatus::Done)
 }

@@ -10,40 +10,40 @@ use crate::args::PluginArgs;
 use crate::exit_code::ExitStatus;
 use crate::{environment, plugin, render};
 use rind_guard::{
-    AgentTable, GuardError, GuardFolder, GuardedAgent, InstallState, InstalledHook, daemon_answers,
-    find_hooks, inert_points, state_of,
+    AgentHookTable, GuardError, GuardFolder, GuardInstallState, GuardedAgent, InstalledHook,
+    find_hooks, hook_points_without_agent_event, install_state, is_daemon_listening,
 };
 use rind_lib::plugin::inspect;
 use rind_lib::plugin::load::{LeftOut, PluginSet, Why};
 
 /// Status of one agent in the output of `rind guard status`.
 #[derive(Debug, Serialize)]
-pub(in super::super) struct AgentStatus {
-    pub(in super::super) state: InstallState,
+pub(in super::super) struct AgentGuardStatus {
+    pub(in super::super) state: GuardInstallState,
     pub(in super::super) hooks: Vec<InstalledHook>,
     #[serde(flatten)]
-    pub(in super::super) table: &'static AgentTable,
-    pub(in super::super) plugins: Vec<PluginCover>,
+    pub(in super::super) table: &'static AgentHookTable,
+    pub(in super::super) plugins: Vec<PluginGuardCoverage>,
 }
 
 /// A plugin with the points of its hooks, split into `judges`, at which the agent calls the guard,
 /// and `inert`, at which it does not.
 #[derive(Debug, Serialize)]
-pub(in super::super) struct PluginCover {
+pub(in super::super) struct PluginGuardCoverage {
     pub(in super::super) name: String,
     pub(in super::super) judges: Vec<String>,
     pub(in super::super) inert: Vec<String>,
 }
 
 /// Splits the points of a plugin's hooks by whether `agent` calls the guard there.
-fn cover_of(agent: GuardedAgent, name: &str, points: &[&str]) -> PluginCover {
+fn plugin_guard_coverage(agent: GuardedAgent, name: &str, points: &[&str]) -> PluginGuardCoverage {
     let inert = match UNSUITED.contains(&name) {
         // The guard does not run this plugin, so all its points are inert.
         true => points.to_vec(),
-        false => inert_points(agent, points),
+        false => hook_points_without_agent_event(agent, points),
     };
     let judges = points.iter().filter(|point| !inert.contains(point));
-    PluginCover {
+    PluginGuardCoverage {
         name: name.to_owned(),
         judges: judges.map(|point| (*point).to_owned()).collect(),
         inert: inert.into_iter().map(str::to_owned).collect(),
@@ -52,17 +52,17 @@ fn cover_of(agent: GuardedAgent, name: &str, points: &[&str]) -> PluginCover {
 
 /// Returns for each agent with an installed guard which of these points take effect. Skips agents
 /// whose settings cannot be read; `rind guard status` reports them.
-pub(in super::super) fn installed_covers(
+pub(in super::super) fn installed_guard_coverage(
     name: &str,
     points: &[&str],
-) -> Vec<(GuardedAgent, PluginCover)> {
+) -> Vec<(GuardedAgent, PluginGuardCoverage)> {
     let has_guard = |agent: &GuardedAgent| {
         [false, true].into_iter().any(|is_project| {
             let target = GuardTarget::find(*agent, is_project);
             let state = target
                 .ok()
-                .and_then(|target| state_of(*agent, &target.places, &target.command).ok());
-            state.is_some_and(|state| state != InstallState::Absent)
+                .and_then(|target| install_state(*agent, &target.places, &target.command).ok());
+            state.is_some_and(|state| state != GuardInstallState::Absent)
         })
     };
     if points.is_empty() {
@@ -70,7 +70,7 @@ pub(in super::super) fn installed_covers(
     }
     let guarded = GuardedAgent::ALL.into_iter().filter(has_guard);
     guarded
-        .map(|agent| (agent, cover_of(agent, name, points)))
+        .map(|agent| (agent, plugin_guard_coverage(agent, name, points)))
         .collect()
 }
 
@@ -79,21 +79,21 @@ pub(super) async fn show_status(args: &GuardStatusArgs) -> anyhow::Result<ExitSt
         Some(agent) => vec![agent.agent()],
         None => GuardedAgent::ALL.to_vec(),
     };
-    let set = plugin::load_set(&PluginArgs::default()).await?;
+    let set = plugin::load_session_plugins(&PluginArgs::default()).await?;
     // Warn about plugins that are not loaded, because the guard does not run them either.
     render::plugins::warn_left_out(&set);
     let is_left_out = |left: &LeftOut| matches!(left.why, Why::Failed(_) | Why::Held(_));
     let all_run = !set.left_out.iter().any(is_left_out);
-    let plugins = plugin_points(&set);
+    let plugins = plugin_hook_points(&set);
     let mut shown = Vec::new();
     for agent in agents {
         let target = GuardTarget::find(agent, args.project)?;
         let covers = plugins.iter().map(|(name, points)| {
             let points: Vec<&str> = points.iter().map(String::as_str).collect();
-            cover_of(agent, name, &points)
+            plugin_guard_coverage(agent, name, &points)
         });
-        shown.push(AgentStatus {
-            state: state_of(agent, &target.places, &target.command)?,
+        shown.push(AgentGuardStatus {
+            state: install_state(agent, &target.places, &target.command)?,
             hooks: find_hooks(agent, &target.places, &target.command)?,
             table: agent.table(),
             plugins: covers
@@ -103,7 +103,7 @@ pub(super) async fn show_status(args: &GuardStatusArgs) -> anyhow::Result<ExitSt
     }
     let folder = GuardFolder::open(&environment::find_paths(None)?.data);
     let daemon = match &folder {
-        Ok(folder) => daemon_answers(folder).map(|is_running| (is_running, folder.log())),
+        Ok(folder) => is_daemon_listening(folder).map(|is_running| (is_running, folder.log())),
         Err(error) => Err(GuardError::Daemon(error.to_string())),
     };
     if args.json {
@@ -117,17 +117,18 @@ pub(super) async fn show_status(args: &GuardStatusArgs) -> anyhow::Result<ExitSt
             render::guard::print_status(status, is_long);
         }
         match &daemon {
-            Ok((is_running, log)) => render::guard::print_daemon(*is_running, log),
+            Ok((is_running, log)) => render::guard::print_daemon_state(*is_running, log),
             Err(error) => render::print_warning(&format!("every call is refused: {error}")),
         }
     }
-    let is_whole = |status: &AgentStatus| !matches!(status.state, InstallState::Differs(_));
+    let is_whole =
+        |status: &AgentGuardStatus| !matches!(status.state, GuardInstallState::Differs(_));
     let is_whole = shown.iter().all(is_whole) && daemon.is_ok() && all_run;
-    Ok(ExitStatus::status_of(is_whole))
+    Ok(ExitStatus::from_success(is_whole))
 }
 
 /// Returns the loaded plugins with the points of their enabled hooks.
-fn plugin_points(set: &PluginSet) -> Vec<(String, Vec<String>)> {
+fn plugin_hook_points(set: &PluginSet) -> Vec<(String, Vec<String>)> {
     let reports = set.plugins.iter().map(|plugin| inspect::inspect(plugin));
     let points = reports.map(|report| {
         let hooks = report.hooks.iter().filter(|hook| hook.enabled);

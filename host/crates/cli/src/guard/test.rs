@@ -12,8 +12,8 @@ use super::hook::START_VARIABLE;
 use crate::exit_code::{ExitStatus, bail_usage};
 use crate::render;
 use rind_guard::{
-    GuardPoint, InstallState, InstalledHook, ProbeCall, ProbeOutcome, find_hooks, probe_payload,
-    read_outcome, state_of,
+    GuardInstallState, GuardPoint, HookProbeCall, HookProbeOutcome, InstalledHook, find_hooks,
+    install_state, interpret_hook_output, probe_payload,
 };
 use rind_lib::disk::TemporaryFolder;
 use rind_lib::paths::HOME_VARIABLE;
@@ -35,15 +35,15 @@ struct HookTrial<'a> {
 pub(super) async fn test_guard(args: &GuardAgentArgs) -> anyhow::Result<ExitStatus> {
     let target = GuardTarget::of(args)?;
     let (agent, places) = (target.agent, &target.places);
-    let state = state_of(agent, places, &target.command)?;
-    let is_as_written = state == InstallState::Installed;
+    let state = install_state(agent, places, &target.command)?;
+    let is_as_written = state == GuardInstallState::Installed;
     match state {
-        InstallState::Absent => bail_usage!(
-            "no guard of {0} is installed; `rind guard install {0}` does it",
+        GuardInstallState::Absent => bail_usage!(
+            "no guard for {0} is installed; install it with `rind guard install {0}`",
             agent.name()
         ),
-        InstallState::Differs(why) => render::print_warning(&why),
-        InstallState::Installed => {}
+        GuardInstallState::Differs(why) => render::print_warning(&why),
+        GuardInstallState::Installed => {}
     }
     let hooks = find_hooks(agent, places, &target.command)?;
     let hook = hooks.iter().find(|hook| hook.point == GuardPoint::PreTool);
@@ -54,27 +54,30 @@ pub(super) async fn test_guard(args: &GuardAgentArgs) -> anyhow::Result<ExitStat
         hook,
         folder: folder.path(),
     };
-    let dangerous = trial.run(ProbeCall::Dangerous, false).await?;
-    let is_stopped = matches!(dangerous, ProbeOutcome::Refused(_) | ProbeOutcome::Asked(_));
-    render::guard::print_trial(ProbeCall::Dangerous.command(), &dangerous, is_stopped);
-    if dangerous == ProbeOutcome::Passed {
+    let dangerous = trial.run(HookProbeCall::Dangerous, false).await?;
+    let is_stopped = matches!(
+        dangerous,
+        HookProbeOutcome::Refused(_) | HookProbeOutcome::Asked(_)
+    );
+    render::guard::print_probe_outcome(HookProbeCall::Dangerous.command(), &dangerous, is_stopped);
+    if dangerous == HookProbeOutcome::Passed {
         render::print_note(
             "the hook works, and no plugin of yours refuses this call; the plugin git-guard does",
         );
     }
-    let harmless = trial.run(ProbeCall::Harmless, false).await?;
-    let has_passed = harmless == ProbeOutcome::Passed;
-    render::guard::print_trial(ProbeCall::Harmless.command(), &harmless, has_passed);
-    let alone = trial.run(ProbeCall::Harmless, true).await?;
-    let is_closed = matches!(alone, ProbeOutcome::Refused(_));
-    render::guard::print_trial("ls, with no daemon to ask", &alone, is_closed);
+    let harmless = trial.run(HookProbeCall::Harmless, false).await?;
+    let has_passed = harmless == HookProbeOutcome::Passed;
+    render::guard::print_probe_outcome(HookProbeCall::Harmless.command(), &harmless, has_passed);
+    let alone = trial.run(HookProbeCall::Harmless, true).await?;
+    let is_closed = matches!(alone, HookProbeOutcome::Refused(_));
+    render::guard::print_probe_outcome("ls, with no daemon to ask", &alone, is_closed);
     let is_whole = is_as_written && is_stopped && has_passed && is_closed;
-    Ok(ExitStatus::status_of(is_whole))
+    Ok(ExitStatus::from_success(is_whole))
 }
 
 impl HookTrial<'_> {
     /// Runs the hook with a call. With `is_alone`, the hook finds no daemon and cannot start one.
-    async fn run(&self, call: ProbeCall, is_alone: bool) -> anyhow::Result<ProbeOutcome> {
+    async fn run(&self, call: HookProbeCall, is_alone: bool) -> anyhow::Result<HookProbeOutcome> {
         let agent = self.target.agent;
         let payload = probe_payload(agent, call, &self.target.paths.workspace);
         let file = self.folder.join("payload.json");
@@ -86,7 +89,11 @@ impl HookTrial<'_> {
             // Use an empty home, which has no daemon.
             process.env.push((START_VARIABLE.into(), "never".into()));
             let home = self.folder.join("home");
-            match self.target.command.line_in(&command, &home) {
+            match self
+                .target
+                .command
+                .replace_home_in_hook_line(&command, &home)
+            {
                 Some(moved) => command = moved,
                 None => process.env.push((HOME_VARIABLE.into(), home.into())),
             }
@@ -101,6 +108,6 @@ impl HookTrial<'_> {
             _ => None,
         };
         let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
-        Ok(read_outcome(agent, code, &stdout, &stderr))
+        Ok(interpret_hook_output(agent, code, &stdout, &stderr))
     }
 }

@@ -69,7 +69,7 @@ pub(in super::super) struct PublishArgs {
 }
 
 #[derive(Debug, Args)]
-pub(in super::super) struct InstallArgs {
+pub(in super::super) struct PluginInstallArgs {
     /// A plugin's folder, a `.wasm` of `rind plugin pack`, a `.tar.gz` of a folder,
     /// `oci://HOST/REPOSITORY:TAG`, or a package: `npm:NAME@VERSION`, `pypi:NAME==VERSION`,
     /// `crates:NAME@VERSION`, a `.tgz`, `.whl` or `.crate`
@@ -79,27 +79,27 @@ pub(in super::super) struct InstallArgs {
     #[arg(long)]
     pub(super) change_source: bool,
     #[command(flatten)]
-    pub(super) wider: WiderArgs,
+    pub(super) wider: WiderRequestArgs,
 }
 
 #[derive(Debug, Args)]
-pub(in super::super) struct UpdateArgs {
+pub(in super::super) struct PluginUpdateArgs {
     /// Name of an installed plugin; all of them by default
     #[arg(value_name = "NAME")]
     pub(super) plugin: Option<String>,
     #[command(flatten)]
-    pub(super) wider: WiderArgs,
+    pub(super) wider: WiderRequestArgs,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct WiderArgs {
+pub(super) struct WiderRequestArgs {
     /// Accept that an update of this plugin requests more; `PLUGIN=CAPABILITY,…` accepts only these
     #[arg(long, value_name = "PLUGIN")]
     pub(super) grant: Vec<GrantFlag>,
 }
 
 #[derive(Debug, Args)]
-pub(in super::super) struct RemoveArgs {
+pub(in super::super) struct PluginRemoveArgs {
     /// Name of an installed plugin
     #[arg(value_name = "NAME")]
     #[arg(add = super::super::completion::complete_plugins())]

@@ -12,7 +12,8 @@ use rind_package::ecosystem::ClientEnvironment;
 use rind_package::registry::{FindCredentials, RegistryCredentials};
 use rind_package::source::SourceAccess;
 
-/// Returns the credentials and settings with which sources are fetched for this user.
+/// Returns this user's credentials for registries and settings for package managers, with which
+/// plugins are fetched.
 pub(super) fn source_access() -> SourceAccess {
     SourceAccess {
         credentials: find_credentials(),
@@ -40,7 +41,7 @@ pub(super) fn find_credentials() -> FindCredentials {
             ) => Ok(RegistryCredentials::Anonymous),
             // The library reports a missing file as `ConfigNotFound` only if the home has no folder
             // `.docker`.
-            Err(CredentialRetrievalError::ConfigReadError) if !has_config() => {
+            Err(CredentialRetrievalError::ConfigReadError) if !has_docker_config() => {
                 Ok(RegistryCredentials::Anonymous)
             }
             // Do not show the output of a helper, because it may contain a password.
@@ -55,7 +56,7 @@ pub(super) fn find_credentials() -> FindCredentials {
 }
 
 /// Whether docker's configuration file exists.
-fn has_config() -> bool {
+fn has_docker_config() -> bool {
     let home = || Some(PathBuf::from(variable("HOME")?).join(".docker"));
     let folder = variable("DOCKER_CONFIG").map(PathBuf::from).or_else(home);
     folder.is_some_and(|folder| folder.join("config.json").exists())

@@ -12,9 +12,9 @@ use rind_package::source::PluginSource;
 /// alternately installing a plugin and copying it by hand.
 const MAX_ASIDE: usize = 100;
 
-/// Change of the data stored under a plugin's name at its installation.
+/// Move of data that was stored under a plugin's name, made when the plugin is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum StoredData {
+pub(in super::super) enum StoredDataChange {
     /// Data of a plugin from another or an unknown source was moved to this folder.
     PutAside(PathBuf),
     /// Data that the plugin from this source had stored earlier was moved back.
@@ -32,7 +32,7 @@ pub(super) fn move_data_aside(
     if fs::symlink_metadata(&current).is_err() {
         return Ok(None);
     }
-    let aside = aside_path(plugins, name, source);
+    let aside = set_aside_data_path(plugins, name, source);
     let numbered = (2..MAX_ASIDE).map(|n| numbered_path(&aside, n));
     let mut free = std::iter::once(aside.clone()).chain(numbered);
     let free = free.find(|path| fs::symlink_metadata(path).is_err());
@@ -43,30 +43,30 @@ pub(super) fn move_data_aside(
 
 /// Prepares the data of a plugin that is newly installed from this source: moves away data that
 /// another plugin stored under the name, and moves back the plugin's own earlier data.
-pub(super) fn settle_data(
+pub(super) fn prepare_stored_data(
     plugins: &Path,
     name: &str,
     source: &PluginSource,
-) -> io::Result<Vec<StoredData>> {
+) -> io::Result<Vec<StoredDataChange>> {
     let mut changes = Vec::new();
     // The source of existing data is unknown: it belongs to a plugin that was copied by hand, or
     // that an earlier version of Rind removed.
-    changes.extend(move_data_aside(plugins, name, None)?.map(StoredData::PutAside));
-    let aside = aside_path(plugins, name, Some(source));
+    changes.extend(move_data_aside(plugins, name, None)?.map(StoredDataChange::PutAside));
+    let aside = set_aside_data_path(plugins, name, Some(source));
     if fs::symlink_metadata(&aside).is_ok() {
         fs::rename(aside, plugins.join(name))?;
-        changes.push(StoredData::Back);
+        changes.push(StoredDataChange::Back);
     }
     Ok(changes)
 }
 
 /// Returns the folder for the moved data of a plugin, by name and source. It cannot collide with a
 /// plugin's own folder, because names of plugins contain no `@`.
-fn aside_path(plugins: &Path, name: &str, source: Option<&PluginSource>) -> PathBuf {
+fn set_aside_data_path(plugins: &Path, name: &str, source: Option<&PluginSource>) -> PathBuf {
     let Some(source) = source else {
         return plugins.join(format!("{name}@unknown"));
     };
-    let hash = blake3::hash(source.identity().as_bytes()).to_hex();
+    let hash = blake3::hash(source.plugin_identity().as_bytes()).to_hex();
     plugins.join(format!("{name}@from-{}", &hash[..16]))
 }
 
@@ -91,7 +91,7 @@ mod tests {
         };
         let stored = || fs::read_to_string(plugins.join("p/key")).ok();
         let remove = |source: &PluginSource| move_data_aside(plugins, "p", Some(source)).unwrap();
-        let install = |source: &PluginSource| settle_data(plugins, "p", source).unwrap();
+        let install = |source: &PluginSource| prepare_stored_data(plugins, "p", source).unwrap();
 
         assert_eq!((install(&one), remove(&one)), (vec![], None));
         store("of one");
@@ -99,14 +99,14 @@ mod tests {
         assert_eq!((install(&two), stored()), (vec![], None));
         store("of two");
         assert!(remove(&two).is_some());
-        assert_eq!(install(&one), [StoredData::Back]);
+        assert_eq!(install(&one), [StoredDataChange::Back]);
         assert_eq!(stored().as_deref(), Some("of one"));
         remove(&one);
         // A plugin of the name is copied there without `install`, twice.
         for name in ["p@unknown", "p@unknown-2"] {
             store("of somebody");
-            let aside = StoredData::PutAside(plugins.join(name));
-            assert_eq!(install(&two), [aside, StoredData::Back]);
+            let aside = StoredDataChange::PutAside(plugins.join(name));
+            assert_eq!(install(&two), [aside, StoredDataChange::Back]);
             assert_eq!(stored().as_deref(), Some("of two"));
             remove(&two);
         }

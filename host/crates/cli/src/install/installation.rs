@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
-use super::super::environment::{operator_environment, user_setup};
+use super::super::environment::{operator_environment, read_user_setup};
 use super::super::exit_code::Usage;
 use super::super::{alone, render};
-use super::args::WiderArgs;
-use super::data::{self, StoredData};
+use super::args::WiderRequestArgs;
+use super::data::{self, StoredDataChange};
 use super::{credentials, wider};
-use rind_lib::disk::lock_beside;
+use rind_lib::disk::lock_for_file;
 use rind_lib::grant::Trust;
 use rind_lib::grant::answers::Answers;
-use rind_lib::grant::decide::Standing;
-use rind_lib::grant::held::HeldFolder;
+use rind_lib::grant::decide::GrantStatus;
+use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::paths::Paths;
 use rind_lib::plugin::discover::{self, discover};
 use rind_lib::plugin::manifest::Manifest;
 use rind_operator::grants;
 use rind_operator::setup::OperatorSetup;
-use rind_package::lock_file::{LockEntry, LockFile, LockedEntries};
+use rind_package::lock_file::{LockEntry, LockFile, LockedPlugin};
 use rind_package::place::{self, StagedInstall};
 use rind_package::signature::{self, InstallConfig, SignatureSubject};
 use rind_package::source::{FetchedPlugin, PluginSource, fetch_plugin};
@@ -38,17 +38,17 @@ pub(super) struct PluginInstallation {
     config: InstallConfig,
     plugins: PathBuf,
     lock_path: PathBuf,
-    lock: LockFile<LockedEntries>,
+    lock: LockFile<LockedPlugin>,
     /// Holds the exclusive lock until the command ends.
     _exclusive: File,
 }
 
-pub(super) struct WantedPlugin<'a> {
+pub(super) struct PluginInstallRequest<'a> {
     pub(super) source: &'a PluginSource,
     /// Name that the fetched plugin must have, for an update; `None` for an installation.
     pub(super) name: Option<&'a str>,
     pub(super) may_change_source: bool,
-    pub(super) wider: &'a WiderArgs,
+    pub(super) wider: &'a WiderRequestArgs,
     pub(super) has_terminal: bool,
 }
 
@@ -73,12 +73,12 @@ pub(in super::super) struct InstallOutcome {
     /// Key that verified the signature; `None` for an unsigned plugin. A signed plugin has
     /// [`Trust::Package`].
     pub(in super::super) key: Option<String>,
-    /// Capabilities that are not granted until the operator is asked.
+    /// Capabilities that are not granted, because the operator has not been asked yet.
     pub(in super::super) waiting: Vec<rind_lib::grant::Capability>,
     /// Whether Rind ever calls the plugin's component.
     pub(in super::super) is_called: bool,
     /// Changes to the data stored under the plugin's name.
-    pub(in super::super) stored: Vec<StoredData>,
+    pub(in super::super) stored: Vec<StoredDataChange>,
     /// Claims of the registry about where the package was built; `None` for other sources.
     pub(in super::super) provenance: Option<Vec<String>>,
     /// Warnings about the version of the package.
@@ -101,15 +101,15 @@ pub(in super::super) struct RemovedPlugin {
 impl PluginInstallation {
     /// Waits until no other command changes the plugins, then locks them and reads the lock file.
     pub(super) fn open_locked() -> anyhow::Result<Self> {
-        let OperatorSetup { paths, config, .. } = user_setup()?;
-        let lock_path = paths.config.join(LockedEntries::FILE_NAME);
+        let OperatorSetup { paths, config, .. } = read_user_setup()?;
+        let lock_path = paths.config.join(LockedPlugin::FILE_NAME);
         let waits = || render::print_note("waiting for another `rind plugin` command to end");
-        let exclusive = lock_beside(&lock_path, waits)
+        let exclusive = lock_for_file(&lock_path, waits)
             .with_context(|| format!("cannot lock {}", lock_path.display()))?;
         let plugins = plugins_folder(&paths);
-        place::clean_up(&plugins);
-        let mut lock = LockFile::<LockedEntries>::read_file(&lock_path)?;
-        lock.settle_entries(|name| place::place_digest(&plugins.join(name)));
+        place::remove_temporary_folders(&plugins);
+        let mut lock = LockFile::<LockedPlugin>::read_file(&lock_path)?;
+        lock.complete_interrupted_replacements(|name| place::folder_digest(&plugins.join(name)));
         Ok(Self {
             config: config.section()?,
             lock,
@@ -128,7 +128,7 @@ impl PluginInstallation {
     }
 
     /// Returns the error message for a name that is not installed.
-    pub(super) fn unknown_plugin(&self, name: &str) -> String {
+    pub(super) fn unknown_plugin_error(&self, name: &str) -> String {
         let shown = name.escape_debug();
         // Do not look up a name with a `/`, because it could lead out of the folder.
         let is_there = !name.contains('/') && self.plugins.join(name).is_dir();
@@ -146,7 +146,7 @@ impl PluginInstallation {
     /// Installs, updates or restores one plugin.
     pub(super) async fn install_plugin(
         &mut self,
-        wanted: &WantedPlugin<'_>,
+        wanted: &PluginInstallRequest<'_>,
     ) -> anyhow::Result<InstallOutcome> {
         // Pass the locked version to fetch, because an update requests the newest version from a
         // registry.
@@ -169,14 +169,14 @@ impl PluginInstallation {
             let why = format!("--grant {plugin} has no effect: the plugin is `{name}`");
             return Err(Usage(why).into());
         }
-        self.check_name(&name)?;
+        self.refuse_bundled_name(&name)?;
         let pinned = self.lock.keys.get(&name).map(String::as_str);
         let subject = SignatureSubject {
             kind: "plugin",
             name: &name,
             source: &fetched.source,
             bytes: fetched.bytes.as_deref(),
-            lock_file: LockedEntries::FILE_NAME,
+            lock_file: LockedPlugin::FILE_NAME,
             how_to_pack: format!(
                 "pack it with `rind plugin pack {}` and sign the file",
                 fetched.source
@@ -184,18 +184,18 @@ impl PluginInstallation {
             how_to_sign: fetched.how_to_sign(),
             signature: &|| fetched.signature(),
         };
-        let key = signature::check(&self.config, pinned, &subject)?;
+        let key = signature::check_signature(&self.config, pinned, &subject)?;
         let place = self.plugins.join(&name);
         let digest = fetched.contents.digest();
         let locked = self.lock.entries.get(&name).cloned();
         let change = match &locked {
-            Some(locked) => install_change(locked, &fetched, &digest, &place, wanted)?,
+            Some(locked) => classify_install_change(locked, &fetched, &digest, &place, wanted)?,
             None => InstallChange::Installed,
         };
         ensure!(
             locked.is_some() || place.symlink_metadata().is_err(),
             "{}",
-            self.unknown_plugin(&name)
+            self.unknown_plugin_error(&name)
         );
         let staged = place::stage_files(fetched.contents.files(), &name, &self.plugins)?;
         let trust = match key {
@@ -203,11 +203,11 @@ impl PluginInstallation {
             None => Trust::User,
         };
         let shown = fetched.source.to_string();
-        let loads = self.check_loads(&staged, &name, trust, Path::new(&shown));
+        let loads = self.check_plugin_loads(&staged, &name, trust, Path::new(&shown));
         let (waiting, is_called) = loads.await?;
         if let InstallChange::Updated(_) = change {
-            let earlier = earlier_manifest(&place, locked.as_ref());
-            wider::accept_wider(
+            let earlier = read_installed_manifest(&place, locked.as_ref());
+            wider::require_wider_acceptance(
                 earlier.as_ref(),
                 manifest,
                 wanted.wider,
@@ -215,7 +215,7 @@ impl PluginInstallation {
             )
             .await?;
         }
-        let new = LockedEntries {
+        let new = LockedPlugin {
             version: manifest.version.clone(),
             source: fetched.source.clone(),
             digest,
@@ -223,20 +223,20 @@ impl PluginInstallation {
             key: key.clone(),
             package: fetched.package.clone(),
         };
-        let notices = package_notices(locked.as_ref(), &fetched);
+        let notices = package_version_warnings(locked.as_ref(), &fetched);
         // Move old data before the plugin is in place, so that it never runs with the data of
         // another plugin.
         let stored = match locked {
-            None => data::settle_data(&self.stores(), &name, &new.source)
+            None => data::prepare_stored_data(&self.stores_folder(), &name, &new.source)
                 .with_context(|| format!("cannot move the stored data of plugins named {name}"))?,
             // Keep the data at an update. An operator who changes the source confirms that it is
             // the same plugin.
             Some(_) => Vec::new(),
         };
         let source = new.source.clone();
-        if let Err(error) = self.put_plugin(staged, &place, &name, new, &change) {
-            if stored.contains(&StoredData::Back) {
-                let _ = data::move_data_aside(&self.stores(), &name, Some(&source));
+        if let Err(error) = self.put_plugin_in_place(staged, &place, &name, new, &change) {
+            if stored.contains(&StoredDataChange::Back) {
+                let _ = data::move_data_aside(&self.stores_folder(), &name, Some(&source));
             }
             return Err(error);
         }
@@ -255,13 +255,13 @@ impl PluginInstallation {
     }
 
     /// Returns the folder with the stored data of all plugins.
-    fn stores(&self) -> PathBuf {
+    fn stores_folder(&self) -> PathBuf {
         self.paths.data.join("plugins")
     }
 
     /// Refuses names of bundled plugins, because an installed plugin of such a name would never
     /// run.
-    fn check_name(&self, name: &str) -> anyhow::Result<()> {
+    fn refuse_bundled_name(&self, name: &str) -> anyhow::Result<()> {
         let environment = operator_environment();
         let managed = environment.managed_folders()?.into_iter();
         let managed: Vec<discover::Source> = managed
@@ -282,39 +282,40 @@ impl PluginInstallation {
 
     /// Loads the plugin as a session would. Returns the capabilities about which the operator will
     /// be asked, and whether Rind ever calls the component.
-    async fn check_loads(
+    async fn check_plugin_loads(
         &self,
         staged: &StagedInstall,
         name: &str,
         trust: Trust,
         source: &Path,
     ) -> anyhow::Result<(Vec<rind_lib::grant::Capability>, bool)> {
-        let grants = grants::options(&self.paths, &[], None, None)?;
-        let set = alone::load_as(&staged.folder, trust, grants).await?;
-        if let Some(why) = alone::refusal_of(&set, name) {
-            let why = staged.in_words_of(&why, source);
+        let grants = grants::grant_options(&self.paths, &[], None, None)?;
+        let set = alone::load_plugin_with_trust(&staged.folder, trust, grants).await?;
+        if let Some(why) = alone::find_load_failure(&set, name) {
+            let why = staged.show_source_instead_of_staging(&why, source);
             bail!("{name} is not installed, because it cannot be loaded: {why}");
         }
-        let waiting = alone::decision_of(&set).map(|decision| decision.of(Standing::Waiting));
+        let waiting =
+            alone::permission_decision(&set).map(|decision| decision.of(GrantStatus::Waiting));
         let waiting = waiting.into_iter().flatten().cloned().collect();
         Ok((
             waiting,
-            alone::loaded_plugin(&set).is_none_or(|plugin| plugin.is_called()),
+            alone::single_plugin(&set).is_none_or(|plugin| plugin.is_called()),
         ))
     }
 
-    fn put_plugin(
+    fn put_plugin_in_place(
         &mut self,
         staged: StagedInstall,
         place: &Path,
         name: &str,
-        new: LockedEntries,
+        new: LockedPlugin,
         change: &InstallChange,
     ) -> anyhow::Result<()> {
-        let _exchange = place::lock_exchange(&self.plugins)?;
+        let _exchange = place::lock_out_package_readers(&self.plugins)?;
         let put = || match change {
             InstallChange::Unchanged => Ok(()),
-            _ => staged.put_in_place(place),
+            _ => staged.move_staged_install_to(place),
         };
         self.lock
             .replace_entry(&self.lock_path, (name, name), new, put)
@@ -324,21 +325,21 @@ impl PluginInstallation {
     /// aside, and its name stays pinned to its key.
     pub(super) fn remove_plugin(&mut self, name: &str) -> anyhow::Result<RemovedPlugin> {
         let Some(locked) = self.lock.entries.get(name) else {
-            return Err(Usage(self.unknown_plugin(name)).into());
+            return Err(Usage(self.unknown_plugin_error(name)).into());
         };
         let source = locked.source.clone();
         let mut lock = self.lock.clone();
         lock.entries.remove(name);
-        let exchange = place::lock_exchange(&self.plugins)?;
-        place::remove_place(&self.plugins.join(name), &self.plugins)?;
+        let exchange = place::lock_out_package_readers(&self.plugins)?;
+        place::remove_installed_path(&self.plugins.join(name), &self.plugins)?;
         lock.write_file(&self.lock_path)?;
         drop(exchange);
         self.lock = lock;
-        // Remove the answers too, because a plugin with answers that is not installed counts as
-        // missing.
+        // Remove the answers too: a plugin that has answers but is not installed would be reported
+        // as missing.
         let n_answers = Answers::read(&self.paths.grants())?.revoke(name)?;
-        let config = user_setup()?.config;
-        let aside = data::move_data_aside(&self.stores(), name, Some(&source))
+        let config = read_user_setup()?.config;
+        let aside = data::move_data_aside(&self.stores_folder(), name, Some(&source))
             .with_context(|| format!("{name} is removed, but its stored data cannot be moved"))?;
         Ok(RemovedPlugin {
             name: name.to_owned(),
@@ -353,30 +354,30 @@ impl PluginInstallation {
 /// Reads the manifest of the installed plugin. Returns `None` if its files were changed after
 /// installation, because a changed manifest could already request everything and so hide what the
 /// update adds.
-fn earlier_manifest(place: &Path, locked: Option<&LockedEntries>) -> Option<Manifest> {
-    let held = HeldFolder::read(place).ok()?;
+fn read_installed_manifest(place: &Path, locked: Option<&LockedPlugin>) -> Option<Manifest> {
+    let held = InMemoryFolder::read(place).ok()?;
     locked.filter(|locked| locked.digest == held.digest())?;
     Manifest::read(place, Some(&held)).ok()
 }
 
 /// Returns the effect of installing a fetched plugin over `locked`. Refuses another source, an
 /// older version, and other contents under the same version.
-fn install_change(
-    locked: &LockedEntries,
+fn classify_install_change(
+    locked: &LockedPlugin,
     fetched: &FetchedPlugin,
     digest: &str,
     place: &Path,
-    wanted: &WantedPlugin<'_>,
+    wanted: &PluginInstallRequest<'_>,
 ) -> anyhow::Result<InstallChange> {
     let manifest = &fetched.contents.manifest;
     let (name, version) = (&manifest.name, &manifest.version);
     ensure!(
-        locked.source.is_same(&fetched.source) || wanted.may_change_source,
+        locked.source.is_same_plugin(&fetched.source) || wanted.may_change_source,
         "{name} was installed from {}, and {} may be another author's plugin of the same name; pass --change-source if it is the same plugin, or run `rind plugin remove {name}` first",
         locked.source,
         fetched.source
     );
-    check_registry(locked, fetched, wanted.may_change_source)?;
+    check_same_registry(locked, fetched, wanted.may_change_source)?;
     ensure!(
         *version >= locked.version,
         "{name} {version} is older than the installed {}; an older version may have faults that were corrected since; to downgrade, run `rind plugin remove {name}` first",
@@ -401,7 +402,7 @@ fn install_change(
             now.digest
         );
     }
-    let is_same = HeldFolder::read(place).is_ok_and(|held| held.digest() == digest);
+    let is_same = InMemoryFolder::read(place).is_ok_and(|held| held.digest() == digest);
     Ok(if is_same {
         InstallChange::Unchanged
     } else {
@@ -411,8 +412,8 @@ fn install_change(
 
 /// Refuses a package from another registry than before, because its name may belong to someone else
 /// there.
-fn check_registry(
-    locked: &LockedEntries,
+fn check_same_registry(
+    locked: &LockedPlugin,
     fetched: &FetchedPlugin,
     may_change: bool,
 ) -> anyhow::Result<()> {
@@ -433,7 +434,7 @@ fn check_registry(
 /// Returns warnings about a package: that its version was yanked or deprecated, or that it has no
 /// attestation although the installed version had one. A missing attestation may mean a stolen
 /// token, because a token alone is not enough to make one.
-fn package_notices(locked: Option<&LockedEntries>, fetched: &FetchedPlugin) -> Vec<String> {
+fn package_version_warnings(locked: Option<&LockedPlugin>, fetched: &FetchedPlugin) -> Vec<String> {
     let before = locked.and_then(|locked| locked.package.as_ref());
     let is_lost = match (before, &fetched.package) {
         (Some(before), Some(now)) => before.has_attestation() && !now.has_attestation(),

@@ -14,10 +14,12 @@ use anyhow::{Context, bail};
 use super::args::PluginArgs;
 use super::environment::{find_paths, operator_environment};
 use super::exit_code::{ExitStatus, Usage};
-use super::terminal::can_ask;
+use super::terminal::can_ask_at_terminal;
 use super::{alone, carried, render};
-use args::{InstallArgs, PackArgs, PublishArgs, RemoveArgs, SearchPathArgs, UpdateArgs};
-use installation::{PluginInstallation, WantedPlugin};
+use args::{
+    PackArgs, PluginInstallArgs, PluginRemoveArgs, PluginUpdateArgs, PublishArgs, SearchPathArgs,
+};
+use installation::{PluginInstallRequest, PluginInstallation};
 use rind_lib::grant::Trust;
 use rind_lib::grant::ask::GrantOptions;
 use rind_operator::project;
@@ -27,20 +29,22 @@ use rind_package::registry::PluginRegistry;
 use rind_package::source::{self, FetchedPlugin, PluginSource};
 use rind_package::{pack as packing, place};
 
-pub(super) use data::StoredData;
+pub(super) use data::StoredDataChange;
 pub(super) use installation::{InstallChange, InstallOutcome, RemovedPlugin};
 
 pub(super) async fn run_pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     let options = args.package.options();
-    let fetched = read_unpacked(&args.folder, options.is_some())?;
+    let fetched = read_plugin_to_pack(&args.folder, options.is_some())?;
     let contents = &fetched.contents;
     let name = &contents.manifest.name;
-    // Check a copy of the bytes that are packed.
+    // Check the plugin from a copy of exactly the bytes that are packed.
     let checked = tempfile::tempdir().context("make a temporary folder")?;
     let staged = place::stage_files(contents.files(), name, checked.path())?;
-    let set = alone::load_as(&staged.folder, Trust::Managed, GrantOptions::default()).await?;
-    if let Some(why) = alone::refusal_of(&set, name) {
-        let why = staged.in_words_of(&why, &args.folder);
+    let set =
+        alone::load_plugin_with_trust(&staged.folder, Trust::Managed, GrantOptions::default())
+            .await?;
+    if let Some(why) = alone::find_load_failure(&set, name) {
+        let why = staged.show_source_instead_of_staging(&why, &args.folder);
         bail!("{name} is not packed, because it cannot be loaded: {why}");
     }
     for plugin in set.plugins.iter().filter(|plugin| !plugin.is_called()) {
@@ -49,7 +53,7 @@ pub(super) async fn run_pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     }
     let (bytes, file_name) = match &options {
         Some(options) => {
-            let bundle = pack_bundle(&fetched, options)?;
+            let bundle = build_package(&fetched, options)?;
             (bundle.bytes, bundle.file_name)
         }
         None => {
@@ -60,28 +64,28 @@ pub(super) async fn run_pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     };
     let out = args.out.unwrap_or_else(|| file_name.clone().into());
     if let Some(options) = &options {
-        check_out(&out, &file_name, options)?;
+        check_wheel_name(&out, &file_name, options)?;
     }
     write_file(&out, &bytes).with_context(|| format!("cannot write {}", out.display()))?;
-    render::install::show_packed(contents, &out, bytes.len() as u64);
+    render::install::show_packed_plugin(contents, &out, bytes.len() as u64);
     if let Some(options) = &options {
-        render::install::show_next_step(options.kind, &out);
+        render::install::show_publish_command(options.kind, &out);
     }
     Ok(ExitStatus::Done)
 }
 
 /// Reads the plugin to pack: a folder or, for a package, also a packed file.
-fn read_unpacked(path: &Path, is_for_package: bool) -> anyhow::Result<FetchedPlugin> {
+fn read_plugin_to_pack(path: &Path, is_for_package: bool) -> anyhow::Result<FetchedPlugin> {
     if path.is_dir() {
-        return source::read_packed(path);
+        return source::read_local_plugin(path);
     }
     let shown = path.display();
     if !is_for_package || !path.exists() {
         return Err(Usage(format!("{shown} is not a folder")).into());
     }
-    let fetched = source::read_packed(path)?;
+    let fetched = source::read_local_plugin(path)?;
     let bytes = fetched.bytes.as_deref();
-    if !bytes.is_some_and(packing::is_packed) {
+    if !bytes.is_some_and(packing::is_wasm_binary) {
         let why = format!("{shown} is neither a folder nor a `.wasm` of `rind plugin pack`");
         return Err(Usage(why).into());
     }
@@ -90,7 +94,10 @@ fn read_unpacked(path: &Path, is_for_package: bool) -> anyhow::Result<FetchedPlu
 
 /// Builds a package. An already packed plugin is included byte for byte, so that its signature
 /// stays valid.
-fn pack_bundle(fetched: &FetchedPlugin, options: &BundleOptions) -> anyhow::Result<PackageBundle> {
+fn build_package(
+    fetched: &FetchedPlugin,
+    options: &BundleOptions,
+) -> anyhow::Result<PackageBundle> {
     let (packed, signature) = match &fetched.bytes {
         Some(bytes) => (bytes.clone(), fetched.signature()?.0),
         None => (packing::pack_plugin(&fetched.contents)?, None),
@@ -104,7 +111,7 @@ fn pack_bundle(fetched: &FetchedPlugin, options: &BundleOptions) -> anyhow::Resu
 }
 
 /// Refuses a different file name for a wheel, because pip reads name, version and tags from it.
-fn check_out(out: &Path, file_name: &str, options: &BundleOptions) -> anyhow::Result<()> {
+fn check_wheel_name(out: &Path, file_name: &str, options: &BundleOptions) -> anyhow::Result<()> {
     let is_named = out.file_name().is_some_and(|name| name == file_name);
     if options.kind == PackageKind::Pypi && !is_named {
         let why = format!("a wheel must be named {file_name}: --out must end with this name");
@@ -123,11 +130,11 @@ pub(super) async fn run_publish(args: PublishArgs) -> anyhow::Result<ExitStatus>
         )
         .into());
     }
-    let fetched = source::read_packed(&args.file)?;
+    let fetched = source::read_local_plugin(&args.file)?;
     let Some(bytes) = fetched
         .bytes
         .clone()
-        .filter(|bytes| packing::is_packed(bytes))
+        .filter(|bytes| packing::is_wasm_binary(bytes))
     else {
         let file = args.file.display();
         return Err(Usage(format!(
@@ -139,9 +146,9 @@ pub(super) async fn run_publish(args: PublishArgs) -> anyhow::Result<ExitStatus>
     let manifest = &fetched.contents.manifest;
     let mut registry = PluginRegistry::new(&reference, credentials::find_credentials())?;
     let published = registry.push(manifest, bytes, signature.clone()).await;
-    let published =
-        published.with_context(|| format!("{} is not published", fetched.contents.title()))?;
-    render::install::show_published(&fetched.contents, &published, signature.is_some());
+    let published = published
+        .with_context(|| format!("{} is not published", fetched.contents.name_and_version()))?;
+    render::install::show_published_plugin(&fetched.contents, &published, signature.is_some());
     Ok(ExitStatus::Done)
 }
 
@@ -159,35 +166,35 @@ fn write_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.persist(path).map(drop).map_err(|error| error.error)
 }
 
-pub(super) async fn run_install(args: InstallArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_install(args: PluginInstallArgs) -> anyhow::Result<ExitStatus> {
     let mut installation = PluginInstallation::open_locked()?;
     let source = PluginSource::new(&args.source)?;
-    let wanted = WantedPlugin {
+    let wanted = PluginInstallRequest {
         source: &source,
         name: None,
         may_change_source: args.change_source,
         wider: &args.wider,
-        has_terminal: can_ask(),
+        has_terminal: can_ask_at_terminal(),
     };
     let outcome = installation.install_plugin(&wanted).await?;
-    render::install::show_installed(&outcome);
-    warn_of_collisions(&outcome.name).await;
+    render::install::show_installed_plugin(&outcome);
+    warn_about_tool_collisions(&outcome.name).await;
     Ok(ExitStatus::Done)
 }
 
 /// Warns if another plugin has a tool with the same name as a tool of this plugin, because a
 /// session offers only one of them. Ignores errors in loading the plugins; commands that need the
 /// plugins report them.
-async fn warn_of_collisions(name: &str) {
-    let Ok(plugins) = super::plugin::load_set(&PluginArgs::default()).await else {
+async fn warn_about_tool_collisions(name: &str) {
+    let Ok(plugins) = super::plugin::load_session_plugins(&PluginArgs::default()).await else {
         return;
     };
     let collisions = plugins.tool_collisions();
-    let own = collisions.iter().filter(|one| one.is_about(name));
+    let own = collisions.iter().filter(|one| one.involves_plugin(name));
     own.for_each(|collision| render::print_warning(&collision.to_string()));
 }
 
-pub(super) async fn run_update(args: UpdateArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_update(args: PluginUpdateArgs) -> anyhow::Result<ExitStatus> {
     let mut installation = PluginInstallation::open_locked()?;
     let installed = installation.sources();
     let chosen: Vec<_> = match &args.plugin {
@@ -196,7 +203,7 @@ pub(super) async fn run_update(args: UpdateArgs) -> anyhow::Result<ExitStatus> {
             let chosen = installed.into_iter().filter(|(found, _)| found == name);
             let chosen: Vec<_> = chosen.collect();
             if chosen.is_empty() {
-                return Err(Usage(installation.unknown_plugin(name)).into());
+                return Err(Usage(installation.unknown_plugin_error(name)).into());
             }
             chosen
         }
@@ -206,18 +213,18 @@ pub(super) async fn run_update(args: UpdateArgs) -> anyhow::Result<ExitStatus> {
     }
     let mut exit = ExitStatus::Done;
     for (name, source) in chosen {
-        let wanted = WantedPlugin {
+        let wanted = PluginInstallRequest {
             source: &source,
             name: Some(&name),
             may_change_source: false,
             wider: &args.wider,
-            has_terminal: can_ask(),
+            has_terminal: can_ask_at_terminal(),
         };
         match installation.install_plugin(&wanted).await {
-            Ok(outcome) => render::install::show_installed(&outcome),
+            Ok(outcome) => render::install::show_installed_plugin(&outcome),
             Err(error) => {
                 // Continue with the other plugins after a failed update.
-                render::install::not_updated(&name, &error);
+                render::install::print_update_failure(&name, &error);
                 exit = ExitStatus::Failed;
             }
         }
@@ -225,14 +232,14 @@ pub(super) async fn run_update(args: UpdateArgs) -> anyhow::Result<ExitStatus> {
     Ok(exit)
 }
 
-pub(super) fn run_remove(args: &RemoveArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn run_remove(args: &PluginRemoveArgs) -> anyhow::Result<ExitStatus> {
     let mut installation = PluginInstallation::open_locked()?;
     let removed = installation.remove_plugin(&args.plugin)?;
-    render::install::show_removed(&removed);
+    render::install::show_removed_plugin(&removed);
     Ok(ExitStatus::Done)
 }
 
-pub(super) fn search_path(args: &SearchPathArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn run_search_path(args: &SearchPathArgs) -> anyhow::Result<ExitStatus> {
     let paths = find_paths(None)?;
     let mut places: Vec<_> = operator_environment()
         .managed_folders()?
@@ -240,7 +247,7 @@ pub(super) fn search_path(args: &SearchPathArgs) -> anyhow::Result<ExitStatus> {
         .map(|path| (Trust::Managed, path))
         .collect();
     places.push((Trust::User, installation::plugins_folder(&paths)));
-    places.push((Trust::Project, project::source(&paths).path));
-    render::install::search_path(&places, &carried::core_folder(), args.json)?;
+    places.push((Trust::Project, project::plugin_source(&paths).path));
+    render::install::print_search_path(&places, &carried::core_folder(), args.json)?;
     Ok(ExitStatus::Done)
 }

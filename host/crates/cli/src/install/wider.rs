@@ -3,25 +3,27 @@
 
 use anyhow::bail;
 
-use super::super::question::{QuestionLine, QuestionScreen, yes_or_no};
+use super::super::question::{QuestionLine, QuestionScreen, parse_yes_or_no};
 use super::super::render::{BOLD, DIM, PLUGIN, WARN};
-use super::args::WiderArgs;
+use super::args::WiderRequestArgs;
 use rind_lib::grant::decide::GrantFlag;
-use rind_lib::grant::{Capability, Trust, in_words};
+use rind_lib::grant::{Capability, Trust, describe_capability};
 use rind_lib::plugin::manifest::Manifest;
 
-/// A request of an update that the installed version did not make.
+/// A permission or trust that an update requests, but the installed version did not.
 #[derive(Clone, Debug, PartialEq)]
-enum WiderPart {
+enum WiderRequest {
     Capability(Capability),
-    /// The trust of every installed plugin, which the earlier manifest had lowered to this one.
+    /// Full trust of an installed plugin, which the earlier manifest had lowered to this level.
     Trust(Trust),
 }
 
-impl WiderPart {
+impl WiderRequest {
     fn words(&self) -> String {
         match self {
-            Self::Capability(capability) => format!("{} ({capability})", in_words(capability)),
+            Self::Capability(capability) => {
+                format!("{} ({capability})", describe_capability(capability))
+            }
             Self::Trust(trust) => format!(
                 "be trusted as every installed plugin; before, its manifest lowered its trust to {trust}"
             ),
@@ -32,38 +34,39 @@ impl WiderPart {
         match self {
             Self::Capability(capability) => flag.gives(plugin, capability),
             // Only a flag that grants everything accepts a higher trust.
-            Self::Trust(_) => flag.plugin() == plugin && flag.is_for_all(),
+            Self::Trust(_) => flag.plugin() == plugin && flag.grants_all_capabilities(),
         }
     }
 }
 
 /// Returns the requests of `new` that `earlier` does not cover; all requests if `earlier` is
 /// `None`.
-fn wider_parts(earlier: Option<&Manifest>, new: &Manifest) -> Vec<WiderPart> {
+fn find_wider_requests(earlier: Option<&Manifest>, new: &Manifest) -> Vec<WiderRequest> {
     let before = earlier.map(Manifest::requested).unwrap_or_default();
     let requested = new.requested().into_iter();
-    let mut more: Vec<WiderPart> = requested
+    let mut more: Vec<WiderRequest> = requested
         .filter(|asked| !before.iter().any(|had| had.covers(asked)))
-        .map(WiderPart::Capability)
+        .map(WiderRequest::Capability)
         .collect();
     let lowered = |manifest: &Manifest| manifest.trust.filter(|trust| *trust > Trust::User);
     if let Some(trust) = earlier.and_then(lowered)
         && lowered(new).is_none_or(|now| now < trust)
     {
-        more.push(WiderPart::Trust(trust));
+        more.push(WiderRequest::Trust(trust));
     }
     more
 }
 
-/// Accepts an update that requests more, by `--grant` or by asking at the terminal.
-pub(super) async fn accept_wider(
+/// Checks that `--grant`, or the person at the terminal, accepts the additional requests of an
+/// update.
+pub(super) async fn require_wider_acceptance(
     earlier: Option<&Manifest>,
     new: &Manifest,
-    args: &WiderArgs,
+    args: &WiderRequestArgs,
     has_terminal: bool,
 ) -> anyhow::Result<()> {
     let name = &new.name;
-    let mut more = wider_parts(earlier, new);
+    let mut more = find_wider_requests(earlier, new);
     more.retain(|more| !args.grant.iter().any(|flag| more.is_accepted(name, flag)));
     if more.is_empty() {
         return Ok(());
@@ -72,8 +75,8 @@ pub(super) async fn accept_wider(
         earlier.version.to_string()
     });
     if has_terminal {
-        let screen = wider_screen(&before, new, &more);
-        if screen.ask_approval(yes_or_no, |yes| !yes).await == Some(true) {
+        let screen = wider_request_screen(&before, new, &more);
+        if screen.ask_approval(parse_yes_or_no, |yes| !yes).await == Some(true) {
             return Ok(());
         }
         bail!(
@@ -92,26 +95,28 @@ pub(super) async fn accept_wider(
     )
 }
 
-fn wider_screen(before: &str, new: &Manifest, more: &[WiderPart]) -> QuestionScreen {
+fn wider_request_screen(before: &str, new: &Manifest, more: &[WiderRequest]) -> QuestionScreen {
     let head = QuestionLine::new("")
-        .styled_words(WARN.bold(), "? ")
-        .their_words(PLUGIN, &new.name)
-        .own_words(" asks for more in version ")
-        .their_words(BOLD, &new.version.to_string())
-        .own_words(" than in ")
-        .their_words(BOLD, before);
+        .with_styled_text(WARN.bold(), "? ")
+        .with_foreign_text(PLUGIN, &new.name)
+        .with_text(" asks for more in version ")
+        .with_foreign_text(BOLD, &new.version.to_string())
+        .with_text(" than in ")
+        .with_foreign_text(BOLD, before);
     let mut wants = vec![QuestionLine::new("  it may then also:")];
     let lines = more
         .iter()
-        .map(|more| QuestionLine::new("    + ").their_words(BOLD, &more.words()));
+        .map(|more| QuestionLine::new("    + ").with_foreign_text(BOLD, &more.words()));
     wants.extend(lines);
     QuestionScreen {
         parts: vec![
             vec![head],
             wants,
-            vec![QuestionLine::new("  in its own words: ").their_words(DIM, &new.description)],
+            vec![
+                QuestionLine::new("  in its own words: ").with_foreign_text(DIM, &new.description),
+            ],
         ],
-        covers: vec![QuestionLine::new("  ").styled_words(
+        covers: vec![QuestionLine::new("  ").with_styled_text(
             DIM,
             "yes installs it; permissions that need your consent are asked about when it runs",
         )],

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
-use crate::args::OpenArgs;
+use crate::args::SessionOpenArgs;
 use crate::listen::ListenAddress;
 use rind_mcp::{McpProtocol, ServerSettings};
-use rind_operator::component::{ComponentFile, name_of};
+use rind_operator::component::{OperatorComponentFile, component_name};
 
 #[derive(Debug, Subcommand)]
 pub(in super::super) enum McpCommand {
@@ -178,7 +178,7 @@ pub(in super::super) struct McpRemoveArgs {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct McpServeArgs {
     #[command(flatten)]
-    pub(super) open: OpenArgs,
+    pub(super) open: SessionOpenArgs,
     /// Offer the built-in tools for files and commands as well
     #[arg(long)]
     pub(super) builtin: bool,
@@ -212,11 +212,11 @@ impl McpServeArgs {
     ///
     /// # Errors
     /// Two components have the same name, or a policy is for a component that was not passed.
-    pub(super) fn components(&self) -> Result<Vec<ComponentFile>, String> {
+    pub(super) fn components(&self) -> Result<Vec<OperatorComponentFile>, String> {
         let names: Vec<String> = self
             .component
             .iter()
-            .map(|path| component_name(path))
+            .map(|path| component_name_of_file(path))
             .collect();
         let mut seen = BTreeSet::new();
         if let Some(name) = names.iter().find(|name| !seen.insert(*name)) {
@@ -241,7 +241,7 @@ impl McpServeArgs {
             .component
             .iter()
             .zip(&names)
-            .map(|(path, name)| ComponentFile {
+            .map(|(path, name)| OperatorComponentFile {
                 path: path.clone(),
                 policy: policy(name),
             });
@@ -249,7 +249,7 @@ impl McpServeArgs {
     }
 }
 
-fn component_name(path: &Path) -> String {
+fn component_name_of_file(path: &Path) -> String {
     let file = path.file_name().unwrap_or_default();
-    name_of(&file.to_string_lossy())
+    component_name(&file.to_string_lossy())
 }

@@ -15,8 +15,8 @@ use super::find_server;
 use crate::exit_code::{ExitStatus, bail_usage};
 use crate::{environment, render, terminal};
 use rind_mcp::{
-    LoginFlow, LoginRequest, Redirected, ServerSettings, StoredLogin, TokenRevocation, login_file,
-    remove_login, revoke_login,
+    LoginFlow, LoginOutcome, LoginRequest, ServerSettings, StoredLogin, TokenRevocation,
+    login_file_path, remove_login, revoke_login,
 };
 use rind_operator::mcp;
 use rind_operator::setup::OperatorSetup;
@@ -28,16 +28,16 @@ const CALLBACK: &str = "/callback";
 /// Timeout for the person to log in.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Time before the program ends in which the last page is sent to the browser.
+/// Time that the program waits before it ends, so that the browser can receive the last page.
 const PAGE_TIME: Duration = Duration::from_millis(300);
 
 /// Address to which the browser was redirected, and the sender of the page to show there.
 type BrowserVisit = (String, oneshot::Sender<RedirectPage>);
 
 pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
-    let setup = environment::user_setup()?;
+    let setup = environment::read_user_setup()?;
     let name = &args.name;
-    let servers = mcp::settings(&setup)?;
+    let servers = mcp::read_mcp_settings(&setup)?;
     let settings = find_server(&servers, name)?;
     let Some(url) = &settings.url else {
         bail_usage!("MCP server `{name}` is a program; only a server with `url` has a login");
@@ -47,10 +47,10 @@ pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
             "MCP server `{name}` gets its token from `headers`; remove `authorization` from [mcp.{name}] to log in"
         );
     }
-    let file = login_file(&setup.paths, name);
+    let file = login_file_path(&setup.paths, name);
     let scopes = match args.scope.is_empty() {
         true => settings.scopes.clone(),
-        false => with_held_scopes(args.scope, &file, url),
+        false => add_current_scopes(args.scope, &file, url),
     };
     let secret = client_secret(&setup, name, settings)?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
@@ -67,10 +67,10 @@ pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
         client_id: settings.client_id.as_deref(),
         client_secret: secret.as_deref(),
     });
-    let flow = flow.await.map_err(|why| failed(name, &why))?;
-    show_flow(name, url, &flow);
+    let flow = flow.await.map_err(|why| login_error(name, &why))?;
+    show_login_address(name, url, &flow);
     let login = wait_for_login(&flow, listener).await;
-    let login = login.map_err(|why| failed(name, &why))?;
+    let login = login.map_err(|why| login_error(name, &why))?;
     render::print_note(&format!(
         "logged in to `{name}` with a token of {}; `rind mcp test {name}` shows its tools",
         login.issuer
@@ -80,7 +80,7 @@ pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
 
 /// Adds the scopes of the current login at this address. A server that needs one more scope for a
 /// call names only that scope, and a new login without the others would lose them (SEP-2350).
-fn with_held_scopes(mut scopes: Vec<String>, file: &Path, url: &str) -> Vec<String> {
+fn add_current_scopes(mut scopes: Vec<String>, file: &Path, url: &str) -> Vec<String> {
     // Ignore an unreadable login, which the new one replaces.
     let held = StoredLogin::read(file).ok().flatten();
     let held = held.filter(|login| login.url == url);
@@ -100,7 +100,7 @@ pub(super) async fn end_login(file: &Path, name: &str, is_private: bool) -> anyh
         Ok(Some(login)) => {
             let revoked = revoke_login(name, &login, is_private).await;
             let at = format!(
-                "end the login at the pages of {} if they are to end now",
+                "to end them now, end the login on the website of {}",
                 login.issuer
             );
             match revoked {
@@ -119,7 +119,7 @@ pub(super) async fn end_login(file: &Path, name: &str, is_private: bool) -> anyh
     remove_login(file).with_context(|| format!("remove the login at `{name}`"))
 }
 
-fn failed(name: &str, why: &str) -> anyhow::Error {
+fn login_error(name: &str, why: &str) -> anyhow::Error {
     let why = rind_lib::text::one_line(why);
     anyhow::anyhow!("MCP server `{name}`: the login {why}")
 }
@@ -143,13 +143,13 @@ fn client_secret(
 }
 
 /// Prints the address for the person to open. Rind itself never opens a browser.
-fn show_flow(name: &str, url: &str, flow: &LoginFlow) {
+fn show_login_address(name: &str, url: &str, flow: &LoginFlow) {
     let scopes = match flow.scopes() {
         [] => "no scopes".to_owned(),
         scopes => format!("the scopes {}", scopes.join(", ")),
     };
     for line in [
-        format!("`{name}`, {url}, is logged in to at {} with {scopes}", flow.issuer()),
+        format!("MCP server `{name}` ({url}): log in at {} with {scopes}", flow.issuer()),
         "open this address in a browser, if you expect it:".to_owned(),
         flow.url().to_owned(),
         "on another machine, the browser ends at a page that it cannot load: paste its address here"
@@ -207,24 +207,24 @@ async fn wait_for_login(flow: &LoginFlow, listener: ApiListener) -> Result<Store
         let is_pasted = page.is_none();
         let outcome = flow.finish(&address).await;
         let (is_done, text) = match &outcome {
-            Redirected::Done(_) => (
+            LoginOutcome::Done(_) => (
                 true,
                 "You are logged in. You can close this page.".to_owned(),
             ),
-            Redirected::Failed(why) => (false, format!("The login {why}.")),
-            Redirected::Other(_) => (false, "This is not the answer to the login.".to_owned()),
+            LoginOutcome::Failed(why) => (false, format!("The login {why}.")),
+            LoginOutcome::Other(_) => (false, "This is not the answer to the login.".to_owned()),
         };
         if let Some(page) = page {
             let _ = page.send(RedirectPage { is_done, text });
         }
         match outcome {
-            Redirected::Other(why) if is_pasted => render::print_warning(&why),
-            Redirected::Other(_) => {}
-            Redirected::Failed(why) => {
+            LoginOutcome::Other(why) if is_pasted => render::print_warning(&why),
+            LoginOutcome::Other(_) => {}
+            LoginOutcome::Failed(why) => {
                 tokio::time::sleep(PAGE_TIME).await;
                 return Err(why);
             }
-            Redirected::Done(login) => {
+            LoginOutcome::Done(login) => {
                 tokio::time::sleep(PAGE_TIME).await;
                 return Ok(*login);
             }

@@ -1,27 +1,30 @@
-//! Asks about the start and the tools of an MCP server. All texts that describe the tools are
-//! untrusted claims of the server.
+//! Asks the person whether to start an MCP server, and whether to use its tools. All texts that
+//! describe the tools are untrusted claims of the server.
 
 use futures_util::future::BoxFuture;
 
 use crate::question::{QuestionLine, QuestionScreen};
 use crate::render::{BOLD, DIM, PLUGIN, WARN, format_count};
-use rind_mcp::{AskServer, McpServer, OfferChange, OfferedTool, ServerOffer, ServerQuestion};
+use rind_mcp::{
+    AskServerApproval, McpServer, OfferedTool, ServerApprovalQuestion, ServerOffer,
+    ServerOfferChange,
+};
 
 /// Asks the person at the terminal about MCP servers.
-pub(in super::super) struct TerminalServerAsk;
+pub(in super::super) struct TerminalServerAsker;
 
-impl AskServer for TerminalServerAsk {
+impl AskServerApproval for TerminalServerAsker {
     fn ask_start<'a>(&'a self, server: &'a McpServer, place: &'a str) -> BoxFuture<'a, bool> {
         Box::pin(async move {
-            let screen = start_screen(server, place);
+            let screen = server_start_screen(server, place);
             let answer = screen.ask_approval(parse_yes, |is_yes| !is_yes);
             answer.await.unwrap_or(false)
         })
     }
 
-    fn ask<'a>(&'a self, question: ServerQuestion<'a>) -> BoxFuture<'a, bool> {
+    fn ask<'a>(&'a self, question: ServerApprovalQuestion<'a>) -> BoxFuture<'a, bool> {
         Box::pin(async move {
-            let screen = server_screen(question);
+            let screen = server_tools_screen(question);
             let answer = screen.ask_approval(parse_yes, |is_yes| !is_yes);
             answer.await.unwrap_or(false)
         })
@@ -36,21 +39,21 @@ fn parse_yes(line: &str) -> Option<bool> {
     }
 }
 
-fn start_screen(server: &McpServer, place: &str) -> QuestionScreen {
+fn server_start_screen(server: &McpServer, place: &str) -> QuestionScreen {
     let head = QuestionLine::new("")
-        .styled_words(WARN.bold(), "? ")
-        .own_words("start the MCP server ")
-        .their_words(PLUGIN, &server.name)
-        .own_words(" of ")
-        .their_words(DIM, place)
-        .own_words(" to list its tools?");
+        .with_styled_text(WARN.bold(), "? ")
+        .with_text("start the MCP server ")
+        .with_foreign_text(PLUGIN, &server.name)
+        .with_text(" of ")
+        .with_foreign_text(DIM, place)
+        .with_text(" to list its tools?");
     let rights = server.permissions();
     let rights = rights
         .iter()
-        .map(|right| QuestionLine::new("  it may: ").their_words(BOLD, right));
+        .map(|right| QuestionLine::new("  it may: ").with_foreign_text(BOLD, right));
     QuestionScreen {
         parts: vec![vec![head], rights.collect()],
-        covers: vec![QuestionLine::new("  ").styled_words(
+        covers: vec![QuestionLine::new("  ").with_styled_text(
             DIM,
             "its tools are asked about next; a change of the file asks again",
         )],
@@ -60,7 +63,7 @@ fn start_screen(server: &McpServer, place: &str) -> QuestionScreen {
 }
 
 /// Returns the question whether to start a server as text, for a program that shows it.
-pub(in super::super) fn start_text(server: &McpServer, place: &str) -> String {
+pub(in super::super) fn server_start_question(server: &McpServer, place: &str) -> String {
     let text = format!(
         "Start the MCP server {} of {place} to list its tools? Its permissions: {}",
         server.name,
@@ -70,13 +73,13 @@ pub(in super::super) fn start_text(server: &McpServer, place: &str) -> String {
 }
 
 /// Returns the question whether to use a server's tools as text, for a program that shows it.
-pub(in super::super) fn question_text(question: &ServerQuestion<'_>) -> String {
-    let ServerQuestion {
+pub(in super::super) fn server_tools_question(question: &ServerApprovalQuestion<'_>) -> String {
+    let ServerApprovalQuestion {
         server,
         offer,
         changes,
     } = question;
-    let offered = offer_text(offer);
+    let offered = describe_offer(offer);
     let mut lines = vec![
         format!(
             "Use the tools of the MCP server {}? It offers {offered}.",
@@ -111,50 +114,50 @@ pub(in super::super) fn question_text(question: &ServerQuestion<'_>) -> String {
     lines.join("\n")
 }
 
-fn server_screen(question: ServerQuestion<'_>) -> QuestionScreen {
-    let ServerQuestion {
+fn server_tools_screen(question: ServerApprovalQuestion<'_>) -> QuestionScreen {
+    let ServerApprovalQuestion {
         server,
         offer,
         changes,
     } = question;
-    let offered = offer_text(offer);
+    let offered = describe_offer(offer);
     let head = QuestionLine::new("")
-        .styled_words(WARN.bold(), "? ")
-        .own_words("use the tools of the MCP server ")
-        .their_words(PLUGIN, &server.name)
-        .own_words(&format!("? It offers {offered}"));
+        .with_styled_text(WARN.bold(), "? ")
+        .with_text("use the tools of the MCP server ")
+        .with_foreign_text(PLUGIN, &server.name)
+        .with_text(&format!("? It offers {offered}"));
     let mut about = vec![
-        QuestionLine::new("  it may: ").their_words(BOLD, &server.permissions().join("; ")),
+        QuestionLine::new("  it may: ").with_foreign_text(BOLD, &server.permissions().join("; ")),
         QuestionLine::new("  it calls itself ")
-            .their_words(DIM, &offer.server)
-            .own_words(", protocol ")
-            .their_words(DIM, &offer.protocol),
+            .with_foreign_text(DIM, &offer.server)
+            .with_text(", protocol ")
+            .with_foreign_text(DIM, &offer.protocol),
     ];
     about.extend(
-        changes
-            .filter(|changes| !changes.is_empty())
-            .map(|_| QuestionLine::new("  ").styled_words(WARN, "changed since you approved it:")),
+        changes.filter(|changes| !changes.is_empty()).map(|_| {
+            QuestionLine::new("  ").with_styled_text(WARN, "changed since you approved it:")
+        }),
     );
     let changed = changes.unwrap_or_default().iter();
-    let changed = changed.map(|change: &OfferChange| {
-        QuestionLine::new("    • ").their_words(WARN, &change.to_string())
+    let changed = changed.map(|change: &ServerOfferChange| {
+        QuestionLine::new("    • ").with_foreign_text(WARN, &change.to_string())
     });
     let mut tools: Vec<QuestionLine> = offer.tools.iter().flat_map(tool_lines).collect();
     tools.extend(offer.prompts.iter().map(|prompt| {
         QuestionLine::new("  prompt ")
-            .their_words(BOLD, &format!("/{}:{}", server.name, prompt.command_name()))
-            .own_words(": ")
-            .their_words(DIM, &prompt.description)
+            .with_foreign_text(BOLD, &format!("/{}:{}", server.name, prompt.command_name()))
+            .with_text(": ")
+            .with_foreign_text(DIM, &prompt.description)
     }));
     tools.extend(
         offer
             .refused
             .iter()
-            .map(|why| QuestionLine::new("  not used: ").their_words(DIM, why)),
+            .map(|why| QuestionLine::new("  not used: ").with_foreign_text(DIM, why)),
     );
     QuestionScreen {
         parts: vec![vec![head], about, changed.collect(), tools],
-        covers: vec![QuestionLine::new("  ").styled_words(
+        covers: vec![QuestionLine::new("  ").with_styled_text(
             DIM,
             "each call asks first, like a command; tools that change later are withheld",
         )],
@@ -164,7 +167,7 @@ fn server_screen(question: ServerQuestion<'_>) -> QuestionScreen {
 }
 
 /// Describes how many tools and prompts a server offers.
-pub(in super::super) fn offer_text(offer: &ServerOffer) -> String {
+pub(in super::super) fn describe_offer(offer: &ServerOffer) -> String {
     let tools = format_count(offer.tools.len() as u64, "tool");
     match offer.prompts.len() as u64 {
         0 => tools,
@@ -174,20 +177,20 @@ pub(in super::super) fn offer_text(offer: &ServerOffer) -> String {
 
 fn tool_lines(tool: &OfferedTool) -> Vec<QuestionLine> {
     let line = QuestionLine::new("  tool ")
-        .their_words(BOLD, &tool.name)
-        .own_words(": ")
-        .their_words(DIM, &tool.description);
+        .with_foreign_text(BOLD, &tool.name)
+        .with_text(": ")
+        .with_foreign_text(DIM, &tool.description);
     let line = match &tool.annotations {
         None => line,
         Some(claims) => line
-            .own_words(" claims ")
-            .their_words(DIM, &claims.to_string()),
+            .with_text(" claims ")
+            .with_foreign_text(DIM, &claims.to_string()),
     };
     let texts = tool.argument_texts().into_iter().map(|(place, text)| {
         QuestionLine::new("    argument text ")
-            .their_words(BOLD, &place)
-            .own_words(": ")
-            .their_words(DIM, &text)
+            .with_foreign_text(BOLD, &place)
+            .with_text(": ")
+            .with_foreign_text(DIM, &text)
     });
     std::iter::once(line).chain(texts).collect()
 }

@@ -15,26 +15,27 @@ use crate::command::CommandPrompts;
 use crate::event_file::EventFile;
 use crate::exit_code::{ExitStatus, Usage, bail_usage};
 use crate::listen::{ListenAddress, OpenedListener, open_listener};
-use crate::signals::AnySignal;
+use crate::signals::ShutdownSignals;
 use crate::{open, render};
 use rind_lib::Session;
 use rind_lib::lock::lock;
 use rind_lib::message::ToolSpec;
 use rind_lib::plugin::load::PluginSet;
 use rind_lib::plugin::tools::BUILT_IN_TOOLS;
-use rind_lib::tool::registry::is_source;
-use rind_mcp::{McpHttp, McpServing, OpenSession, origin_of, serve_lines};
+use rind_lib::tool::registry::is_outside_source;
+use rind_mcp::{McpHttp, McpServing, OpenSession, serve_lines, server_origin};
 use rind_operator::mcp;
 use rind_operator::settings::SessionChoice;
-use rind_operator::start::ReadyRun;
+use rind_operator::start::RunWithHost;
 
 /// Name of the file with the access token, in the data folder.
 const TOKEN_FILE: &str = "mcp-token";
 
-/// Label of the sessions. Sessions with a label are skipped by `last` and by resuming.
+/// Label of the sessions that clients open. Neither `last` nor the choice of a session to resume
+/// considers sessions with a label.
 const ASIDE: &str = "mcp serve";
 
-/// Built-in tool for skills. Clients do not get it, because they get the skills as prompts.
+/// Name of the built-in tool for skills. It is not offered to clients, which get skills as prompts.
 const SKILL_TOOL: &str = "skill";
 
 pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus> {
@@ -47,8 +48,8 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
     // Serve a server only once, even if it is named twice.
     let upstream: BTreeSet<String> = args.upstream.into_iter().collect();
     let upstream: Vec<String> = upstream.into_iter().collect();
-    let prepared = prepared.passing_on(&upstream);
-    let servers = mcp::settings(prepared.setup())?;
+    let prepared = prepared.expose_mcp_servers(&upstream);
+    let servers = mcp::read_mcp_settings(prepared.setup())?;
     for name in &upstream {
         find_server(&servers, name)?;
     }
@@ -60,16 +61,16 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
         .for_each(|fault| render::print_warning(fault));
     let commands = Arc::new(commands);
     let ready = prepared.build_host().await?;
-    let offered = OfferedTools {
+    let offered = OfferedToolFilter {
         has_built_in: args.builtin,
-        upstream: upstream.iter().map(|name| origin_of(name)).collect(),
+        upstream: upstream.iter().map(|name| server_origin(name)).collect(),
     };
     let serving = McpServing {
         open: session_opener(&ready.run, file),
         is_offered: Arc::new(move |spec| offered.has_tool(spec)),
         skills: Arc::new({
             let commands = commands.clone();
-            move |take: &mut dyn FnMut(_)| commands.read_skills(take)
+            move |take: &mut dyn FnMut(_)| commands.read_served_skills(take)
         }),
         prompts: Arc::new(CommandPrompts {
             commands,
@@ -78,9 +79,9 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
         upstream: upstream.into(),
     };
     let cancel = CancellationToken::new();
-    let interrupted = AnySignal::interrupts().context("listen for signals")?;
+    let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for signals")?;
     drop(ready.exits);
-    tokio::spawn(interrupted.pass_on(cancel.clone()));
+    tokio::spawn(interrupted.cancel_then_exit(cancel.clone()));
     match &args.listen {
         None => serve_client(serving, &cancel).await?,
         Some(address) => listen(serving, address, &ready.run, &cancel).await?,
@@ -107,14 +108,14 @@ fn check_components(plugins: &PluginSet, n_components: usize) -> anyhow::Result<
     Ok(())
 }
 
-/// Decides which tools clients get.
-struct OfferedTools {
+/// Decides which tools are offered to MCP clients.
+struct OfferedToolFilter {
     has_built_in: bool,
     /// Origins of MCP servers whose tools are offered.
     upstream: BTreeSet<String>,
 }
 
-impl OfferedTools {
+impl OfferedToolFilter {
     /// Whether a tool is offered to clients. Tools of plugins always are; built-in tools and those
     /// of MCP servers only if the operator requests them. The host's own tools for its model, such
     /// as those for subagents, never are.
@@ -125,14 +126,14 @@ impl OfferedTools {
                     && spec.name != SKILL_TOOL
                     && BUILT_IN_TOOLS.contains(&spec.name.as_str())
             }
-            Some(origin) if is_source(origin) => self.upstream.contains(origin),
+            Some(origin) if is_outside_source(origin) => self.upstream.contains(origin),
             Some(_) => true,
         }
     }
 }
 
 /// Returns the function that opens a new session for each client.
-fn session_opener(run: &ReadyRun, file: Option<EventFile>) -> OpenSession {
+fn session_opener(run: &RunWithHost, file: Option<EventFile>) -> OpenSession {
     let (host, policy) = (run.host.host.clone(), run.host.asking_policy());
     let file = file.map(|file| Arc::new(Mutex::new(file)));
     Arc::new(move || -> Result<Session, String> {
@@ -162,7 +163,7 @@ async fn serve_client(serving: McpServing, cancel: &CancellationToken) -> anyhow
 async fn listen(
     serving: McpServing,
     address: &ListenAddress,
-    run: &ReadyRun,
+    run: &RunWithHost,
     cancel: &CancellationToken,
 ) -> anyhow::Result<()> {
     let OpenedListener {

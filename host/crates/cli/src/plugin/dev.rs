@@ -12,18 +12,18 @@ use clap::Args as ClapArgs;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-use super::super::args::{OpenArgs, ShowArgs};
+use super::super::args::{SessionOpenArgs, ShowArgs};
 use super::super::command::CommandSet;
 use super::super::environment::{find_paths, operator_environment};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::open::{OpenedSession, prepare_session};
-use super::super::programs::FollowingPrograms;
-use super::super::run::show_all;
-use super::super::signals::AnySignal;
+use super::super::programs::TurnFollowers;
+use super::super::run::show_session_events;
+use super::super::signals::ShutdownSignals;
 use super::super::telemetry::Telemetry;
-use super::super::terminal::can_ask;
+use super::super::terminal::can_ask_at_terminal;
 use super::super::{chat, files, render};
-use super::{build_quietly, shared_folders};
+use super::{build_plugin_quietly, shared_folders};
 use rind_author::BuildError;
 use rind_lib::host::PluginReplacer;
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
@@ -34,7 +34,7 @@ use rind_operator::settings::SessionChoice;
 use rind_operator::setup::OperatorSetup;
 
 #[derive(Debug, ClapArgs)]
-pub(in super::super) struct DevArgs {
+pub(in super::super) struct PluginDevArgs {
     /// Folder of the plugin, outside the workspace of the session
     #[arg(value_name = "DIR")]
     dir: PathBuf,
@@ -45,13 +45,13 @@ pub(in super::super) struct DevArgs {
     #[arg(long, conflicts_with = "run")]
     chat: bool,
     #[command(flatten)]
-    open: OpenArgs,
+    open: SessionOpenArgs,
     #[command(flatten)]
     show: ShowArgs,
 }
 
-/// Runs until Ctrl-C or the end of the chat.
-pub(in super::super) async fn run_dev(mut args: DevArgs) -> anyhow::Result<ExitStatus> {
+/// Runs a session and replaces the plugin in it after changes, until Ctrl-C or the end of the chat.
+pub(in super::super) async fn run_dev(mut args: PluginDevArgs) -> anyhow::Result<ExitStatus> {
     if !args.dir.join(FILE_NAME).is_file() {
         bail_usage!(
             "{} has no {FILE_NAME}, so it is not a plugin",
@@ -66,41 +66,41 @@ pub(in super::super) async fn run_dev(mut args: DevArgs) -> anyhow::Result<ExitS
         &args.open.model.selection(),
         None,
     )?;
-    let source = DevSource {
+    let source = DevPluginSource {
         dir: dir.clone(),
         open: agent_folders(&setup)?,
         sdks: shared_folders()?.sdks,
     };
-    let seen = files::files_of(&dir);
+    let seen = files::find_source_files(&dir);
     let cancel = CancellationToken::new();
-    match source.find_overlap(&cancel).await {
+    match source.find_writable_source(&cancel).await {
         Ok(None) => {}
         Ok(Some(why)) => {
             bail_usage!("{why}; choose a separate workspace with --workspace DIR")
         }
         Err(error) => {
-            render::plugins::not_built(&error.to_string());
+            render::plugins::print_build_failure(&error.to_string());
             return Ok(ExitStatus::Failed);
         }
     }
     render::print_note(&format!("building {}", dir.display()));
-    if let Err(why) = build_quietly(&dir, &cancel).await {
-        render::plugins::not_built(&why);
+    if let Err(why) = build_plugin_quietly(&dir, &cancel).await {
+        render::plugins::print_build_failure(&why);
         return Ok(ExitStatus::Failed);
     }
     args.open.plugins.plugin.push(dir.clone());
     let name = Manifest::read(&dir, None)?.name;
-    let has_terminal = can_ask();
-    let mut programs = FollowingPrograms::open_programs(args.open.events.as_deref(), None)?;
+    let has_terminal = can_ask_at_terminal();
+    let mut programs = TurnFollowers::open_turn_followers(args.open.events.as_deref(), None)?;
     let prepared =
         prepare_session(args.open.run_settings(SessionChoice::New, has_terminal)?).await?;
-    let later = prepared.later_load(&name)?;
+    let later = prepared.plugin_reload_loader(&name)?;
     let commands = Arc::new(prepared.commands().await?);
     let opened = prepared.open_session().await?;
     render::print_note(&opened.chosen);
     render::print_note(&format!("watching {}", dir.display()));
     let (told, replaced) = unbounded_channel();
-    let author = DevFollower {
+    let author = DevPluginReloader {
         replacer: opened.session.replacer(),
         commands: commands.clone(),
         source,
@@ -111,7 +111,7 @@ pub(in super::super) async fn run_dev(mut args: DevArgs) -> anyhow::Result<ExitS
     let following = tokio::spawn(author.follow_files(seen, cancel.clone()));
     let exit = match &args.run {
         Some(prompt) => run_turns(opened, prompt, args.show, programs, replaced, &cancel).await,
-        None => chat::in_session(opened, commands, None, &mut programs).await,
+        None => chat::run_in_session(opened, commands, None, &mut programs).await,
     };
     following.abort();
     exit
@@ -122,17 +122,17 @@ async fn run_turns(
     opened: OpenedSession,
     prompt: &str,
     show: ShowArgs,
-    programs: FollowingPrograms,
+    programs: TurnFollowers,
     mut replaced: UnboundedReceiver<()>,
     cancel: &CancellationToken,
 ) -> anyhow::Result<ExitStatus> {
-    let interrupts = AnySignal::interrupts().context("listen for Ctrl-C")?;
+    let interrupts = ShutdownSignals::listen_for_interrupts().context("listen for Ctrl-C")?;
     drop(opened.exits);
-    tokio::spawn(interrupts.pass_on(cancel.clone()));
+    tokio::spawn(interrupts.cancel_then_exit(cancel.clone()));
     let mut session = opened.session;
     let over = CancellationToken::new();
-    let shown = tokio::spawn(show_all(
-        render::turn::TurnRenderer::new(show).with_live(session.live_outputs()),
+    let shown = tokio::spawn(show_session_events(
+        render::turn::TurnRenderer::new(show).with_live_outputs(session.live_outputs()),
         Telemetry::from_env(),
         session.events(),
         opened.questions,
@@ -164,7 +164,7 @@ async fn run_turns(
 }
 
 /// Source folder of a plugin under development, and the folders to which the agent has access.
-struct DevSource {
+struct DevPluginSource {
     dir: PathBuf,
     /// Folders in which the agent may write.
     open: Vec<PathBuf>,
@@ -172,22 +172,27 @@ struct DevSource {
     sdks: PathBuf,
 }
 
-impl DevSource {
+impl DevPluginSource {
     /// Returns an error text if the agent could write to a source of the build. Build scripts and
     /// macros run with all rights of the user, so the agent must not be able to change them.
-    async fn find_overlap(&self, cancel: &CancellationToken) -> Result<Option<String>, BuildError> {
+    async fn find_writable_source(
+        &self,
+        cancel: &CancellationToken,
+    ) -> Result<Option<String>, BuildError> {
         // Check these folders first: `find_sources` itself creates links to the SDK in the plugin's
         // folder, and runs a program that reads settings there.
-        let sdk = rind_author::sdk_place(&self.dir);
+        let sdk = rind_author::sdk_link_path(&self.dir);
         let mut early = std::iter::once(&self.dir).chain(&sdk);
-        if let Some(why) = early.find_map(|folder| self.overlap_of(folder)) {
+        if let Some(why) = early.find_map(|folder| self.describe_write_overlap(folder)) {
             return Ok(Some(why));
         }
         let sources = rind_author::find_sources(&self.dir, &self.sdks, cancel).await?;
-        Ok(sources.iter().find_map(|folder| self.overlap_of(folder)))
+        Ok(sources
+            .iter()
+            .find_map(|folder| self.describe_write_overlap(folder)))
     }
 
-    fn overlap_of(&self, folder: &Path) -> Option<String> {
+    fn describe_write_overlap(&self, folder: &Path) -> Option<String> {
         let overlaps = |open: &&PathBuf| folder.starts_with(open) || open.starts_with(folder);
         let open = self.open.iter().find(overlaps)?;
         Some(format!(
@@ -199,11 +204,11 @@ impl DevSource {
 }
 
 /// Watches the files of a plugin, and rebuilds and replaces it after changes.
-struct DevFollower {
+struct DevPluginReloader {
     replacer: PluginReplacer,
     /// Slash commands of the session, including those of the plugin.
     commands: Arc<CommandSet>,
-    source: DevSource,
+    source: DevPluginSource,
     name: String,
     /// Loads later versions of the plugin.
     later: PluginLoad,
@@ -211,14 +216,15 @@ struct DevFollower {
     told: UnboundedSender<()>,
 }
 
-impl DevFollower {
+impl DevPluginReloader {
     async fn follow_files(self, mut seen: files::Files, cancel: CancellationToken) {
         loop {
             let dir = &self.source.dir;
-            let changed = files::wait_for_change(&seen, || Some(files::files_of(dir))).await;
+            let changed =
+                files::wait_for_change(&seen, || Some(files::find_source_files(dir))).await;
             // Take the snapshot before the build, so that a change during the build triggers
             // another one.
-            seen = files::files_of(dir);
+            seen = files::find_source_files(dir);
             let changed = relative_path(&changed, dir).display().to_string();
             let replaced = self.replace_plugin(&cancel).await;
             let (level, text) = match &replaced {
@@ -247,11 +253,11 @@ impl DevFollower {
     /// Builds and loads the plugin, and replaces it in the session.
     async fn replace_plugin(&self, cancel: &CancellationToken) -> Result<(), String> {
         // Check again, because the change may have added dependencies.
-        let overlap = self.source.find_overlap(cancel).await;
+        let overlap = self.source.find_writable_source(cancel).await;
         if let Some(why) = overlap.map_err(|error| error.to_string())? {
             return Err(why);
         }
-        build_quietly(&self.source.dir, cancel).await?;
+        build_plugin_quietly(&self.source.dir, cancel).await?;
         let set = self.later.load().await;
         let set = set.map_err(|error| error.to_string())?;
         let replaced = self.replacer.replace(&set, &self.name);

@@ -6,10 +6,10 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use super::super::exit_code::{ExitStatus, Usage};
 use super::super::render;
-use rind_author::new::{NewError, NewKind, NewLanguage, create_plugin};
+use rind_author::new::{NewPluginError, NewPluginKind, NewPluginLanguage, create_plugin};
 
 #[derive(Debug, ClapArgs)]
-pub(in super::super) struct NewArgs {
+pub(in super::super) struct NewPluginArgs {
     /// Name of the plugin, and of its folder, which is created in the current one
     name: String,
     /// Language of the plugin's source
@@ -44,29 +44,29 @@ enum PluginKind {
     Prompt,
 }
 
-pub(in super::super) fn new(args: &NewArgs) -> anyhow::Result<ExitStatus> {
+pub(in super::super) fn run_new_plugin(args: &NewPluginArgs) -> anyhow::Result<ExitStatus> {
     let language = match args.lang {
-        TemplateLanguage::Rust => NewLanguage::Rust,
-        TemplateLanguage::Js => NewLanguage::JavaScript,
-        TemplateLanguage::Python => NewLanguage::Python,
+        TemplateLanguage::Rust => NewPluginLanguage::Rust,
+        TemplateLanguage::Js => NewPluginLanguage::JavaScript,
+        TemplateLanguage::Python => NewPluginLanguage::Python,
     };
     let kind = match args.kind {
-        PluginKind::Hook => NewKind::Hook,
-        PluginKind::Tool => NewKind::Tool,
-        PluginKind::Prompt => NewKind::Prompt,
-        PluginKind::Command => NewKind::Command,
-        PluginKind::Loop => NewKind::Loop,
+        PluginKind::Hook => NewPluginKind::Hook,
+        PluginKind::Tool => NewPluginKind::Tool,
+        PluginKind::Prompt => NewPluginKind::Prompt,
+        PluginKind::Command => NewPluginKind::Command,
+        PluginKind::Loop => NewPluginKind::Loop,
     };
     let sdks = super::shared_folders()?.sdks;
     let created = create_plugin(Path::new(""), &args.name, language, kind, &sdks);
     let created = created.map_err(|error| match error {
-        NewError::Name { .. } | NewError::Exists(_) => Usage(error.to_string()).into(),
+        NewPluginError::Name { .. } | NewPluginError::Exists(_) => Usage(error.to_string()).into(),
         error => anyhow::Error::new(error),
     })?;
     let setup = match language {
-        NewLanguage::Rust => "",
-        NewLanguage::JavaScript => "npm install && ",
-        NewLanguage::Python => {
+        NewPluginLanguage::Rust => "",
+        NewPluginLanguage::JavaScript => "npm install && ",
+        NewPluginLanguage::Python => {
             "python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1 && "
         }
     };

@@ -34,7 +34,7 @@ pub(in super::super) fn report_activity<'a>(
         let name = style_text(PLUGIN, format_args!("{plugin:<25}"));
         match acted.get(plugin) {
             Some(activity) => {
-                say_line(format_args!("{name} {}", activity_numbers(activity)));
+                say_line(format_args!("{name} {}", format_activity_numbers(activity)));
                 activity_lines(activity, width).iter().for_each(say_line);
             }
             None if is_loaded(plugin) => {
@@ -45,11 +45,11 @@ pub(in super::super) fn report_activity<'a>(
     }
 }
 
-/// Formats points, calls and time. For a plugin that acted nowhere, the points are those at which
-/// it was called.
-fn activity_numbers(activity: &PluginActivity) -> String {
-    let points = match activity.texts_of(ActivityKind::ActedAt) {
-        [] => activity.texts_of(ActivityKind::CalledAt),
+/// Formats the points at which a plugin acted, its number of calls and their total time. For a
+/// plugin that did not act, the points are those at which it was called.
+fn format_activity_numbers(activity: &PluginActivity) -> String {
+    let points = match activity.activity_texts(ActivityKind::ActedAt) {
+        [] => activity.activity_texts(ActivityKind::CalledAt),
         points => points,
     };
     let points = one_line(&points.join(", "), 48);
@@ -76,9 +76,10 @@ fn activity_lines(activity: &PluginActivity, width: usize) -> Vec<String> {
         ("left behind", ActivityKind::Left),
     ];
     for (label, kind) in kinds {
-        match (kind, activity.texts_of(kind)) {
+        match (kind, activity.activity_texts(kind)) {
             (_, []) => {}
-            (ActivityKind::Logged, _) if !activity.texts_of(ActivityKind::Said).is_empty() => {}
+            (ActivityKind::Logged, _)
+                if !activity.activity_texts(ActivityKind::Said).is_empty() => {}
             (
                 ActivityKind::Changed
                 | ActivityKind::Reached
@@ -88,20 +89,20 @@ fn activity_lines(activity: &PluginActivity, width: usize) -> Vec<String> {
             ) => {
                 lines.push(activity_line(label, &all.join(", "), width));
             }
-            (_, all) => push_some(&mut lines, width, label, all),
+            (_, all) => push_first_texts(&mut lines, width, label, all),
         }
     }
-    if !activity.is_any() {
+    if !activity.has_effects() {
         lines.push(activity_line("", "no effect in this turn", width));
     }
-    let failed = activity.texts_of(ActivityKind::Failed).iter();
+    let failed = activity.activity_texts(ActivityKind::Failed).iter();
     lines.extend(failed.map(|why| format!("  {}", style_text(BAD, printable_text(why)))));
     lines
 }
 
-/// Adds the first `MAX_LINES` texts, and the number of further ones. A single text of the kinds
-/// said and logged may take two lines.
-fn push_some(lines: &mut Vec<String>, width: usize, label: &str, texts: &[String]) {
+/// Adds the first `MAX_LINES` texts, and the number of further ones. A single text with
+/// the label `said` or `logged` may take two lines.
+fn push_first_texts(lines: &mut Vec<String>, width: usize, label: &str, texts: &[String]) {
     if let ([text], true) = (texts, ["said", "logged"].contains(&label)) {
         let (first, rest) = break_text(text, width);
         lines.push(activity_line(label, &first, width));

@@ -5,7 +5,7 @@ use super::{answer_line, printable_text};
 
 /// A fault at a place in a file.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Annotation {
+pub(in super::super) struct GithubAnnotation {
     pub(in super::super) file: String,
     pub(in super::super) line: Option<usize>,
     pub(in super::super) title: String,
@@ -14,33 +14,35 @@ pub(in super::super) struct Annotation {
 
 /// Prints an annotation. Texts are escaped, so that they can neither end the line nor begin another
 /// command of the runner.
-pub(in super::super) fn print_annotation(of: &Annotation) {
+pub(in super::super) fn print_annotation(of: &GithubAnnotation) {
     answer_line(format_annotation(of));
 }
 
-fn format_annotation(of: &Annotation) -> String {
+fn format_annotation(of: &GithubAnnotation) -> String {
     let line = of.line.map(|line| format!(",line={line}"));
     let lines: Vec<String> = of.message.lines().map(printable_text).collect();
     format!(
         "::error file={}{},title={}::{}",
-        escape_property(&of.file),
+        escape_annotation_property(&of.file),
         line.unwrap_or_default(),
-        escape_property(&of.title),
-        escape_data(&lines.join("\n"))
+        escape_annotation_property(&of.title),
+        escape_annotation_text(&lines.join("\n"))
     )
 }
 
-/// Escapes the message in the way that the runner reverses.
-fn escape_data(text: &str) -> String {
+/// Escapes the characters of a message that the Actions runner interprets, as the runner expects.
+fn escape_annotation_text(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
 /// Escapes a property such as the file, which a comma or a colon would end.
-fn escape_property(text: &str) -> String {
+fn escape_annotation_property(text: &str) -> String {
     let text = printable_text(text);
-    escape_data(&text).replace(':', "%3A").replace(',', "%2C")
+    escape_annotation_text(&text)
+        .replace(':', "%3A")
+        .replace(',', "%2C")
 }
 
 #[cfg(test)]
@@ -49,7 +51,7 @@ mod tests {
 
     #[test]
     fn texts_end_neither_a_property_nor_the_line() {
-        let found = format_annotation(&Annotation {
+        let found = format_annotation(&GithubAnnotation {
             file: "a,b.toml".to_owned(),
             line: Some(3),
             title: "x::y".to_owned(),

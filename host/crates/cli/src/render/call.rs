@@ -1,15 +1,15 @@
 //! Colors the arguments of a call: commands as shell code, file contents by the file's name,
 //! everything else as JSON.
 //!
-//! Must not know who displays them, or how lines are escaped. Start from [`CallColors`].
+//! Neither displays lines nor escapes them. Start from [`CallHighlighter`].
 
 use anstyle::Style;
 
 use super::highlight::CodeHighlighter;
 use rind_lib::tool::preview::ShownLine;
 
-/// Colors the lines of a call. The mark of a line decides about its language.
-pub(in super::super) struct CallColors<'a> {
+/// Colors the lines that show a tool call's arguments. The mark of a line determines its language.
+pub(in super::super) struct CallHighlighter<'a> {
     /// Path of the file that the call writes; empty if it writes none.
     path: &'a str,
     /// Mark of the previous line.
@@ -17,9 +17,9 @@ pub(in super::super) struct CallColors<'a> {
     code: Option<CodeHighlighter>,
 }
 
-impl<'a> CallColors<'a> {
+impl<'a> CallHighlighter<'a> {
     /// Prepares to color the lines of a call.
-    pub(in super::super) fn of_lines(lines: &'a [ShownLine]) -> Self {
+    pub(in super::super) fn for_shown_lines(lines: &'a [ShownLine]) -> Self {
         let file = lines.iter().find(|own| own.mark == "file: ");
         Self {
             path: file.map_or("", |own| &own.text),
@@ -38,8 +38,8 @@ impl<'a> CallColors<'a> {
         let goes_on = self.mark == mark || (self.mark, mark) == ("$ ", "> ");
         if !goes_on {
             self.code = match mark {
-                "$ " => CodeHighlighter::of_language("sh"),
-                "| " => CodeHighlighter::of_language("json"),
+                "$ " => CodeHighlighter::for_language("sh"),
+                "| " => CodeHighlighter::for_language("json"),
                 "- " | "+ " => CodeHighlighter::of_path(self.path),
                 _ => None,
             };

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::super::case::case_place;
+use super::super::case::case_location;
 use super::{
     BAD, BOLD, DIM, GOOD, answer_line, format_bytes, format_count, format_duration, print_note,
     print_warning, printable_text, say_line, style_text,
@@ -16,7 +16,7 @@ use rind_cases::suite::{CaseRun, PluginCoverage};
 /// Minimum difference of two durations that is shown; a smaller one is noise.
 const MIN_DIFFERENCE: Duration = Duration::from_micros(500);
 
-pub(in super::super) fn show_ran(case: &CaseRun) {
+pub(in super::super) fn print_case_result(case: &CaseRun) {
     let (plugin, name) = (style_text(BOLD, &case.plugin), printable_text(&case.name));
     if case.passed() {
         let accepted = if case.is_accepted {
@@ -32,7 +32,7 @@ pub(in super::super) fn show_ran(case: &CaseRun) {
     answer_line(format!(
         "{} {plugin}: {name} ({})",
         style_text(BAD, "✗"),
-        printable_text(&case_place(case))
+        printable_text(&case_location(case))
     ));
     for line in case.failures.iter().flat_map(|failure| failure.lines()) {
         answer_line(format!("    {}", printable_text(line)));
@@ -46,7 +46,7 @@ pub(in super::super) fn show_ran(case: &CaseRun) {
 }
 
 /// Prints name, file and line of a case without running it.
-pub(in super::super) fn show_name(plugin: &str, name: &str, file: &Path, line: usize) {
+pub(in super::super) fn print_case_name(plugin: &str, name: &str, file: &Path, line: usize) {
     let file = file.strip_prefix(".").unwrap_or(file).display();
     answer_line(format!(
         "{}: {} {}",
@@ -72,12 +72,12 @@ fn format_cost(now: &CaseCost, last: Option<&CaseCost>) -> String {
         all.join(" ")
     };
     let parts = [
-        with_last(
+        append_previous_value(
             micros(now.took),
-            last.filter(|last| is_other_time(now.took, last.took))
+            last.filter(|last| durations_differ_noticeably(now.took, last.took))
                 .map(|last| micros(last.took)),
         ),
-        with_last(
+        append_previous_value(
             // Omit the memory for cases of skills, which measure none.
             match now.memory_bytes {
                 0 => String::new(),
@@ -86,7 +86,7 @@ fn format_cost(now: &CaseCost, last: Option<&CaseCost>) -> String {
             last.filter(|last| last.memory_bytes != now.memory_bytes)
                 .map(|last| format_bytes(last.memory_bytes)),
         ),
-        with_last(
+        append_previous_value(
             calls(now),
             last.filter(|last| last.host_calls != now.host_calls)
                 .map(calls),
@@ -96,7 +96,7 @@ fn format_cost(now: &CaseCost, last: Option<&CaseCost>) -> String {
     parts.join(", ")
 }
 
-fn with_last(now: String, last: Option<String>) -> String {
+fn append_previous_value(now: String, last: Option<String>) -> String {
     let none = |text: String| {
         if text.is_empty() {
             "no host calls".to_owned()
@@ -111,12 +111,12 @@ fn with_last(now: String, last: Option<String>) -> String {
 }
 
 /// Whether two durations differ by more than a quarter, and by more than noise.
-fn is_other_time(now: Duration, last: Duration) -> bool {
+fn durations_differ_noticeably(now: Duration, last: Duration) -> bool {
     let difference = now.abs_diff(last);
     difference >= MIN_DIFFERENCE && difference * 4 > last
 }
 
-pub(in super::super) fn show_none(folder: &Path, plugin: &str) {
+pub(in super::super) fn print_folder_without_cases(folder: &Path, plugin: &str) {
     print_warning(&format!(
         "{plugin} has no cases: write some in {}",
         folder.join("tests/NAME.toml").display()
@@ -126,26 +126,29 @@ pub(in super::super) fn show_none(folder: &Path, plugin: &str) {
 /// Lists the hooks, tools, commands and loops that no case called, and the outcomes that no case
 /// produced.
 pub(in super::super) fn show_coverage(plugin: &str, coverage: &PluginCoverage) {
-    let never: Vec<&str> = coverage.never_called().collect();
+    let never: Vec<&str> = coverage.uncalled_plugin_parts().collect();
     if !never.is_empty() {
-        let n_called = coverage.n_all() - never.len();
+        let n_called = coverage.n_all_parts() - never.len();
         print_note(&format!(
             "{plugin}: cases call {n_called} of {} hooks, tools, commands and loops; no case reaches {}",
-            coverage.n_all(),
+            coverage.n_all_parts(),
             never.join(", ")
         ));
     }
     let unseen: Vec<String> = coverage
-        .never_seen()
+        .outcomes_without_case()
         .map(|(point, outcome)| format!("`{outcome}` of {point}"))
         .collect();
     if !unseen.is_empty() {
-        print_note(&format!("{plugin}: no case sees {}", unseen.join(", ")));
+        print_note(&format!(
+            "{plugin}: no case has the outcome {}",
+            unseen.join(", ")
+        ));
     }
 }
 
 /// Reports a snapshot that belongs to no case.
-pub(in super::super) fn show_unused(unused: &UnusedSnapshot, is_accepted: bool) {
+pub(in super::super) fn report_unused_snapshot(unused: &UnusedSnapshot, is_accepted: bool) {
     let file = unused.path.display();
     match (unused.is_written, is_accepted) {
         (true, true) => print_note(&format!("removed {file}: no case uses this snapshot")),
@@ -159,12 +162,12 @@ pub(in super::super) fn show_unused(unused: &UnusedSnapshot, is_accepted: bool) 
 }
 
 /// Prints the changed file because of which cases run again.
-pub(in super::super) fn show_changed(file: &Path) {
+pub(in super::super) fn print_changed_file(file: &Path) {
     print_note(&format!("{} changed", file.display()));
 }
 
 /// Prints how many cases passed or failed; `how` is appended if all passed.
-pub(in super::super) fn show_total(ran: &[CaseRun], how: &str) {
+pub(in super::super) fn print_case_totals(ran: &[CaseRun], how: &str) {
     let n_failed = ran.iter().filter(|case| !case.passed()).count();
     let cases = format_count(ran.len() as u64, "case");
     if ran.is_empty() {

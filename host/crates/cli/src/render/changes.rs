@@ -9,8 +9,8 @@ use super::diff::{ComparedTexts, DiffRow, diff_rows};
 use super::{BAD, BOLD, DIM, GOOD, format_bytes, printable_prose};
 use rind_lib::checkpoint::FileState;
 
-/// Change of one path to show.
-pub(in super::super) struct ShownChange<'a> {
+/// Change of the file at one path, to be shown.
+pub(in super::super) struct ShownFileChange<'a> {
     pub(in super::super) path: &'a str,
     pub(in super::super) from: &'a FileState,
     pub(in super::super) to: &'a FileState,
@@ -33,13 +33,13 @@ impl ChangeLine {
 }
 
 /// Returns the heading of a change and at most `most` rows of its diff.
-pub(in super::super) fn change_lines(change: &ShownChange<'_>, most: usize) -> Vec<ChangeLine> {
+pub(in super::super) fn change_lines(change: &ShownFileChange<'_>, most: usize) -> Vec<ChangeLine> {
     let style = match (change.from, change.to) {
         (FileState::Absent, _) => GOOD,
         (_, FileState::Absent) => BAD,
         _ => BOLD,
     };
-    let mut lines = vec![ChangeLine::new(style, heading(change))];
+    let mut lines = vec![ChangeLine::new(style, change_heading(change))];
     let [before, after] = &change.contents;
     let is_file = |state: &FileState| matches!(state, FileState::File { .. });
     let is_shown =
@@ -56,7 +56,7 @@ pub(in super::super) fn change_lines(change: &ShownChange<'_>, most: usize) -> V
     };
     match (text(change.from, before), text(change.to, after)) {
         (Some(before), Some(after)) => {
-            let texts = ComparedTexts::of_prose(change.path, &before, &after);
+            let texts = ComparedTexts::for_prose(change.path, &before, &after);
             let (rows, n_more) = diff_rows(texts, most);
             let row =
                 |row: &DiffRow| ChangeLine::new(row.row_style(), format!("  {}", row.plain_text()));
@@ -71,16 +71,16 @@ pub(in super::super) fn change_lines(change: &ShownChange<'_>, most: usize) -> V
 }
 
 /// Returns the path and the kind of change, such as `src/a.rs: changed`.
-pub(in super::super) fn heading(change: &ShownChange<'_>) -> String {
+pub(in super::super) fn change_heading(change: &ShownFileChange<'_>) -> String {
     let path = printable_prose(change.path).replace('\n', "\\n");
-    format!("{path}: {}", change_text(change.from, change.to))
+    format!("{path}: {}", describe_file_change(change.from, change.to))
 }
 
 /// Describes the change from one state to another.
-pub(in super::super) fn change_text(from: &FileState, to: &FileState) -> String {
+pub(in super::super) fn describe_file_change(from: &FileState, to: &FileState) -> String {
     match (from, to) {
-        (FileState::Absent, to) => format!("new {}", state_text(to)),
-        (from, FileState::Absent) => format!("removed, {}", state_text(from)),
+        (FileState::Absent, to) => format!("new {}", describe_file_state(to)),
+        (from, FileState::Absent) => format!("removed, {}", describe_file_state(from)),
         (FileState::Folder { mode: from }, FileState::Folder { mode: to }) => {
             format!("mode {from:o}, then {to:o}")
         }
@@ -108,11 +108,15 @@ pub(in super::super) fn change_text(from: &FileState, to: &FileState) -> String 
         (FileState::Unkept { .. }, FileState::Unkept { .. }) => {
             "changed; its content is not kept".to_owned()
         }
-        (from, to) => format!("{}, then {}", state_text(from), state_text(to)),
+        (from, to) => format!(
+            "{}, then {}",
+            describe_file_state(from),
+            describe_file_state(to)
+        ),
     }
 }
 
-fn state_text(state: &FileState) -> String {
+fn describe_file_state(state: &FileState) -> String {
     match state {
         FileState::Absent => "nothing".to_owned(),
         FileState::File { bytes, mode, .. } => {

@@ -3,14 +3,14 @@
 
 use serde_json::json;
 
-use super::annotation::{Annotation, print_annotation};
+use super::annotation::{GithubAnnotation, print_annotation};
 use super::{
     BAD, BOLD, DIM, GOOD, answer_line, format_count, printable_text, say_line, style_text,
 };
 use rind_check::{CheckedPlugin, PluginFault};
 
 /// Prints the faults to standard output and their number to standard error.
-pub(in super::super) fn report_checks(all: &[CheckedPlugin], n_fixed: usize) {
+pub(in super::super) fn report_plugin_faults(all: &[CheckedPlugin], n_fixed: usize) {
     let faults = || all.iter().flat_map(|checked| &checked.faults);
     faults().for_each(|fault| answer_line(fault_line(fault)));
     let n_plugins = format_count(all.len() as u64, "plugin");
@@ -33,7 +33,7 @@ pub(in super::super) fn report_checks(all: &[CheckedPlugin], n_fixed: usize) {
     say_line(format_args!("{} {text}", style_text(BAD, "✗")));
 }
 
-pub(in super::super) fn show_fixed(fault: &PluginFault) {
+pub(in super::super) fn print_fixed_fault(fault: &PluginFault) {
     say_line(format_args!(
         "{} {}",
         style_text(GOOD, "fixed"),
@@ -59,7 +59,7 @@ fn fault_line(fault: &PluginFault) -> String {
 pub(in super::super) fn annotate_faults(all: &[CheckedPlugin]) {
     for fault in all.iter().flat_map(|checked| &checked.faults) {
         let path = fault.path.display().to_string();
-        print_annotation(&Annotation {
+        print_annotation(&GithubAnnotation {
             file: path.strip_prefix("./").unwrap_or(&path).to_owned(),
             line: fault.line,
             title: format!("rind plugin check: {}", fault.rule),

@@ -12,7 +12,7 @@ const SUCCEEDED: &str = "[exit code 0]";
 
 /// The end of the output of a command.
 #[derive(Debug, PartialEq, Eq)]
-pub(in super::super) struct CommandEnd<'a> {
+pub(in super::super) struct CommandOutputEnd<'a> {
     /// Outcome of the command, such as `[exit code 3]`.
     pub(in super::super) ending: &'a str,
     /// Last lines of output that are not blank, at most [`N_LINES`].
@@ -21,10 +21,10 @@ pub(in super::super) struct CommandEnd<'a> {
     pub(in super::super) n_before: usize,
 }
 
-impl<'a> CommandEnd<'a> {
+impl<'a> CommandOutputEnd<'a> {
     /// Parses the result of a call of `bash`. Returns `None` for other tools, and for a command
     /// that was not run.
-    pub(in super::super) fn of_result(result: &ToolResult, text: &'a str) -> Option<Self> {
+    pub(in super::super) fn parse_result(result: &ToolResult, text: &'a str) -> Option<Self> {
         let ending = text.lines().next_back()?.trim();
         let is_ending = result.name == "bash" && ending.starts_with('[') && ending.ends_with(']');
         let before = text.trim_end().strip_suffix(ending).filter(|_| is_ending)?;
@@ -39,7 +39,7 @@ impl<'a> CommandEnd<'a> {
     }
 
     /// Whether the ending itself shows why the result is an error.
-    pub(in super::super) fn is_failure(&self, result: &ToolResult) -> bool {
+    pub(in super::super) fn explains_failure(&self, result: &ToolResult) -> bool {
         result.is_error && self.ending != SUCCEEDED
     }
 }
@@ -52,18 +52,19 @@ mod tests {
     fn the_last_lines_stay_with_the_number_of_those_before() {
         let result = |name: &str| ToolResult::new("c", name, "", false);
         let text = "1\n2\n\n3\n4\n[exit code 3]";
-        let end = CommandEnd::of_result(&result("bash"), text).unwrap();
+        let end = CommandOutputEnd::parse_result(&result("bash"), text).unwrap();
         assert_eq!((end.ending, end.n_before), ("[exit code 3]", 1));
         assert_eq!(end.lines, ["2", "3", "4"]);
         let failed = ToolResult::new("c", "bash", "", true);
-        assert!(end.is_failure(&failed) && !end.is_failure(&result("bash")));
-        let refused = CommandEnd::of_result(&failed, "[refused: a.txt]\n[exit code 0]").unwrap();
-        assert!(!refused.is_failure(&failed));
-        assert_eq!(CommandEnd::of_result(&result("other"), text), None);
+        assert!(end.explains_failure(&failed) && !end.explains_failure(&result("bash")));
+        let refused =
+            CommandOutputEnd::parse_result(&failed, "[refused: a.txt]\n[exit code 0]").unwrap();
+        assert!(!refused.explains_failure(&failed));
+        assert_eq!(CommandOutputEnd::parse_result(&result("other"), text), None);
         assert_eq!(
-            CommandEnd::of_result(&result("bash"), "it did not run"),
+            CommandOutputEnd::parse_result(&result("bash"), "it did not run"),
             None
         );
-        assert_eq!(CommandEnd::of_result(&result("bash"), ""), None);
+        assert_eq!(CommandOutputEnd::parse_result(&result("bash"), ""), None);
     }
 }

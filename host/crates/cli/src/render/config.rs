@@ -1,14 +1,14 @@
 //! Shows settings with their origins.
 
 use super::{BOLD, DIM, answer_line, style_text};
-use crate::config::ShownValue;
-use rind_lib::provider::Selected;
+use crate::config::ShownSetting;
+use rind_lib::provider::SelectedModel;
 use rind_lib::text::one_line;
 
 /// Maximum width of a key with its value, in characters, up to which the origins are aligned.
 const WIDTH: usize = 52;
 
-pub(in super::super) fn show_settings(values: &[ShownValue]) {
+pub(in super::super) fn show_settings(values: &[ShownSetting]) {
     let mut section = "";
     for shown in values {
         let (name, key) = shown.key.split_once('.').unwrap_or(("", &shown.key));
@@ -34,7 +34,7 @@ pub(in super::super) fn show_settings(values: &[ShownValue]) {
 }
 
 /// Shows the model that a run would use, and its server.
-pub(in super::super) fn show_model(selected: &Selected) {
+pub(in super::super) fn show_model(selected: &SelectedModel) {
     answer_line(style_text(BOLD, "in use"));
     let why = one_line(&selected.why);
     if selected.is_stand_in {

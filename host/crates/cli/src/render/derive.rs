@@ -21,7 +21,7 @@ const MAX_DIFF_TIME: Duration = Duration::from_secs(2);
 const CONTEXT: usize = 2;
 
 /// Prints every file below a heading with its path.
-pub(in super::super) fn print_bundle(bundle: &SkillBundle) {
+pub(in super::super) fn print_skill_files(bundle: &SkillBundle) {
     let n_files = bundle.0.len();
     for (at, (path, text)) in bundle.0.iter().enumerate() {
         answer_line(style_text(BOLD, format_args!("==> {path} <==")));
@@ -33,7 +33,7 @@ pub(in super::super) fn print_bundle(bundle: &SkillBundle) {
 }
 
 /// Prints the changed lines of all files, with some unchanged lines around them.
-pub(in super::super) fn print_difference(earlier: &SkillBundle, bundle: &SkillBundle) {
+pub(in super::super) fn print_skill_diff(earlier: &SkillBundle, bundle: &SkillBundle) {
     let paths: BTreeSet<&String> = earlier.0.keys().chain(bundle.0.keys()).collect();
     for path in paths {
         let [before, after] =
@@ -71,7 +71,7 @@ pub(in super::super) fn print_difference(earlier: &SkillBundle, bundle: &SkillBu
 }
 
 /// Prints how to use a skill that was written to `folder`.
-pub(in super::super) fn show_made(
+pub(in super::super) fn print_made_skill(
     draft: &SkillDraft,
     folder: &Path,
     is_cached: bool,
@@ -97,7 +97,7 @@ pub(in super::super) fn show_made(
     }
 }
 
-pub(in super::super) fn show_summarized(turn: &TurnSummary) {
+pub(in super::super) fn print_summary_cost(turn: &TurnSummary) {
     let cost = format_cost(turn).map_or_else(String::new, |cost| format!(", {cost}"));
     print_note(&format!(
         "the summary took {}{cost}",
@@ -106,14 +106,14 @@ pub(in super::super) fn show_summarized(turn: &TurnSummary) {
 }
 
 /// Warns that there is no summary, with the reason.
-pub(in super::super) fn not_summarized(why: &str) {
+pub(in super::super) fn warn_no_summary(why: &str) {
     print_warning(&format!("there is no summary: {}", printable_prose(why)));
 }
 
 /// Warns that a summary was truncated to `limit` bytes.
-pub(in super::super) fn show_cut(limit: usize) {
+pub(in super::super) fn warn_summary_truncated(limit: usize) {
     print_warning(&format!(
-        "the summary is longer than {} KiB and is cut",
+        "the summary is longer than {} KiB and was truncated",
         limit >> 10
     ));
 }

@@ -1,6 +1,6 @@
 //! Formats the diff of two texts as rows with line numbers, colored by language.
 //!
-//! Must not know where the texts come from or where the rows are shown. Start from [`diff_rows`].
+//! Neither reads the texts nor displays the rows. Start from [`diff_rows`].
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use anstyle::Style;
 use similar::{ChangeTag, DiffOp, TextDiff};
 
 use super::highlight::CodeHighlighter;
-use super::look::changed_line;
+use super::look::changed_line_background;
 use super::{BAD, DIM, GOOD, printable_prose};
 
 /// Number of unchanged lines shown before and after a change.
@@ -33,7 +33,7 @@ pub(in super::super) struct DiffRow {
 }
 
 impl DiffRow {
-    fn own_words(mark: char, head: String) -> Self {
+    fn new_remark_row(mark: char, head: String) -> Self {
         let pieces = Vec::new();
         Self { mark, head, pieces }
     }
@@ -47,7 +47,7 @@ impl DiffRow {
             .collect()
     }
 
-    /// Returns the style for the row as a whole, which depends on the mark.
+    /// Returns the style of the complete row, by its mark.
     pub(in super::super) fn row_style(&self) -> Style {
         match self.mark {
             '-' => BAD,
@@ -75,19 +75,19 @@ pub(in super::super) struct ComparedTexts<'a> {
 }
 
 impl<'a> ComparedTexts<'a> {
-    /// Prepares texts for a reader who only reads the result: keeps invisible characters that
+    /// Creates a comparison whose rows a person only reads. Keeps invisible characters that some
     /// languages and emoji need.
-    pub(in super::super) fn of_prose(path: &'a str, before: &'a str, after: &'a str) -> Self {
+    pub(in super::super) fn for_prose(path: &'a str, before: &'a str, after: &'a str) -> Self {
         Self {
             path,
             before,
             after,
-            escape: escape_prose,
+            escape: escape_prose_line,
         }
     }
 }
 
-fn escape_prose(line: &str) -> String {
+fn escape_prose_line(line: &str) -> String {
     printable_prose(&line.replace('\t', "    "))
 }
 
@@ -108,9 +108,9 @@ pub(in super::super) fn diff_rows(texts: ComparedTexts<'_>, most: usize) -> (Vec
             break;
         }
         if n > 0 {
-            rows.push(DiffRow::own_words('⋮', format!("{:>width$} ⋮", "")));
+            rows.push(DiffRow::new_remark_row('⋮', format!("{:>width$} ⋮", "")));
         }
-        let mut colors = DiffColors::of_path(texts.path);
+        let mut colors = DiffHighlighters::of_path(texts.path);
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
             if rows.len() >= most {
                 break;
@@ -133,7 +133,7 @@ pub(in super::super) fn diff_rows(texts: ComparedTexts<'_>, most: usize) -> (Vec
             let is_change = mark != ' ' && !before.is_empty() && !after.is_empty();
             if is_change && change.missing_newline() {
                 let words = format!("{:>width$} {NO_BREAK}", "");
-                rows.push(DiffRow::own_words('\\', words));
+                rows.push(DiffRow::new_remark_row('\\', words));
                 n_remarks += 1;
             }
         }
@@ -158,12 +158,12 @@ fn has_crlf(text: &str) -> bool {
 
 /// Colors the lines of one change. Removed and added lines are parsed by separate highlighters,
 /// because they belong to different texts.
-struct DiffColors {
+struct DiffHighlighters {
     before: Option<CodeHighlighter>,
     after: Option<CodeHighlighter>,
 }
 
-impl DiffColors {
+impl DiffHighlighters {
     fn of_path(path: &str) -> Self {
         let after = CodeHighlighter::of_path(path);
         Self {
@@ -184,14 +184,17 @@ impl DiffColors {
             None => vec![(plain, line.clone())],
         };
         match mark {
-            '-' => match changed_line(false) {
+            '-' => match changed_line_background(false) {
                 Some(behind) => of(&mut self.before, behind),
                 None => {
                     of(&mut self.before, plain);
                     vec![(plain, line)]
                 }
             },
-            '+' => of(&mut self.after, changed_line(true).unwrap_or_default()),
+            '+' => of(
+                &mut self.after,
+                changed_line_background(true).unwrap_or_default(),
+            ),
             _ => {
                 of(&mut self.before, Style::new());
                 of(&mut self.after, Style::new())
@@ -205,7 +208,7 @@ mod tests {
     use super::*;
 
     fn rows(path: &str, before: &str, after: &str) -> Vec<String> {
-        let texts = ComparedTexts::of_prose(path, before, after);
+        let texts = ComparedTexts::for_prose(path, before, after);
         let (rows, n_more) = diff_rows(texts, 100);
         assert_eq!(n_more, 0);
         rows.iter().map(DiffRow::plain_text).collect()
@@ -258,7 +261,7 @@ mod tests {
         let lines =
             |what: &str| -> String { (0..50_000).map(|n| format!("{what} {n}\n")).collect() };
         let (before, after) = (lines("old"), lines("new"));
-        let (rows, n_more) = diff_rows(ComparedTexts::of_prose("a.rs", &before, &after), 40);
+        let (rows, n_more) = diff_rows(ComparedTexts::for_prose("a.rs", &before, &after), 40);
         assert_eq!((rows.len(), n_more), (40, 99_960));
     }
 }

@@ -1,6 +1,6 @@
 //! Prints the report of `rind doctor`.
 
-use super::super::doctor::{CheckState, DoctorCheck, DoctorReport};
+use super::super::doctor::{DoctorCheck, DoctorCheckState, DoctorReport};
 use super::{BAD, BOLD, DIM, GOOD, WARN, answer_line, format_count, indent_text, style_text};
 
 pub(in super::super) fn print_report(report: &DoctorReport) {
@@ -10,7 +10,7 @@ pub(in super::super) fn print_report(report: &DoctorReport) {
         of.count() as u64
     };
     let line = if report.ok {
-        let n = n_of(CheckState::Weaker);
+        let n = n_of(DoctorCheckState::Weaker);
         let it = if n == 1 { "it" } else { "they" };
         format!(
             "{} weaker than {it} could be; nothing required is missing",
@@ -19,7 +19,7 @@ pub(in super::super) fn print_report(report: &DoctorReport) {
     } else {
         format!(
             "{} missing, at least one of them required",
-            format_count(n_of(CheckState::Missing), "thing")
+            format_count(n_of(DoctorCheckState::Missing), "thing")
         )
     };
     answer_line(style_text(BOLD, line));
@@ -27,9 +27,9 @@ pub(in super::super) fn print_report(report: &DoctorReport) {
 
 fn print_check(check: &DoctorCheck) {
     let mark = match check.state {
-        CheckState::Ok => style_text(GOOD, "✓"),
-        CheckState::Weaker => style_text(WARN, "▲"),
-        CheckState::Missing => style_text(BAD, "✗"),
+        DoctorCheckState::Ok => style_text(GOOD, "✓"),
+        DoctorCheckState::Weaker => style_text(WARN, "▲"),
+        DoctorCheckState::Missing => style_text(BAD, "✗"),
     };
     let name = style_text(BOLD, format_args!("{:<18}", check.name));
     answer_line(format_args!("{mark} {name} {}", indent_text(&check.found)));

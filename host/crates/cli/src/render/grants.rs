@@ -7,14 +7,14 @@ use super::{
     BAD, BOLD, DIM, GOOD, WARN, answer_line, indent_text, one_line, printable_text, style_text,
 };
 use rind_lib::grant::answers::{AnswerLifetime, GrantAnswer};
-use rind_lib::grant::decide::{Decision, Standing};
+use rind_lib::grant::decide::{Decision, GrantStatus};
 use rind_lib::grant::project::TrustedProject;
-use rind_lib::grant::{Request, Trust, in_words};
+use rind_lib::grant::{Request, Trust, describe_capability};
 use rind_lib::plugin::inspect::Report;
 
 const PATH: usize = 4096;
 
-pub(in super::super) fn from_where(trust: Trust) -> &'static str {
+pub(in super::super) fn describe_trust_origin(trust: Trust) -> &'static str {
     match trust {
         Trust::Managed => "came with Rind",
         Trust::Package => "was installed, signed with a key of yours",
@@ -29,12 +29,15 @@ pub(in super::super) fn short_digest(digest: &str) -> &str {
     digest.get(..19).unwrap_or(digest)
 }
 
-/// Returns why a plugin is held back, and every way to grant its permissions.
-pub(in super::super) fn held_text(request: &Request, decision: &Decision) -> String {
+/// Lists the permissions that a plugin needs and does not have, and every way to grant them.
+pub(in super::super) fn missing_permissions_text(request: &Request, decision: &Decision) -> String {
     let mut text = String::from("it needs permissions that you have not granted:");
     let mut allow = Vec::new();
-    for capability in decision.of(Standing::Waiting) {
-        text.push_str(&format!("\n  {} ({capability})", in_words(capability)));
+    for capability in decision.of(GrantStatus::Waiting) {
+        text.push_str(&format!(
+            "\n  {} ({capability})",
+            describe_capability(capability)
+        ));
         allow.push(format!("{:?}", capability.to_string()));
     }
     if let Some(why) = &decision.passed_over {
@@ -53,7 +56,7 @@ pub(in super::super) fn held_text(request: &Request, decision: &Decision) -> Str
 
 /// Prints one line for each permission: whether it is requested, whether the trust level gives it,
 /// whether it is granted, and why.
-pub(in super::super) fn print_table(report: &Report) {
+pub(in super::super) fn print_permission_table(report: &Report) {
     let Report {
         name,
         trust,
@@ -66,7 +69,10 @@ pub(in super::super) fn print_table(report: &Report) {
     answer_line(format_args!(
         "{} {}",
         style_text(BOLD, printable_text(name)),
-        style_text(DIM, format_args!("{} ({trust})", from_where(*trust)))
+        style_text(
+            DIM,
+            format_args!("{} ({trust})", describe_trust_origin(*trust))
+        )
     ));
     answer_line(style_text(DIM, format_args!("digest {digest}")));
     if let Some(why) = stopped {
@@ -86,9 +92,9 @@ pub(in super::super) fn print_table(report: &Report) {
     answer_line(style_text(DIM, head));
     for grant in grants {
         let (mark, has) = match grant.standing {
-            Standing::Granted => (style_text(GOOD, "✓"), "yes"),
-            Standing::Waiting => (style_text(WARN, "?"), "waits"),
-            Standing::Denied => (style_text(BAD, "✗"), "no"),
+            GrantStatus::Granted => (style_text(GOOD, "✓"), "yes"),
+            GrantStatus::Waiting => (style_text(WARN, "?"), "waits"),
+            GrantStatus::Denied => (style_text(BAD, "✗"), "no"),
         };
         answer_line(format_args!(
             "{mark} {:<width$}  {:<11}  {has:<5}  {}",
@@ -104,7 +110,7 @@ pub(in super::super) fn print_table(report: &Report) {
     }
 }
 
-pub(in super::super) fn list_answers(
+pub(in super::super) fn print_grant_answers(
     answers: &[GrantAnswer],
     projects: &BTreeMap<PathBuf, TrustedProject>,
     policies: &[&Path],

@@ -5,10 +5,11 @@ use std::path::Path;
 use super::{
     BAD, BOLD, DIM, GOOD, WARN, answer_line, one_line, print_note, printable_text, style_text,
 };
-use crate::guard::{AgentStatus, PluginCover};
-use crate::render::migrate::show_diff;
+use crate::guard::{AgentGuardStatus, PluginGuardCoverage};
+use crate::render::migrate::print_file_diff;
 use rind_guard::{
-    AgentTable, FileChange, GuardedAgent, HookAbility, InstallState, PointRow, ProbeOutcome,
+    AgentHookEffect, AgentHookTable, FileChange, GuardInstallState, GuardedAgent, HookPointRow,
+    HookProbeOutcome,
 };
 
 /// Maximum length of a text on a line, in characters.
@@ -29,11 +30,11 @@ pub(in super::super) fn show_change(change: &FileChange) {
         ));
         return;
     }
-    show_diff(&change.path, before, after);
+    print_file_diff(&change.path, before, after);
 }
 
 /// Prints the location of the copy of a changed file's old text.
-pub(in super::super) fn print_copy(path: &Path, copy: &Path) {
+pub(in super::super) fn print_backup_location(path: &Path, copy: &Path) {
     print_note(&format!(
         "a copy of the old {} is in {}",
         path.display(),
@@ -42,16 +43,16 @@ pub(in super::super) fn print_copy(path: &Path, copy: &Path) {
 }
 
 /// Reports that a guard is installed, and which gaps remain.
-pub(in super::super) fn print_installed(table: &AgentTable) {
+pub(in super::super) fn print_installed_hooks(table: &AgentHookTable) {
     answer_line(format_args!(
         "{} the guard for {} is installed",
         style_text(GOOD, "✓"),
         table.title
     ));
-    print_failure(table);
+    print_failure_behavior(table);
 }
 
-fn print_failure(table: &AgentTable) {
+fn print_failure_behavior(table: &AgentHookTable) {
     let line = |name: &str, text: &str| {
         answer_line(format_args!("  {} {text}", style_text(DIM, name)));
     };
@@ -64,25 +65,25 @@ fn print_failure(table: &AgentTable) {
 
 /// Shows the state and the abilities of a guard; with `is_long` also for a guard that is not
 /// installed, and the commands of its hooks.
-pub(in super::super) fn print_status(status: &AgentStatus, is_long: bool) {
-    let AgentStatus {
+pub(in super::super) fn print_status(status: &AgentGuardStatus, is_long: bool) {
+    let AgentGuardStatus {
         state,
         table,
         plugins,
         hooks,
     } = status;
     let (mark, text) = match state {
-        InstallState::Absent => (style_text(DIM, "-"), "not installed".to_owned()),
-        InstallState::Installed => (style_text(GOOD, "✓"), "installed".to_owned()),
-        InstallState::Differs(why) => (style_text(WARN, "▲"), one_line(why, TEXT)),
+        GuardInstallState::Absent => (style_text(DIM, "-"), "not installed".to_owned()),
+        GuardInstallState::Installed => (style_text(GOOD, "✓"), "installed".to_owned()),
+        GuardInstallState::Differs(why) => (style_text(WARN, "▲"), one_line(why, TEXT)),
     };
     let name = style_text(BOLD, table.agent.name());
     answer_line(format_args!("{mark} {name}: {text}"));
-    if *state == InstallState::Absent && !is_long {
+    if *state == GuardInstallState::Absent && !is_long {
         return;
     }
     for row in table.points {
-        print_point(row);
+        print_point_coverage(row);
     }
     for hook in hooks.iter().filter(|_| is_long) {
         let command = one_line(&hook.command, TEXT);
@@ -91,17 +92,17 @@ pub(in super::super) fn print_status(status: &AgentStatus, is_long: bool) {
             style_text(DIM, format_args!("{} runs", hook.event))
         ));
     }
-    print_failure(table);
+    print_failure_behavior(table);
     for cover in plugins {
-        print_cover(cover);
+        print_guard_coverage(cover);
     }
 }
 
-fn print_point(row: &PointRow) {
+fn print_point_coverage(row: &HookPointRow) {
     let can: Vec<&str> = row
         .can
         .iter()
-        .map(|ability| HookAbility::words(*ability))
+        .map(|ability| AgentHookEffect::ability_table_label(*ability))
         .collect();
     let can = match can.is_empty() {
         true => "look on".to_owned(),
@@ -114,7 +115,7 @@ fn print_point(row: &PointRow) {
     ));
 }
 
-fn print_cover(cover: &PluginCover) {
+fn print_guard_coverage(cover: &PluginGuardCoverage) {
     let name = one_line(&cover.name, TEXT);
     let judges = match cover.judges.is_empty() {
         true => "judges nothing".to_owned(),
@@ -132,7 +133,7 @@ fn print_cover(cover: &PluginCover) {
 }
 
 /// Prints whether the daemon runs, and the path of its log.
-pub(in super::super) fn print_daemon(is_running: bool, log: &Path) {
+pub(in super::super) fn print_daemon_state(is_running: bool, log: &Path) {
     let log = log.display();
     print_note(&match is_running {
         true => format!("the daemon runs; its log is {log}"),
@@ -140,17 +141,17 @@ pub(in super::super) fn print_daemon(is_running: bool, log: &Path) {
     });
 }
 
-/// Shows what the agent would do with a call of the test, and whether that is as expected.
-pub(in super::super) fn print_trial(call: &str, outcome: &ProbeOutcome, is_good: bool) {
+/// Shows what the agent would do with a test call, and whether that is as expected.
+pub(in super::super) fn print_probe_outcome(call: &str, outcome: &HookProbeOutcome, is_good: bool) {
     let mark = match is_good {
         true => style_text(GOOD, "✓"),
         false => style_text(BAD, "✗"),
     };
     let (words, why) = match outcome {
-        ProbeOutcome::Refused(why) => ("refused", why.as_str()),
-        ProbeOutcome::Asked(question) => ("asked", question.as_str()),
-        ProbeOutcome::Passed => ("let through", ""),
-        ProbeOutcome::Open(why) => ("would run, because the hook failed", why.as_str()),
+        HookProbeOutcome::Refused(why) => ("refused", why.as_str()),
+        HookProbeOutcome::Asked(question) => ("asked", question.as_str()),
+        HookProbeOutcome::Passed => ("let through", ""),
+        HookProbeOutcome::Open(why) => ("would run, because the hook failed", why.as_str()),
     };
     let why = match why.is_empty() {
         true => String::new(),
@@ -163,7 +164,7 @@ pub(in super::super) fn print_trial(call: &str, outcome: &ProbeOutcome, is_good:
 }
 
 /// Shows for each agent with a guard at which points a plugin's hooks take effect.
-pub(in super::super) fn print_covers(covers: &[(GuardedAgent, PluginCover)]) {
+pub(in super::super) fn print_plugin_coverage(covers: &[(GuardedAgent, PluginGuardCoverage)]) {
     for (agent, cover) in covers {
         let part = |words: &str, points: &[String]| match points.is_empty() {
             true => None,

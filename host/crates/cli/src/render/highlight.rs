@@ -1,8 +1,8 @@
 //! Colors code by its language.
 //!
-//! Owns which names stand for which language, and limits on the work, because models and files
-//! could contain text that takes long to color. Text is escaped before it is parsed, so colors only
-//! enclose pieces of it. Must not know where the code is shown. Start from [`CodeHighlighter`].
+//! Maps file names and names of languages to syntaxes, and limits the time, because models and
+//! files could contain text that takes long to color. Text is escaped before it is parsed, so
+//! colors only enclose pieces of it. Does not display the code. Start from [`CodeHighlighter`].
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -92,25 +92,25 @@ const SCOPES: [(&str, Option<CodeClass>); 15] = [
 /// Syntaxes of all languages, unpacked at first use.
 static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
 
-static THEME: LazyLock<Theme> = LazyLock::new(class_theme);
+static THEME: LazyLock<Theme> = LazyLock::new(build_class_theme);
 
 static HIGHLIGHTER: LazyLock<Highlighter<'static>> = LazyLock::new(|| Highlighter::new(&THEME));
 
 /// Returns a theme in which the red part of a color is the number of a [`CodeClass`]. The actual
 /// color is chosen when a piece is shown.
-fn class_theme() -> Theme {
+fn build_class_theme() -> Theme {
     let item = |(scopes, class): &(&str, Option<CodeClass>)| {
         Some(ThemeItem {
             scope: scopes.parse().ok()?,
             style: StyleModifier {
-                foreground: Some(color_of_class(class.map_or(0, |class| class as u8))),
+                foreground: Some(encode_class_color(class.map_or(0, |class| class as u8))),
                 ..StyleModifier::default()
             },
         })
     };
     Theme {
         settings: ThemeSettings {
-            foreground: Some(color_of_class(0)),
+            foreground: Some(encode_class_color(0)),
             ..ThemeSettings::default()
         },
         scopes: SCOPES.iter().filter_map(item).collect(),
@@ -119,7 +119,7 @@ fn class_theme() -> Theme {
 }
 
 /// Returns a color that carries the number of a class in its red part.
-fn color_of_class(class: u8) -> Color {
+fn encode_class_color(class: u8) -> Color {
     Color {
         r: class,
         g: 0,
@@ -140,7 +140,7 @@ pub(in super::super) struct CodeHighlighter {
 impl CodeHighlighter {
     /// Returns a highlighter for the language of a Markdown code block, such as `rust,ignore`;
     /// `None` if the language is unknown.
-    pub(in super::super) fn of_language(info: &str) -> Option<Self> {
+    pub(in super::super) fn for_language(info: &str) -> Option<Self> {
         let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | '{' | '}');
         let name = info.split(is_end).find(|word| !word.is_empty())?;
         let name = name.trim_start_matches('.').to_lowercase();
@@ -274,10 +274,10 @@ mod tests {
             "csharp",
             "nix",
         ] {
-            assert!(CodeHighlighter::of_language(name).is_some(), "{name}");
+            assert!(CodeHighlighter::for_language(name).is_some(), "{name}");
         }
         for name in ["", "text", "txt", "no-language", "plain text", ",,"] {
-            assert!(CodeHighlighter::of_language(name).is_none(), "{name}");
+            assert!(CodeHighlighter::for_language(name).is_none(), "{name}");
         }
         for path in ["src/main.rs", "Makefile", "a/b.toml", "x.tsx", "Dockerfile"] {
             assert!(CodeHighlighter::of_path(path).is_some(), "{path}");
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn pieces_have_their_colors_over_the_ends_of_lines() {
-        let code = CodeHighlighter::of_language("rust").unwrap();
+        let code = CodeHighlighter::for_language("rust").unwrap();
         let lines = colored(code, "/* one\ntwo */ fn a() -> u8 { 7 }");
         let comment = style_text(
             Style::new().fg_color(Some(class_color(CodeClass::Comment))),
@@ -312,7 +312,7 @@ mod tests {
     fn nothing_is_added_to_hostile_text_and_nothing_is_lost() {
         let hostile = "let a = \"\u{1b}[2J\u{1b}]8;;http://x\u{7}\"; // \u{202e}x\r\n\u{9b}31m'\u{1b}\\ /* \u{0}";
         for name in ["rust", "python", "sh", "html", "json", "markdown", "yaml"] {
-            let code = CodeHighlighter::of_language(name).unwrap();
+            let code = CodeHighlighter::for_language(name).unwrap();
             for (line, source) in colored(code, hostile).iter().zip(hostile.lines()) {
                 assert_eq!(bare_text(line), printable_prose(source), "{name}");
                 let mut rest = line.as_str();
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn code_that_costs_time_is_shown_without_colors_from_some_point_on() {
-        let mut code = CodeHighlighter::of_language("rust").unwrap();
+        let mut code = CodeHighlighter::for_language("rust").unwrap();
         let long = "(".repeat(MAX_LINE_BYTES + 1);
         assert_eq!(code.style_line(&long), long);
         // As many lines as one likes cost no more than so much time.

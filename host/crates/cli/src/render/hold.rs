@@ -10,42 +10,43 @@ use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::mpsc::UnboundedSender;
 
-pub(in super::super) use super::output::at_once;
+pub(in super::super) use super::output::write_immediately;
 use rind_lib::lock::lock;
 
 /// Maximum number of bytes that are buffered. More output would scroll away the lines before the
 /// next question.
 const MAX_HELD_BYTES: usize = 16 << 10;
 
-struct HeldOutput {
+struct BufferedOutput {
     n_questions: usize,
     text: String,
     n_left_out: usize,
 }
 
-static HELD: Mutex<HeldOutput> = Mutex::new(HeldOutput {
+static HELD: Mutex<BufferedOutput> = Mutex::new(BufferedOutput {
     n_questions: 0,
     text: String::new(),
     n_left_out: 0,
 });
 
-fn lock_held() -> MutexGuard<'static, HeldOutput> {
+fn lock_buffered_output() -> MutexGuard<'static, BufferedOutput> {
     // A poisoned lock is harmless: text and counts are consistent after every statement.
     lock(&HELD)
 }
 
-/// Guard of an open question; dropping the last one writes the buffered output.
-pub(in super::super) struct QuestionGuard(());
+/// Guard that holds output back while a question is open. Dropping the last guard writes the
+/// buffered output.
+pub(in super::super) struct OutputHoldGuard(());
 
 /// Holds back all output but the question itself until the guard is dropped.
-pub(in super::super) fn hold_output() -> QuestionGuard {
-    lock_held().n_questions += 1;
-    QuestionGuard(())
+pub(in super::super) fn hold_output() -> OutputHoldGuard {
+    lock_buffered_output().n_questions += 1;
+    OutputHoldGuard(())
 }
 
-impl Drop for QuestionGuard {
+impl Drop for OutputHoldGuard {
     fn drop(&mut self) {
-        let mut held = lock_held();
+        let mut held = lock_buffered_output();
         held.n_questions -= 1;
         if held.n_questions > 0 {
             return;
@@ -53,9 +54,9 @@ impl Drop for QuestionGuard {
         let text = std::mem::take(&mut held.text);
         let n_left_out = std::mem::take(&mut held.n_left_out);
         drop(held);
-        at_once(text);
+        write_immediately(text);
         if n_left_out > 0 {
-            at_once(format_args!(
+            write_immediately(format_args!(
                 "▲ {n_left_out} more lines were written while you were asked; RIND_LOG and --trace show them\n"
             ));
         }
@@ -65,36 +66,36 @@ impl Drop for QuestionGuard {
 /// Channel to the chat that owns the screen, which receives all output.
 static ELSEWHERE: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
 
-fn lock_elsewhere() -> MutexGuard<'static, Option<UnboundedSender<String>>> {
+fn lock_redirection() -> MutexGuard<'static, Option<UnboundedSender<String>>> {
     lock(&ELSEWHERE)
 }
 
 /// Guard of a redirection; dropping it directs output to standard error again.
-pub(in super::super) struct RedirectedOutput(());
+pub(in super::super) struct OutputRedirectGuard(());
 
 /// Sends all output to this channel until the guard is dropped.
-pub(in super::super) fn redirect_output(to: UnboundedSender<String>) -> RedirectedOutput {
-    *lock_elsewhere() = Some(to);
-    RedirectedOutput(())
+pub(in super::super) fn redirect_output(to: UnboundedSender<String>) -> OutputRedirectGuard {
+    *lock_redirection() = Some(to);
+    OutputRedirectGuard(())
 }
 
-impl Drop for RedirectedOutput {
+impl Drop for OutputRedirectGuard {
     fn drop(&mut self) {
-        *lock_elsewhere() = None;
+        *lock_redirection() = None;
     }
 }
 
 /// Writes a text to standard error, or buffers it while a question is open.
 pub(in super::super) fn put_line(text: impl Display) {
-    if let Some(to) = &*lock_elsewhere() {
+    if let Some(to) = &*lock_redirection() {
         // Ignore a closed channel: the screen may be about to close.
         let _ = to.send(text.to_string());
         return;
     }
-    let mut held = lock_held();
+    let mut held = lock_buffered_output();
     if held.n_questions == 0 {
         drop(held);
-        return at_once(text);
+        return write_immediately(text);
     }
     let text = text.to_string();
     if held.text.len() + text.len() > MAX_HELD_BYTES {
@@ -129,7 +130,7 @@ mod tests {
             put_line(format_args!("line {n}\n"));
         }
         {
-            let mut held = lock_held();
+            let mut held = lock_buffered_output();
             assert!(held.text.starts_with("line 0\n") && held.text.len() <= MAX_HELD_BYTES);
             assert_eq!(held.text.lines().count() + held.n_left_out, 10_000);
             // Do not print the held text to the terminal of the test run.
@@ -137,6 +138,6 @@ mod tests {
             held.n_left_out = 0;
         }
         drop(open);
-        assert_eq!(lock_held().n_questions, 0);
+        assert_eq!(lock_buffered_output().n_questions, 0);
     }
 }

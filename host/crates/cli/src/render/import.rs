@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{
     BOLD, DIM, GOOD, WARN, answer_line, format_count, one_line, printable_text, style_text,
 };
-use rind_import::{ImportLoss, ImportPlan, TextKind};
+use rind_import::{ImportPlan, ImportedFileKind, SettingNotImported};
 
 /// Width of the column with names from the other agent, in characters.
 const NAME_COLUMN: usize = 34;
@@ -14,12 +14,12 @@ const NAME_COLUMN: usize = 34;
 const TEXT: usize = 200;
 
 /// Prints the plan: what is written, files that are used where they are, and what is lost.
-pub(in super::super) fn print_plan(plan: &ImportPlan) {
+pub(in super::super) fn print_import_plan(plan: &ImportPlan) {
     for path in &plan.read {
-        answer_line(style_text(DIM, format_args!("read {}", shown_path(path))));
+        answer_line(style_text(DIM, format_args!("read {}", display_path(path))));
     }
     let rules = plan.rules.iter();
-    print_part(
+    print_import_plan_part(
         "rules for tool calls",
         rules.map(|rule| (rule.from.clone(), rule.rule.to_string())),
     );
@@ -34,28 +34,28 @@ pub(in super::super) fn print_plan(plan: &ImportPlan) {
             .collect();
         (server.name.clone(), words.join(" "))
     });
-    print_part(
+    print_import_plan_part(
         "MCP servers, each asked about before its first use",
         servers,
     );
-    let files = |kind: TextKind| {
+    let files = |kind: ImportedFileKind| {
         let own = plan.files.iter().filter(move |file| file.kind == kind);
-        own.map(|file| (file.name.clone(), shown_path(&file.from)))
+        own.map(|file| (file.name.clone(), display_path(&file.from)))
     };
-    print_part("slash commands", files(TextKind::Template));
-    print_part("presets of subagents", files(TextKind::Preset));
+    print_import_plan_part("slash commands", files(ImportedFileKind::Template));
+    print_import_plan_part("presets of subagents", files(ImportedFileKind::Preset));
     let hooks = plan
         .hooks
         .iter()
-        .map(|path| (shown_path(path), String::new()));
-    print_part(
+        .map(|path| (display_path(path), String::new()));
+    print_import_plan_part(
         "hooks: programs that run at tool calls, as in the other agent",
         hooks,
     );
     let used = plan.used.iter();
-    print_part(
+    print_import_plan_part(
         "used where it is",
-        used.map(|used| (shown_path(&used.path), used.how.to_owned())),
+        used.map(|used| (display_path(&used.path), used.how.to_owned())),
     );
     if plan.losses.is_empty() {
         return;
@@ -63,7 +63,11 @@ pub(in super::super) fn print_plan(plan: &ImportPlan) {
     answer_line(style_text(WARN, "not imported, or only in part"));
     for (why, losses) in losses_by_reason(plan) {
         for loss in losses {
-            let place = format!("{}: {}", shown_path(&loss.path), one_line(&loss.what, TEXT));
+            let place = format!(
+                "{}: {}",
+                display_path(&loss.path),
+                one_line(&loss.what, TEXT)
+            );
             answer_line(format_args!("  {place}"));
         }
         answer_line(style_text(DIM, format_args!("    {}", one_line(why, TEXT))));
@@ -72,12 +76,12 @@ pub(in super::super) fn print_plan(plan: &ImportPlan) {
 
 /// Groups losses by reason. Lost denials come first, because calls that the other agent denied may
 /// now run.
-fn losses_by_reason(plan: &ImportPlan) -> Vec<(&str, Vec<&ImportLoss>)> {
-    let (denials, others): (Vec<&ImportLoss>, Vec<&ImportLoss>) =
+fn losses_by_reason(plan: &ImportPlan) -> Vec<(&str, Vec<&SettingNotImported>)> {
+    let (denials, others): (Vec<&SettingNotImported>, Vec<&SettingNotImported>) =
         plan.losses.iter().partition(|loss| loss.is_denial);
-    let mut groups: Vec<(&str, Vec<&ImportLoss>)> = Vec::new();
+    let mut groups: Vec<(&str, Vec<&SettingNotImported>)> = Vec::new();
     for loss in denials.into_iter().chain(others) {
-        let same = |(why, all): &&mut (&str, Vec<&ImportLoss>)| {
+        let same = |(why, all): &&mut (&str, Vec<&SettingNotImported>)| {
             *why == loss.why
                 && all
                     .first()
@@ -91,7 +95,7 @@ fn losses_by_reason(plan: &ImportPlan) -> Vec<(&str, Vec<&ImportLoss>)> {
     groups
 }
 
-fn print_part(head: &str, rows: impl Iterator<Item = (String, String)>) {
+fn print_import_plan_part(head: &str, rows: impl Iterator<Item = (String, String)>) {
     let mut rows = rows.peekable();
     if rows.peek().is_none() {
         return;
@@ -107,7 +111,7 @@ fn print_part(head: &str, rows: impl Iterator<Item = (String, String)>) {
 }
 
 /// Prints what was written and the next step.
-pub(in super::super) fn print_written(plan: &ImportPlan, settings: &Path) {
+pub(in super::super) fn print_import_result(plan: &ImportPlan, settings: &Path) {
     let counts = [
         (plan.rules.len(), "rule"),
         (plan.servers.len(), "MCP server"),
@@ -123,7 +127,7 @@ pub(in super::super) fn print_written(plan: &ImportPlan, settings: &Path) {
         "{} wrote {} ({})",
         style_text(GOOD, "✓"),
         counts.join(", "),
-        shown_path(settings)
+        display_path(settings)
     ));
     if let Some(server) = plan.servers.first() {
         super::print_note(&format!(
@@ -133,6 +137,6 @@ pub(in super::super) fn print_written(plan: &ImportPlan, settings: &Path) {
     }
 }
 
-fn shown_path(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     printable_text(&path.display().to_string())
 }

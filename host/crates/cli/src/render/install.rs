@@ -7,25 +7,25 @@ use super::{
     BAD, BOLD, DIM, GOOD, answer_line, format_bytes, indent_text, print_note, printable_text,
     say_line, style_text,
 };
-use crate::install::{InstallChange, InstallOutcome, RemovedPlugin, StoredData};
-use rind_lib::grant::{Trust, in_words};
+use crate::install::{InstallChange, InstallOutcome, RemovedPlugin, StoredDataChange};
+use rind_lib::grant::{Trust, describe_capability};
 use rind_package::contents::PluginContents;
 use rind_package::ecosystem::PackageKind;
 use rind_package::registry::PublishedArtifact;
 
 /// Prints a line for a packed plugin.
-pub(in super::super) fn show_packed(contents: &PluginContents, out: &Path, n_bytes: u64) {
+pub(in super::super) fn show_packed_plugin(contents: &PluginContents, out: &Path, n_bytes: u64) {
     answer_line(format_args!(
         "{} {} {} {}",
         style_text(GOOD, "✓"),
-        style_text(BOLD, contents.title()),
+        style_text(BOLD, contents.name_and_version()),
         printable_text(&out.display().to_string()),
         style_text(DIM, format_bytes(n_bytes)),
     ));
 }
 
 /// Prints the command with which the person publishes a package.
-pub(in super::super) fn show_next_step(kind: PackageKind, out: &Path) {
+pub(in super::super) fn show_publish_command(kind: PackageKind, out: &Path) {
     let shown = out.display();
     print_note(&match kind {
         PackageKind::Npm => format!("publish it with `npm publish {shown}`"),
@@ -39,7 +39,7 @@ pub(in super::super) fn show_next_step(kind: PackageKind, out: &Path) {
 }
 
 /// Prints a line for a published plugin.
-pub(in super::super) fn show_published(
+pub(in super::super) fn show_published_plugin(
     contents: &PluginContents,
     published: &PublishedArtifact,
     is_signed: bool,
@@ -52,7 +52,7 @@ pub(in super::super) fn show_published(
     answer_line(format_args!(
         "{} {} {what} {} {}",
         style_text(GOOD, "✓"),
-        style_text(BOLD, contents.title()),
+        style_text(BOLD, contents.name_and_version()),
         printable_text(&published.reference.to_string()),
         style_text(DIM, &published.digest),
     ));
@@ -63,7 +63,7 @@ pub(in super::super) fn show_published(
 
 /// Prints the installed plugin, changes to its stored data, and the permissions that it will
 /// request.
-pub(in super::super) fn show_installed(outcome: &InstallOutcome) {
+pub(in super::super) fn show_installed_plugin(outcome: &InstallOutcome) {
     let what = match &outcome.change {
         InstallChange::Installed => format!("installed in {}", outcome.folder.display()),
         InstallChange::Updated(before) => format!("updated from {before}"),
@@ -94,19 +94,20 @@ pub(in super::super) fn show_installed(outcome: &InstallOutcome) {
     }
     for change in &outcome.stored {
         print_note(&match change {
-            StoredData::PutAside(folder) => format!(
+            StoredDataChange::PutAside(folder) => format!(
                 "the stored data of an earlier plugin `{}` is not for this one: it was moved to {}",
                 outcome.name,
                 folder.display()
             ),
-            StoredData::Back => "its earlier stored data is restored".to_owned(),
+            StoredDataChange::Back => "its earlier stored data is restored".to_owned(),
         });
     }
     if outcome.waiting.is_empty() {
         return;
     }
     let words = outcome.waiting.iter();
-    let words = words.map(|capability| format!("\n  {} ({capability})", in_words(capability)));
+    let words =
+        words.map(|capability| format!("\n  {} ({capability})", describe_capability(capability)));
     print_note(&format!(
         "it runs once you have granted, at the terminal of `rind run` or with --grant {}:{}",
         outcome.name,
@@ -115,7 +116,7 @@ pub(in super::super) fn show_installed(outcome: &InstallOutcome) {
 }
 
 /// Prints the line for a plugin that was not updated, with the reason.
-pub(in super::super) fn not_updated(name: &str, error: &anyhow::Error) {
+pub(in super::super) fn print_update_failure(name: &str, error: &anyhow::Error) {
     let text = format!("{name} is not updated: {error:#}");
     say_line(format_args!(
         "{} {}",
@@ -125,7 +126,7 @@ pub(in super::super) fn not_updated(name: &str, error: &anyhow::Error) {
 }
 
 /// Prints the removed plugin, and what remains of it.
-pub(in super::super) fn show_removed(removed: &RemovedPlugin) {
+pub(in super::super) fn show_removed_plugin(removed: &RemovedPlugin) {
     answer_line(format_args!(
         "{} {} removed",
         style_text(GOOD, "✓"),
@@ -155,7 +156,7 @@ pub(in super::super) fn show_removed(removed: &RemovedPlugin) {
 
 /// Prints the folders that are searched for plugins, in order. `carried` is a virtual folder that
 /// is embedded in the program.
-pub(in super::super) fn search_path(
+pub(in super::super) fn print_search_path(
     places: &[(Trust, PathBuf)],
     carried: &Path,
     is_json: bool,

@@ -1,4 +1,4 @@
-//! Formats events that take one line for people, regardless of earlier events.
+//! Formats an event as one line for people. The line depends on this event alone.
 
 use anstyle::Style;
 
@@ -8,7 +8,7 @@ use super::{BAD, DIM, WARN, format_count, format_millis, one_line, printable_tex
 use rind_lib::event::{Event, SubagentState};
 use rind_lib::point::payload::Decision;
 
-pub(super) fn assessed_line(decision: Decision, confidence: f64, reasons: &[String]) -> String {
+pub(super) fn format_assessment(decision: Decision, confidence: f64, reasons: &[String]) -> String {
     let word = serde_json::to_value(decision).unwrap_or_default();
     let word = word.as_str().unwrap_or_default();
     let reasons = one_line(&reasons.join(", "), 160);
@@ -16,7 +16,7 @@ pub(super) fn assessed_line(decision: Decision, confidence: f64, reasons: &[Stri
 }
 
 /// Marks all lines of a text but the first, so that none of them can imitate a line of the program.
-fn quoted_lines(text: &str) -> String {
+fn mark_continuation_lines(text: &str) -> String {
     printable_text(text).trim_end().replace('\n', "\n  │ ")
 }
 
@@ -43,7 +43,7 @@ pub(super) fn event_line(event: &Event) -> Option<String> {
             reasons,
         } if *decision != Decision::Direct => Some(style_text(
             DIM,
-            assessed_line(*decision, *confidence, reasons),
+            format_assessment(*decision, *confidence, reasons),
         )),
         Event::Retry {
             attempt,
@@ -57,8 +57,11 @@ pub(super) fn event_line(event: &Event) -> Option<String> {
         Event::ToolStart {
             call, plugin, by, ..
         } => {
-            let row = steps::tool_call(0, call, plugin, by);
-            Some(row.then_text(DIM, &steps::call_arguments(call)).into_line())
+            let row = steps::tool_call_row(0, call, plugin, by);
+            Some(
+                row.then_text(DIM, &steps::summarize_call_arguments(call))
+                    .into_line(),
+            )
         }
         Event::Status { plugin, text } if !text.is_empty() => {
             let plugin = style_text(super::PLUGIN, one_line(plugin, 64));
@@ -79,7 +82,7 @@ pub(super) fn event_line(event: &Event) -> Option<String> {
                     "an earlier turn is not archived",
                 ),
             };
-            Some(match steps::shorten_event(event) {
+            Some(match steps::describe_compaction_result(event) {
                 Ok(what) => style_text(DIM, format_args!("≡ {shorter}: {what}")),
                 Err(why) => {
                     let why = one_line(why, WHY_WIDTH);
@@ -106,7 +109,7 @@ pub(super) fn event_line(event: &Event) -> Option<String> {
             cost_usd,
             ..
         } => {
-            let (style, word) = steps::subagent_end(*state);
+            let (style, word) = steps::subagent_state_style(*state);
             let width = if *state == SubagentState::Answered {
                 100
             } else {
@@ -114,7 +117,7 @@ pub(super) fn event_line(event: &Event) -> Option<String> {
             };
             let row = TableRow::at_level(1).add_text(style, &format!("└ {subagent} {word}:"));
             let row = row.then_text(Style::new(), &one_line(answer, width));
-            let work = steps::subagent_work(*n_steps, usage.total(), *cost_usd);
+            let work = steps::describe_subagent_work(*n_steps, usage.total(), *cost_usd);
             Some(row.then_text(DIM, &work).into_line())
         }
         Event::SkillActivated {
@@ -155,12 +158,15 @@ pub(super) fn event_line(event: &Event) -> Option<String> {
             text,
         } => {
             let (row, style) = steps::notice_row(0, *level, plugin);
-            Some(row.then_text(style, &quoted_lines(text)).into_line())
+            Some(
+                row.then_text(style, &mark_continuation_lines(text))
+                    .into_line(),
+            )
         }
         Event::Error { place, message } => {
             let row = TableRow::at_level(0).add_text(BAD, &format!("{place}:"));
             Some(
-                row.then_text(Style::new(), &quoted_lines(message))
+                row.then_text(Style::new(), &mark_continuation_lines(message))
                     .into_line(),
             )
         }

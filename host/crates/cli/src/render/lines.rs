@@ -1,4 +1,5 @@
-//! Limits the number of lines that each loop may show in a minute, events and log together.
+//! Limits the number of lines that each plugin's loop may show in a minute, events and log
+//! together.
 //!
 //! Without a limit, a noisy loop would scroll away the lines of other loops. Events and log are
 //! counted together, because a loop could evade a limit on only one of them.
@@ -29,11 +30,11 @@ const NAME_WIDTH: usize = 64;
 
 /// Start of the current minute and number of lines in it, for each plugin.
 #[derive(Debug, Default)]
-pub(in super::super) struct LineCounts(Mutex<BTreeMap<String, (Instant, u32)>>);
+pub(in super::super) struct LoopLineCounts(Mutex<BTreeMap<String, (Instant, u32)>>);
 
-/// Decision about a line, by the number of lines of the loop before it.
+/// Decision whether to show a line, by the number of earlier lines of the loop in this minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LineRoom {
+pub(super) enum LogLineDecision {
     /// The line is shown.
     Line,
     /// The line exceeds the limit, and a notice is shown instead.
@@ -42,9 +43,9 @@ pub(super) enum LineRoom {
     None,
 }
 
-impl LineCounts {
+impl LoopLineCounts {
     /// Counts a line of this plugin, and returns whether to show it.
-    pub(super) fn room_for(&self, plugin: &str, now: Instant) -> LineRoom {
+    pub(super) fn count_line(&self, plugin: &str, now: Instant) -> LogLineDecision {
         let mut all = lock(&self.0);
         let (since, n_lines) = match all.get_mut(plugin) {
             Some(counted) => counted,
@@ -55,31 +56,31 @@ impl LineCounts {
         }
         *n_lines = n_lines.saturating_add(1);
         match *n_lines {
-            n if n < MAX_LINES_PER_MINUTE => LineRoom::Line,
-            MAX_LINES_PER_MINUTE => LineRoom::Notice,
-            _ => LineRoom::None,
+            n if n < MAX_LINES_PER_MINUTE => LogLineDecision::Line,
+            MAX_LINES_PER_MINUTE => LogLineDecision::Notice,
+            _ => LogLineDecision::None,
         }
     }
 }
 
 /// Returns the counts of this process. They are global because the log is set up before any loop
 /// exists and must share the counts with the loops.
-pub(in super::super) fn of_process() -> Arc<LineCounts> {
-    static LINES: LazyLock<Arc<LineCounts>> = LazyLock::new(Arc::default);
+pub(in super::super) fn global_loop_line_counts() -> Arc<LoopLineCounts> {
+    static LINES: LazyLock<Arc<LoopLineCounts>> = LazyLock::new(Arc::default);
     LINES.clone()
 }
 
 /// Returns the notice that a plugin has more output than is shown.
-pub(super) fn limit_notice() -> String {
+pub(super) fn line_limit_notice() -> String {
     let text =
         "has more output than is shown; --json shows all events and RIND_LOG=warn all log lines";
     style_text(DIM, text)
 }
 
 /// Log filter that limits the lines of each plugin, counted together with its events.
-pub(in super::super) struct LimitedLines(pub(in super::super) Arc<LineCounts>);
+pub(in super::super) struct LineLimitFilter(pub(in super::super) Arc<LoopLineCounts>);
 
-impl<S> Filter<S> for LimitedLines {
+impl<S> Filter<S> for LineLimitFilter {
     fn enabled(&self, _: &Metadata<'_>, _: &Context<'_, S>) -> bool {
         true
     }
@@ -88,28 +89,28 @@ impl<S> Filter<S> for LimitedLines {
         if event.metadata().target() != TARGET {
             return true;
         }
-        let mut name = WriterName::default();
+        let mut name = LogLinePluginName::default();
         event.record(&mut name);
-        match self.0.room_for(&name.0, Instant::now()) {
-            LineRoom::Line => true,
-            LineRoom::Notice => {
+        match self.0.count_line(&name.0, Instant::now()) {
+            LogLineDecision::Line => true,
+            LogLineDecision::Notice => {
                 say_line(format_args!(
                     "{} {}",
                     one_line(&name.0, NAME_WIDTH),
-                    limit_notice()
+                    line_limit_notice()
                 ));
                 false
             }
-            LineRoom::None => false,
+            LogLineDecision::None => false,
         }
     }
 }
 
 /// Name of the plugin that wrote a log line, read from the line's fields.
 #[derive(Default)]
-struct WriterName(String);
+struct LogLinePluginName(String);
 
-impl Visit for WriterName {
+impl Visit for LogLinePluginName {
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == TARGET {
             value.clone_into(&mut self.0);
@@ -132,7 +133,7 @@ mod tests {
 
     impl<S: tracing::Subscriber> Layer<S> for Counted {
         fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-            let mut name = WriterName::default();
+            let mut name = LogLinePluginName::default();
             event.record(&mut name);
             lock(&self.0).push(name.0);
         }
@@ -140,9 +141,9 @@ mod tests {
 
     #[test]
     fn a_flood_of_log_lines_is_cut_off_for_the_plugin_that_writes_it_alone() {
-        let (counted, lines) = (Counted::default(), Arc::new(LineCounts::default()));
+        let (counted, lines) = (Counted::default(), Arc::new(LoopLineCounts::default()));
         let log =
-            Registry::default().with(counted.clone().with_filter(LimitedLines(lines.clone())));
+            Registry::default().with(counted.clone().with_filter(LineLimitFilter(lines.clone())));
         tracing::subscriber::with_default(log, || {
             for _ in 0..1000 {
                 tracing::warn!(target: "plugin", plugin = "loud", "again");
@@ -160,7 +161,10 @@ mod tests {
         assert_eq!((n_of("quiet"), n_of("")), (1, 100));
         // Events of the same loop have no room either, until the minute is over.
         let now = Instant::now();
-        assert_eq!(lines.room_for("loud", now), LineRoom::None);
-        assert_eq!(lines.room_for("loud", now + MINUTE), LineRoom::Line);
+        assert_eq!(lines.count_line("loud", now), LogLineDecision::None);
+        assert_eq!(
+            lines.count_line("loud", now + MINUTE),
+            LogLineDecision::Line
+        );
     }
 }

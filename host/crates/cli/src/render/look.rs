@@ -42,12 +42,13 @@ impl CodeClass {
     ];
 }
 
-/// Indices into the 256 colors, in the order of [`CodeClass`], for a dark background. Each color
-/// has a contrast of at least 4.5 to black, and of at least 3 to the backgrounds of changed lines.
+/// Indices into the terminal's 256 colors for a dark background, in the order of [`CodeClass`].
+/// Each color has a contrast of at least 4.5 to black, and of at least 3 to the backgrounds of
+/// changed lines.
 const ON_DARK: [u8; 7] = [248, 114, 215, 182, 117, 80, 222];
 
-/// The same for a light background, with a contrast of at least 4 to white and to the backgrounds
-/// of changed lines.
+/// Indices like those of [`ON_DARK`] for a light background. Each color has a contrast of at least
+/// 4 to white and to the backgrounds of changed lines.
 const ON_LIGHT: [u8; 7] = [241, 22, 94, 90, 25, 23, 88];
 
 const OF_TERMINAL: [AnsiColor; 7] = [
@@ -68,11 +69,11 @@ pub(in super::super) fn set_palette(palette: CodePalette) {
     PALETTE.store(palette as u8, Ordering::Relaxed);
 }
 
-pub(in super::super) fn set_links(has_links: bool) {
+pub(in super::super) fn set_link_support(has_links: bool) {
     HAS_LINKS.store(has_links, Ordering::Relaxed);
 }
 
-pub(super) fn has_links() -> bool {
+pub(super) fn supports_links() -> bool {
     HAS_LINKS.load(Ordering::Relaxed)
 }
 
@@ -86,10 +87,10 @@ fn palette() -> CodePalette {
 
 /// Returns the color for a class of code in the current palette.
 pub(super) fn class_color(class: CodeClass) -> Color {
-    color_in(palette(), class)
+    palette_color(palette(), class)
 }
 
-fn color_in(palette: CodePalette, class: CodeClass) -> Color {
+fn palette_color(palette: CodePalette, class: CodeClass) -> Color {
     let at = class as usize - 1;
     match palette {
         CodePalette::Terminal => OF_TERMINAL[at].into(),
@@ -100,7 +101,7 @@ fn color_in(palette: CodePalette, class: CodeClass) -> Color {
 
 /// Returns the background for an added or removed line; `None` if the colors of code may be
 /// unreadable on one.
-pub(super) fn changed_line(is_added: bool) -> Option<Style> {
+pub(super) fn changed_line_background(is_added: bool) -> Option<Style> {
     let color = match (palette(), is_added) {
         (CodePalette::Terminal, _) => return None,
         (CodePalette::Dark, true) => 22,

@@ -1,15 +1,15 @@
 //! Prints MCP servers: what one server offers, and the list of servers.
 
 use super::{BOLD, DIM, PLUGIN, WARN, answer_line, format_count, print_note, style_text};
-use crate::mcp::{ListedServer, ServerStanding};
+use crate::mcp::{McpListEntry, ServerApprovalState};
 use rind_lib::text::one_line;
-use rind_mcp::{McpServer, OfferChange, ServerOffer};
+use rind_mcp::{McpServer, ServerOffer, ServerOfferChange};
 
 /// Maximum length of a tool description in a list, in bytes.
 const DESCRIPTION: usize = 100;
 
 /// Prints what a server offers: its name, protocol version and tools.
-pub(in super::super) fn show_offer(server: &McpServer, offer: &ServerOffer) {
+pub(in super::super) fn print_server_offer(server: &McpServer, offer: &ServerOffer) {
     answer_line(format_args!(
         "{} {} {}",
         style_text(PLUGIN, one_line(&server.name)),
@@ -51,7 +51,7 @@ pub(in super::super) fn show_offer(server: &McpServer, offer: &ServerOffer) {
 }
 
 /// Prints the changes since the operator approved the server's offer.
-pub(in super::super) fn show_changes(changes: &[OfferChange]) {
+pub(in super::super) fn print_offer_changes(changes: &[ServerOfferChange]) {
     for change in changes {
         let change = one_line(&change.to_string());
         answer_line(format_args!("  {} {change}", style_text(WARN, "changed:")));
@@ -59,7 +59,7 @@ pub(in super::super) fn show_changes(changes: &[OfferChange]) {
 }
 
 /// Lists the servers that are configured.
-pub(in super::super) fn list_servers(servers: &[ListedServer<'_>]) {
+pub(in super::super) fn list_servers(servers: &[McpListEntry<'_>]) {
     if servers.is_empty() {
         print_note("there are no MCP servers; `rind mcp add` adds one");
         return;
@@ -68,19 +68,19 @@ pub(in super::super) fn list_servers(servers: &[ListedServer<'_>]) {
         let day = server.given.unwrap_or_default();
         let day = day.split('T').next().unwrap_or_default();
         let standing = match server.standing {
-            ServerStanding::Pinned => format!(
+            ServerApprovalState::Pinned => format!(
                 "{}, approved on {day}",
                 format_count(server.tools.len() as u64, "tool")
             ),
-            ServerStanding::OtherSettings => format!(
+            ServerApprovalState::OtherSettings => format!(
                 "not used: its settings have changed since it was approved on {day}; run `rind mcp test {}`",
                 server.name
             ),
-            ServerStanding::Unknown => format!(
+            ServerApprovalState::Unknown => format!(
                 "not used: its tools are not approved; run `rind mcp test {}`",
                 server.name
             ),
-            ServerStanding::Off => "switched off".to_owned(),
+            ServerApprovalState::Off => "switched off".to_owned(),
         };
         let settings = server.settings;
         let target = match &settings.url {

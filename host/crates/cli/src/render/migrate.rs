@@ -14,7 +14,7 @@ use rind_lib::skill::FormatLoss;
 const CONTEXT: usize = 3;
 
 /// Prints the changed lines of a file with the unchanged lines around them.
-pub(in super::super) fn show_diff(file: &Path, before: &str, after: &str) {
+pub(in super::super) fn print_file_diff(file: &Path, before: &str, after: &str) {
     answer_line(style_text(
         BOLD,
         printable_text(&file.display().to_string()),
@@ -40,7 +40,7 @@ pub(in super::super) fn show_diff(file: &Path, before: &str, after: &str) {
 }
 
 /// Prints the keys that are lost because the target format cannot express them.
-pub(in super::super) fn show_lost(lost: &[FormatLoss]) {
+pub(in super::super) fn print_format_losses(lost: &[FormatLoss]) {
     for one in lost {
         let text = format!("`{}` is lost: {}", one.key, one.text);
         match one.is_restriction {
@@ -50,7 +50,7 @@ pub(in super::super) fn show_lost(lost: &[FormatLoss]) {
     }
 }
 
-pub(in super::super) fn show_written(file: &Path) {
+pub(in super::super) fn print_migrated_file(file: &Path) {
     answer_line(format_args!(
         "{} {} written",
         style_text(GOOD, "✓"),

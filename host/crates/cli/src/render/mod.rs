@@ -57,7 +57,7 @@ pub(super) use rind_lib::text::format_count;
 
 pub(super) use hold::put_line;
 pub(super) use output::{
-    answer_json, answer_line, is_output_unread, output_failure, print_answer, say_line,
+    answer_json, answer_line, is_output_reader_gone, output_failure, print_answer, say_line,
 };
 pub(super) use rind_lib::clock::format_millis;
 use rind_lib::message::Usage;
@@ -127,7 +127,7 @@ pub(super) fn indent_text(text: &str) -> String {
 }
 
 pub(super) fn one_line(text: &str, width: usize) -> String {
-    cut_text(flatten_text(text), width)
+    truncate_text(flatten_text(text), width)
 }
 
 /// Returns the text as one line, with control characters escaped.
@@ -138,7 +138,7 @@ fn flatten_text(text: &str) -> String {
 
 /// Returns the text if it has at most `width` characters; otherwise its beginning with `…` at the
 /// end.
-fn cut_text(text: String, width: usize) -> String {
+fn truncate_text(text: String, width: usize) -> String {
     if text.chars().count() <= width {
         return text;
     }

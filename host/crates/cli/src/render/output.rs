@@ -31,7 +31,7 @@ pub(in super::super) fn say_line(line: impl Display) {
 }
 
 /// Writes to standard error even while other output is held back; used for questions to the user.
-pub(in super::super) fn at_once(text: impl Display) {
+pub(in super::super) fn write_immediately(text: impl Display) {
     write_line(anstream::stderr(), "standard error", text);
 }
 
@@ -79,7 +79,7 @@ pub(in super::super) fn output_failure() -> Option<&'static str> {
 }
 
 /// Whether the reader of standard output is gone, so that a command that would run forever can end.
-pub(in super::super) fn is_output_unread() -> bool {
+pub(in super::super) fn is_output_reader_gone() -> bool {
     IS_UNREAD.load(Ordering::Relaxed)
 }
 

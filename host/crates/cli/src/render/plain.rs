@@ -1,18 +1,18 @@
-//! Renders a turn line by line for people who did not ask for a trace: tool calls and failures.
+//! Renders a turn without a trace: one line for each tool call and each failure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anstyle::Style;
 
-use super::command_end::CommandEnd;
+use super::command_end::CommandOutputEnd;
 use super::row::TableRow;
-use super::steps::{self, StepsEnd, WHY_WIDTH};
+use super::steps::{self, CallOutcomeText, WHY_WIDTH};
 use super::{BAD, BOLD, DIM, PLUGIN, WARN, format_count, line, one_line, style_text};
 use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::ToolResult;
 use rind_lib::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
 
-/// Maximum number of lines shown of a call that a dry run describes.
+/// Maximum number of lines of the description of a call in a dry run.
 const MAX_DESCRIBED: usize = 30;
 
 /// Maximum number of refusals of one plugin that are shown without a trace.
@@ -22,8 +22,8 @@ const MAX_REFUSALS: u32 = 5;
 const MAX_NOTICES: u32 = 8;
 
 #[derive(Default)]
-pub(in super::super) struct PlainView {
-    /// Flag to name in the hint that there is more to see; `None` for `--trace`.
+pub(in super::super) struct PlainTurnView {
+    /// Flag that hints name for more output, such as `--json`; `None` for `--trace`.
     more_with: Option<&'static str>,
     refusals: BTreeMap<String, u32>,
     notices: BTreeMap<String, u32>,
@@ -45,28 +45,28 @@ const SHARED_CAUSES: [&str; 3] = [
     "read-only file system",
 ];
 
-/// Error of a hook that only follows from one of [`SHARED_CAUSES`].
+/// Error of a hook that is only a consequence of one of [`SHARED_CAUSES`].
 const CONSEQUENCE: &str = "the session cannot be written";
 
-impl PlainView {
+impl PlainTurnView {
     /// Creates a view whose hints name `flag` instead of `--trace`.
-    pub(super) fn more_with(flag: &'static str) -> Self {
+    pub(super) fn with_more_flag(flag: &'static str) -> Self {
         Self {
             more_with: Some(flag),
             ..Self::default()
         }
     }
 
-    /// Returns the line for an event, if it has one. Of a subagent, people see tool calls and
-    /// failures; its other events are only for its parent.
+    /// Returns the line for an event, if it has one. Of the events of subagents, only tool calls
+    /// and failures have lines; the others are only for the parent agent.
     pub(in super::super) fn show_event(&mut self, stamped: &Stamped) -> Option<String> {
         let line = match &stamped.event {
             // Show only failed hooks. A refusal is shown at the call that it prevents, but a
             // failure that the host skips has no other line.
             Event::Hook { record } => {
-                (record.outcome == TraceOutcome::Failed).then(|| failed_hook(record))
+                (record.outcome == TraceOutcome::Failed).then(|| render_failed_hook(record))
             }
-            Event::Access { record } => self.access_line(record),
+            Event::Access { record } => self.render_access(record),
             Event::Notice {
                 plugin: Some(plugin),
                 ..
@@ -74,7 +74,7 @@ impl PlainView {
                 // Limit the notices of a plugin, so that they do not scroll the lines before a
                 // question off the screen.
                 let flag = self.more_with;
-                let more = further_line(&mut self.notices, plugin, MAX_NOTICES, flag)?;
+                let more = limit_plugin_lines(&mut self.notices, plugin, MAX_NOTICES, flag)?;
                 line::event_line(&stamped.event).map(|line| line + &more)
             }
             // Only a trace shows the assessment of an input; here it would be noise.
@@ -85,13 +85,13 @@ impl PlainView {
                 refused_by,
                 ..
             } => {
-                let call = TurnPart::ended_part(stamped);
+                let call = TurnPart::part_ended_by_event(stamped);
                 let words = call.as_ref().and_then(|call| self.calls.remove(call));
                 // A result directly below the line of its start needs no name; after other lines it
                 // does.
                 let named = words.filter(|_| self.above != call);
                 let refused_by = refused_by.as_deref();
-                Some(tool_end(result, *duration_ms, refused_by, named))
+                Some(render_call_end(result, *duration_ms, refused_by, named))
             }
             event => line::event_line(event),
         };
@@ -105,10 +105,10 @@ impl PlainView {
             stamped.event,
             Event::ToolStart { .. } | Event::ToolEnd { .. }
         );
-        let line = line.filter(|line| is_call || self.is_news(line, is_hook));
+        let line = line.filter(|line| is_call || self.adds_information(line, is_hook));
         if let Event::ToolStart { call, .. } = &stamped.event {
             self.above = TurnPart::part_above(stamped, |_| true);
-            let words = format!("{} {}", call.name, steps::call_arguments(call));
+            let words = format!("{} {}", call.name, steps::summarize_call_arguments(call));
             self.calls.extend(self.above.clone().zip(Some(words)));
         } else if line.is_some() {
             self.above = None;
@@ -127,9 +127,9 @@ impl PlainView {
         self.has_hook_told = false;
     }
 
-    /// Whether a line says more than a cause that this turn has already reported; records the
-    /// cause.
-    fn is_news(&mut self, line: &str, is_hook: bool) -> bool {
+    /// Whether a line adds information: it does not if it names one of [`SHARED_CAUSES`] that this
+    /// turn has already reported. Records that the cause is reported.
+    fn adds_information(&mut self, line: &str, is_hook: bool) -> bool {
         let lower = line.to_lowercase();
         let cause = SHARED_CAUSES.iter().find(|cause| lower.contains(**cause));
         match cause {
@@ -143,14 +143,14 @@ impl PlainView {
         }
     }
 
-    fn access_line(&mut self, record: &AccessRecord) -> Option<String> {
+    fn render_access(&mut self, record: &AccessRecord) -> Option<String> {
         let (style, word) = match record.outcome {
             AccessOutcome::Denied => (BAD, "refused"),
             AccessOutcome::Masked => (WARN, "masked a secret in"),
             AccessOutcome::Done | AccessOutcome::Failed => return None,
         };
         let flag = self.more_with;
-        let more = further_line(&mut self.refusals, &record.plugin, MAX_REFUSALS, flag)?;
+        let more = limit_plugin_lines(&mut self.refusals, &record.plugin, MAX_REFUSALS, flag)?;
         let why = record.reason.as_deref().unwrap_or_default();
         let row = TableRow::at_level(1).add_text(PLUGIN, &format!("{:<24}", record.plugin));
         let row = row
@@ -161,9 +161,9 @@ impl PlainView {
     }
 }
 
-/// Counts a line of a plugin. Returns the text to append to it, or `None` after `most` lines; at
-/// the last line, the text is a hint that there are more.
-fn further_line(
+/// Counts a line of a plugin. Returns the text to append to the line, or `None` if the line exceeds
+/// the limit `most`. The text is empty, or at the last line a hint that further lines are hidden.
+fn limit_plugin_lines(
     shown: &mut BTreeMap<String, u32>,
     plugin: &str,
     most: u32,
@@ -180,14 +180,14 @@ fn further_line(
 
 /// Renders the end of a tool call. `named` is the call to repeat, if the line is not directly below
 /// the line of its start.
-fn tool_end(
+fn render_call_end(
     result: &ToolResult,
     duration_ms: u64,
     refused_by: Option<&str>,
     named: Option<String>,
 ) -> String {
     let text = result.content.text();
-    let end = StepsEnd::end_of_call(result, &text, duration_ms, refused_by);
+    let end = CallOutcomeText::describe_call_end(result, &text, duration_ms, refused_by);
     let named = named.map_or_else(String::new, |named| one_line(&named, 80) + ": ");
     let row = if refused_by.is_some() {
         let name = one_line(&result.name, 64);
@@ -197,13 +197,13 @@ fn tool_end(
         match result.is_error {
             true => row.then_text(end.style, &end.what),
             false => {
-                return described_call(row, &text);
+                return render_described_call(row, &text);
             }
         }
     } else if let Some(end) =
-        CommandEnd::of_result(result, &text).filter(|end| end.is_failure(result))
+        CommandOutputEnd::parse_result(result, &text).filter(|end| end.explains_failure(result))
     {
-        return failed_command(&end, &named);
+        return render_failed_command(&end, &named);
     } else if result.is_error {
         let row = TableRow::at_level(1)
             .add_text(end.style, end.mark)
@@ -218,7 +218,7 @@ fn tool_end(
 }
 
 /// Renders a failed command with its last lines of output below it.
-fn failed_command(end: &CommandEnd<'_>, named: &str) -> String {
+fn render_failed_command(end: &CommandOutputEnd<'_>, named: &str) -> String {
     let row = TableRow::at_level(1)
         .add_text(WARN, "└")
         .then_text(DIM, named);
@@ -235,7 +235,7 @@ fn failed_command(end: &CommandEnd<'_>, named: &str) -> String {
 }
 
 /// Renders a call that a dry run described, line by line below its name.
-fn described_call(row: TableRow, text: &str) -> String {
+fn render_described_call(row: TableRow, text: &str) -> String {
     let mut lines = text.lines();
     let first = one_line(lines.next().unwrap_or_default(), WHY_WIDTH);
     let rest: Vec<&str> = lines.collect();
@@ -250,9 +250,9 @@ fn described_call(row: TableRow, text: &str) -> String {
     rows.join("\n")
 }
 
-fn failed_hook(record: &TraceRecord) -> String {
-    let (style, word) = steps::hook_outcome(record.outcome);
-    let took = steps::duration_text(record.was_called(), record.micros);
+fn render_failed_hook(record: &TraceRecord) -> String {
+    let (style, word) = steps::hook_outcome_style(record.outcome);
+    let took = steps::hook_duration_text(record.was_hook_called(), record.micros);
     let row = TableRow::at_level(1)
         .add_text(DIM, &format!("{:<24}", record.point))
         .then_text(PLUGIN, &format!("{:<24}", record.plugin))
@@ -270,15 +270,15 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_one_line_of_the_host_and_each_text_tells_it_again() {
-        let mut view = PlainView::default();
+        let mut view = PlainTurnView::default();
         let hook = "audit-log failed: `data/1.jsonl`: no space left on device";
         let host = "session: No space left on device (os error 28); make room there";
-        assert!(view.is_news(hook, true));
-        assert!(!view.is_news(hook, true));
-        assert!(view.is_news(host, false));
-        assert!(!view.is_news(host, false) && !view.is_news(hook, true));
-        assert!(view.is_news("another line", false));
+        assert!(view.adds_information(hook, true));
+        assert!(!view.adds_information(hook, true));
+        assert!(view.adds_information(host, false));
+        assert!(!view.adds_information(host, false) && !view.adds_information(hook, true));
+        assert!(view.adds_information("another line", false));
         view.begin_turn();
-        assert!(view.is_news(host, false));
+        assert!(view.adds_information(host, false));
     }
 }

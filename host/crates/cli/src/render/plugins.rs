@@ -12,10 +12,10 @@ use super::{
 };
 use rind_author::BuildError;
 use rind_author::build::BuildReport;
-use rind_lib::grant::decide::Standing;
+use rind_lib::grant::decide::GrantStatus;
 use rind_lib::plugin::inspect::{HookReport, Report};
-use rind_lib::plugin::load::{LeftOut, LoadedPlugin, OnCompile, PluginSet, Why};
-use rind_lib::plugin::relied::{ABSENT, Absent, Reliance};
+use rind_lib::plugin::load::{CompileCallback, LeftOut, LoadedPlugin, PluginSet, Why};
+use rind_lib::plugin::relied::{ABSENT, MissingPlugin, Reliance};
 use rind_lib::point::failure::OnFailure;
 use rind_lib::script::Script;
 
@@ -32,8 +32,8 @@ pub(super) const NAME_COLUMN: usize = 24;
 const PARTS: usize = 55;
 
 /// Returns a callback that reports which plugin is being compiled.
-pub(in super::super) fn on_compile() -> OnCompile {
-    OnCompile(Arc::new(|name| {
+pub(in super::super) fn on_compile() -> CompileCallback {
+    CompileCallback(Arc::new(|name| {
         super::print_note(&format!("compiling plugin {name}, once for this version"));
     }))
 }
@@ -73,13 +73,15 @@ pub(in super::super) fn print_row(report: &Report) {
 
 /// Prints whether the model's text is shown while it streams, and which plugins and scripts prevent
 /// that.
-pub(in super::super) fn print_streaming(reports: &[Report], scripts: &[Script]) {
+pub(in super::super) fn print_streaming_status(reports: &[Report], scripts: &[Script]) {
     let plugins = reports.iter().filter_map(|report| {
         let held = report.hooks.iter().filter(|hook| hook.holds_text);
         let points: Vec<&str> = held.map(|hook| hook.point.as_str()).collect();
         (!points.is_empty()).then(|| format!("{} ({})", report.name, points.join(", ")))
     });
-    let scripts = scripts.iter().filter_map(super::scripts::holding_reason);
+    let scripts = scripts
+        .iter()
+        .filter_map(super::scripts::streaming_delay_reason);
     let scripts: Vec<String> = scripts.collect();
     let has_scripts = !scripts.is_empty();
     let holders: Vec<String> = plugins.chain(scripts).collect();
@@ -114,7 +116,7 @@ fn wrap_parts(parts: &[String]) -> Vec<String> {
 }
 
 /// Joins the names of alternative settings with `or`.
-fn or_named(settings: &[String]) -> String {
+fn join_with_or(settings: &[String]) -> String {
     let names = settings
         .iter()
         .map(|name| format!("`{}`", one_line(name, NAME)));
@@ -125,7 +127,10 @@ fn or_named(settings: &[String]) -> String {
 fn hook_line(hook: &HookReport) -> String {
     let point = &hook.point;
     if !hook.empty_settings.is_empty() {
-        return format!("{point} (off without {})", or_named(&hook.empty_settings));
+        return format!(
+            "{point} (off without {})",
+            join_with_or(&hook.empty_settings)
+        );
     }
     if !hook.enabled {
         return format!("{point} (switched off)");
@@ -141,7 +146,7 @@ fn hook_line(hook: &HookReport) -> String {
         set.push(format!("{} ms", hook.deadline_ms));
     }
     if hook.on_failure != own.on_failure {
-        set.push(failure_text(hook.on_failure).to_owned());
+        set.push(failure_policy_text(hook.on_failure).to_owned());
     }
     format!("{point} ({})", set.join(", "))
 }
@@ -149,11 +154,11 @@ fn hook_line(hook: &HookReport) -> String {
 fn hook_options(priority: u16, deadline_ms: u64, on_failure: OnFailure) -> String {
     format!(
         "priority {priority}, {deadline_ms} ms, {}",
-        failure_text(on_failure)
+        failure_policy_text(on_failure)
     )
 }
 
-pub(super) fn failure_text(on_failure: OnFailure) -> &'static str {
+pub(super) fn failure_policy_text(on_failure: OnFailure) -> &'static str {
     match on_failure {
         OnFailure::Block => "blocks when it fails",
         OnFailure::Skip => "is skipped when it fails",
@@ -161,10 +166,10 @@ pub(super) fn failure_text(on_failure: OnFailure) -> &'static str {
 }
 
 /// Prints one line on standard error for a loaded plugin: its purpose and load time.
-pub(in super::super) fn print_loaded(plugin: &LoadedPlugin) {
+pub(in super::super) fn print_loaded_plugin(plugin: &LoadedPlugin) {
     let (ms, from) = (
         plugin.load_time.as_secs_f64() * 1000.0,
-        from(plugin.was_cached),
+        compile_origin(plugin.was_cached),
     );
     let took = style_text(DIM, format_args!("{ms:.1} ms {from}"));
     let name = style_text(PLUGIN, format_args!("{:<24}", plugin.manifest.name));
@@ -172,7 +177,7 @@ pub(in super::super) fn print_loaded(plugin: &LoadedPlugin) {
     say_line(format_args!("  {name} {what} {took}"));
 }
 
-fn from(was_cached: bool) -> &'static str {
+fn compile_origin(was_cached: bool) -> &'static str {
     match was_cached {
         true => "from the cache",
         false => "compiled",
@@ -181,7 +186,7 @@ fn from(was_cached: bool) -> &'static str {
 
 /// Prints one line, with the reason, for a plugin that is not loaded; if the run requires the
 /// plugin, also how to run without it.
-pub(in super::super) fn left_out(left: &LeftOut) {
+pub(in super::super) fn print_left_out_plugin(left: &LeftOut) {
     let mark = match &left.why {
         Why::Failed(_) => style_text(BAD, "✗"),
         Why::Held(_) => style_text(WARN, "?"),
@@ -189,18 +194,24 @@ pub(in super::super) fn left_out(left: &LeftOut) {
         _ => style_text(DIM, "○"),
     };
     let (trust, reliance) = (left.found.trust.to_string(), left.reliance.as_ref());
-    print_idle(&mark, &left.name, &trust, &left_out_reason(left), reliance);
+    print_unloaded_plugin(&mark, &left.name, &trust, &left_out_reason(left), reliance);
 }
 
 /// Prints the line for a plugin that a run requires but that was not found.
-pub(in super::super) fn print_absent(absent: &Absent) {
+pub(in super::super) fn print_absent_plugin(absent: &MissingPlugin) {
     let reliance = Some(&absent.reliance);
-    print_idle(&style_text(BAD, "✗"), &absent.name, "-", ABSENT, reliance);
+    print_unloaded_plugin(&style_text(BAD, "✗"), &absent.name, "-", ABSENT, reliance);
 }
 
 /// Prints one line, with the reason, for a plugin that is not loaded; if the run requires the
 /// plugin, also how to run without it.
-fn print_idle(mark: &str, name: &str, trust: &str, why: &str, reliance: Option<&Reliance>) {
+fn print_unloaded_plugin(
+    mark: &str,
+    name: &str,
+    trust: &str,
+    why: &str,
+    reliance: Option<&Reliance>,
+) {
     let shown = one_line(name, NAME);
     let shown = style_text(BOLD, format_args!("{shown:<NAME_COLUMN$}"));
     answer_line(format_args!(
@@ -208,7 +219,7 @@ fn print_idle(mark: &str, name: &str, trust: &str, why: &str, reliance: Option<&
         indent_text(why)
     ));
     if let Some(reliance) = reliance {
-        let go_on = reliance.go_on(name);
+        let go_on = reliance.describe_workaround(name);
         let text = format!("required: {reliance}; to run without it: {go_on}");
         let text = style_text(WARN, one_line(&text, usize::MAX));
         answer_line(format_args!("  {text}"));
@@ -217,7 +228,9 @@ fn print_idle(mark: &str, name: &str, trust: &str, why: &str, reliance: Option<&
 
 pub(in super::super) fn left_out_reason(left: &LeftOut) -> String {
     match &left.why {
-        Why::Held(plugin) => super::grants::held_text(&plugin.request, &plugin.decision),
+        Why::Held(plugin) => {
+            super::grants::missing_permissions_text(&plugin.request, &plugin.decision)
+        }
         why => why.to_string(),
     }
 }
@@ -259,18 +272,18 @@ pub(in super::super) fn print_report(report: &Report) {
     }
     line("trust", report.trust.to_string());
     line("folder", one_line(&report.folder, usize::MAX));
-    line("digest", or_none(&report.digest));
+    line("digest", text_or_none(&report.digest));
     let effects: Vec<String> = report
         .side_effects
         .iter()
         .map(ToString::to_string)
         .collect();
-    line("side effects", or_none(&effects.join(", ")));
+    line("side effects", text_or_none(&effects.join(", ")));
     for grant in &report.grants {
         let has = match grant.standing {
-            Standing::Granted => "has",
-            Standing::Waiting => "waits",
-            Standing::Denied => "has not",
+            GrantStatus::Granted => "has",
+            GrantStatus::Waiting => "waits",
+            GrantStatus::Denied => "has not",
         };
         let why = style_text(DIM, printable_text(&grant.why));
         line("grant", format!("{:<24} {has:<8} {why}", grant.capability));
@@ -304,7 +317,7 @@ pub(in super::super) fn print_report(report: &Report) {
         let of_settings = match &hook.of_plugin {
             _ if !empty.is_empty() => format!(
                 "not called: it has nothing to do without the setting {}",
-                or_named(empty)
+                join_with_or(empty)
             ),
             _ if !hook.enabled => "your settings switch it off".to_owned(),
             Some(own) => format!(
@@ -389,11 +402,11 @@ pub(in super::super) fn print_report(report: &Report) {
         "memory",
         format!("at most {}", format_bytes(report.memory_limit)),
     );
-    let from = from(report.was_cached);
+    let from = compile_origin(report.was_cached);
     line("loaded in", format!("{:.1} ms, {from}", report.load_ms));
 }
 
-fn or_none(text: &str) -> String {
+fn text_or_none(text: &str) -> String {
     if text.is_empty() {
         "none".to_owned()
     } else {
@@ -404,7 +417,7 @@ fn or_none(text: &str) -> String {
 /// Prints the list as JSON: `{"plugins": [report], "left_out": [{name, trust, folder, why,
 /// relied_on}], "absent": [{name, why, relied_on}], "scripts": [{name, place, command, warm,
 /// matcher, hooks}]}`.
-pub(in super::super) fn list_json(
+pub(in super::super) fn print_plugins_json(
     reports: &[Report],
     plugins: &PluginSet,
     scripts: &[Script],
@@ -431,7 +444,7 @@ pub(in super::super) fn list_json(
 }
 
 /// Prints the results of a build. `are_lines_shown` tells whether all progress lines were printed.
-pub(in super::super) fn print_built(report: &BuildReport, are_lines_shown: bool) {
+pub(in super::super) fn print_build_results(report: &BuildReport, are_lines_shown: bool) {
     for plugin in &report.built {
         answer_line(format_args!(
             "{} {} {} {}",
@@ -453,14 +466,14 @@ pub(in super::super) fn print_built(report: &BuildReport, are_lines_shown: bool)
             } if are_lines_shown => {
                 let names: Vec<String> = plugins.iter().map(|name| format!("`{name}`")).collect();
                 let names = names.join(", ");
-                not_built(&format!("plugin {names}: the build failed; see above"));
+                print_build_failure(&format!("plugin {names}: the build failed; see above"));
             }
-            error => not_built(&error.to_string()),
+            error => print_build_failure(&error.to_string()),
         }
     }
 }
 
-pub(in super::super) fn not_built(why: &str) {
+pub(in super::super) fn print_build_failure(why: &str) {
     say_line(format_args!(
         "{} {}",
         style_text(BAD, "✗"),

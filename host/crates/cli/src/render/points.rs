@@ -1,7 +1,7 @@
 //! Prints the points: the plugins that hook into each, and those that call it.
 
 use super::{BOLD, DIM, PLUGIN, answer_line, style_text};
-use rind_lib::plugin::point_use::{PointActor, PointUse};
+use rind_lib::plugin::point_use::{HookingPlugin, PointUse};
 use rind_lib::point::dispatch::PointKind;
 
 /// Width of the column with the kind of a point.
@@ -37,7 +37,7 @@ pub(in super::super) fn print_points(uses: &[PointUse]) {
 }
 
 fn print_point(found: &PointUse) {
-    let actor = |actor: &PointActor| {
+    let actor = |actor: &HookingPlugin| {
         let name = style_text(PLUGIN, &actor.plugin);
         format!("{name} {}", style_text(DIM, actor.priority))
     };
@@ -50,13 +50,13 @@ fn print_point(found: &PointUse) {
     };
     answer_line(format_args!(
         "  {:<KIND_COLUMN$} {:<POINT_COLUMN$} {actors}",
-        kind_name(found.kind),
+        point_kind_name(found.kind),
         found.point,
     ));
 }
 
 /// Returns the name of a kind as written in manifests.
-fn kind_name(kind: PointKind) -> &'static str {
+fn point_kind_name(kind: PointKind) -> &'static str {
     match kind {
         PointKind::Gate => "gate",
         PointKind::Mutate => "mutate",

@@ -1,9 +1,9 @@
 //! Builds the lines about a turn from styled pieces. Lines are indented; those of the trace have
-//! aligned columns and are cut or wrapped at [`WIDTH`].
+//! aligned columns and are truncated or wrapped at [`WIDTH`].
 
 use anstyle::Style;
 
-use super::{DIM, PLUGIN, cut_text, flatten_text, style_text};
+use super::{DIM, PLUGIN, flatten_text, style_text, truncate_text};
 
 /// Width of a line in columns, whatever the size of the terminal.
 const WIDTH: usize = 100;
@@ -24,7 +24,7 @@ const LEVEL: usize = 2;
 
 /// Treatment of a text that is too long for its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LongText {
+pub(super) enum LongTextMode {
     Cut,
     Wrap,
 }
@@ -54,7 +54,7 @@ impl TableRow {
 
     /// Appends a space and a piece of text.
     pub(in super::super) fn then_text(self, style: Style, text: &str) -> Self {
-        self.pad_to(1).add_text(style, text)
+        self.add_spaces(1).add_text(style, text)
     }
 
     pub(super) fn with_plugin(self, name: &Option<String>) -> Self {
@@ -64,26 +64,26 @@ impl TableRow {
         }
     }
 
-    fn pad_to(mut self, n: usize) -> Self {
+    fn add_spaces(mut self, n: usize) -> Self {
         self.text.push_str(&" ".repeat(n));
         self.width += n;
         self
     }
 
     /// Pads with spaces up to the column of plugin names, with at least one.
-    pub(super) fn at_plugin(self) -> Self {
+    pub(super) fn pad_to_plugin_column(self) -> Self {
         let n = PLUGIN_AT.saturating_sub(self.width).max(1);
-        self.pad_to(n)
+        self.add_spaces(n)
     }
 
     pub(super) fn with_time(self, took: &str) -> Self {
         let end = PLUGIN_AT + PLUGIN_WIDTH + 1 + TIME_WIDTH;
         let n = end.saturating_sub(self.width + took.chars().count()).max(1);
-        self.pad_to(n).add_text(DIM, took).pad_to(1)
+        self.add_spaces(n).add_text(DIM, took).add_spaces(1)
     }
 
     /// Returns the number of columns left before the column of times.
-    pub(super) fn before_time(&self) -> usize {
+    pub(super) fn columns_before_time(&self) -> usize {
         (PLUGIN_AT + PLUGIN_WIDTH).saturating_sub(self.width)
     }
 
@@ -92,7 +92,12 @@ impl TableRow {
     }
 
     /// Returns the line with `text` at its end, on several lines if it is wrapped.
-    pub(super) fn with_tail(self, style: Style, text: &str, long: LongText) -> Vec<String> {
+    pub(super) fn with_trailing_text(
+        self,
+        style: Style,
+        text: &str,
+        long: LongTextMode,
+    ) -> Vec<String> {
         let text = flatten_text(text);
         let n_chars = text.chars().count();
         if n_chars == 0 {
@@ -101,22 +106,22 @@ impl TableRow {
         let is_first = self.width == self.indent;
         let space = usize::from(!is_first);
         let left = WIDTH.saturating_sub(self.width + space);
-        if long == LongText::Wrap && n_chars > left && left < FIRST_WIDTH {
+        if long == LongTextMode::Wrap && n_chars > left && left < FIRST_WIDTH {
             let indent = self.indent + 2 * LEVEL;
-            let below = lines_at(indent, style, &text);
+            let below = wrap_indented(indent, style, &text);
             return std::iter::once(self.into_line()).chain(below).collect();
         }
-        let row = self.pad_to(space);
+        let row = self.add_spaces(space);
         if n_chars <= left {
             return vec![row.add_text(style, &text).into_line()];
         }
         match long {
-            LongText::Cut if left < 8 => vec![row.into_line()],
-            LongText::Cut => vec![row.add_text(style, &cut_text(text, left)).into_line()],
-            LongText::Wrap => {
+            LongTextMode::Cut if left < 8 => vec![row.into_line()],
+            LongTextMode::Cut => vec![row.add_text(style, &truncate_text(text, left)).into_line()],
+            LongTextMode::Wrap => {
                 let indent = row.indent + 2 * LEVEL;
                 let (first, rest) = split_at_room(&text, left);
-                let below = lines_at(indent, style, rest);
+                let below = wrap_indented(indent, style, rest);
                 std::iter::once(row.add_text(style, first).into_line())
                     .chain(below)
                     .collect()
@@ -126,7 +131,7 @@ impl TableRow {
 }
 
 /// Wraps a text into lines that are indented by `indent` columns.
-fn lines_at(indent: usize, style: Style, text: &str) -> Vec<String> {
+fn wrap_indented(indent: usize, style: Style, text: &str) -> Vec<String> {
     let lines = wrap_text(text, indent);
     lines
         .map(|line| " ".repeat(indent) + &style_text(style, line))
@@ -137,7 +142,7 @@ fn lines_at(indent: usize, style: Style, text: &str) -> Vec<String> {
 pub(super) fn render_paragraph(level: usize, style: Style, text: &str) -> Vec<String> {
     let lines = text.trim().lines();
     lines
-        .flat_map(|line| lines_at(level * LEVEL, style, &flatten_text(line)))
+        .flat_map(|line| wrap_indented(level * LEVEL, style, &flatten_text(line)))
         .collect()
 }
 
@@ -155,8 +160,8 @@ fn split_at_room(text: &str, room: usize) -> (&str, &str) {
     }
 }
 
-/// Wraps a text to the width left after an indentation. Words that are longer than a line are cut
-/// into pieces.
+/// Wraps a text to the width left after an indentation. Words that are longer than a line are
+/// broken.
 fn wrap_text(text: &str, indent: usize) -> impl Iterator<Item = String> {
     let room = WIDTH.saturating_sub(indent).max(20);
     let mut lines = vec![String::new()];
@@ -193,11 +198,11 @@ mod tests {
     fn what_does_not_fit_is_cut_or_goes_on_below_and_nothing_is_wider_than_a_terminal() {
         let long = "word ".repeat(60) + &"x".repeat(250);
         let row = || TableRow::at_level(2).add_text(PLAIN, "head");
-        let cut = row().with_tail(PLAIN, &long, LongText::Cut);
+        let cut = row().with_trailing_text(PLAIN, &long, LongTextMode::Cut);
         assert_eq!(cut.len(), 1);
         assert_eq!(bare_text(&cut[0]).chars().count(), WIDTH);
         assert!(bare_text(&cut[0]).ends_with('…'));
-        let wrapped = row().with_tail(PLAIN, &long, LongText::Wrap);
+        let wrapped = row().with_trailing_text(PLAIN, &long, LongTextMode::Wrap);
         assert!(
             wrapped
                 .iter()
@@ -214,16 +219,21 @@ mod tests {
             wrapped[0]
         );
         assert_eq!(
-            row().with_tail(PLAIN, "end", LongText::Cut),
+            row().with_trailing_text(PLAIN, "end", LongTextMode::Cut),
             ["    head end"]
         );
-        assert_eq!(row().with_tail(PLAIN, "", LongText::Wrap), ["    head"]);
+        assert_eq!(
+            row().with_trailing_text(PLAIN, "", LongTextMode::Wrap),
+            ["    head"]
+        );
     }
 
     #[test]
     fn columns_stay_where_they_are_as_long_as_there_is_room() {
         let line = |level, point: &str| {
-            let row = TableRow::at_level(level).add_text(PLAIN, point).at_plugin();
+            let row = TableRow::at_level(level)
+                .add_text(PLAIN, point)
+                .pad_to_plugin_column();
             bare_text(&row.add_text(PLAIN, "guard").with_time("12 µs").into_line())
         };
         for (level, point) in [(1, "pre-tool"), (2, "after-provider-response"), (3, "x")] {

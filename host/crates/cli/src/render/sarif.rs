@@ -11,7 +11,7 @@ use rind_check::{CheckedPlugin, PluginFault, RULES};
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
 /// Returns the SARIF report on all checked plugins.
-pub(in super::super) fn sarif_of(all: &[CheckedPlugin]) -> Value {
+pub(in super::super) fn build_sarif_report(all: &[CheckedPlugin]) -> Value {
     let rules = RULES.iter().map(|(rule, subject)| {
         json!({
             "id": rule,
@@ -30,13 +30,13 @@ pub(in super::super) fn sarif_of(all: &[CheckedPlugin]) -> Value {
                 "rules": rules.collect::<Vec<_>>(),
             } },
             "columnKind": "unicodeCodePoints",
-            "results": faults.map(result_of).collect::<Vec<_>>(),
+            "results": faults.map(build_sarif_result).collect::<Vec<_>>(),
         }],
     })
 }
 
-fn result_of(fault: &PluginFault) -> Value {
-    let mut place = json!({ "artifactLocation": { "uri": uri_of(&fault.path) } });
+fn build_sarif_result(fault: &PluginFault) -> Value {
+    let mut place = json!({ "artifactLocation": { "uri": to_uri_reference(&fault.path) } });
     if let Some(line) = fault.line {
         place["region"] = json!({ "startLine": line });
     }
@@ -49,7 +49,7 @@ fn result_of(fault: &PluginFault) -> Value {
 }
 
 /// Returns a path as a URI reference (RFC 3986), relative to the root of the sources.
-fn uri_of(path: &Path) -> String {
+fn to_uri_reference(path: &Path) -> String {
     let path = path.to_string_lossy();
     let path = path.strip_prefix("./").unwrap_or(&path);
     let encoded = path.bytes().map(|byte| match byte {
@@ -67,7 +67,13 @@ mod tests {
 
     #[test]
     fn paths_become_references() {
-        assert_eq!(uri_of(Path::new("./a b/%.toml")), "a%20b/%25.toml");
-        assert_eq!(uri_of(Path::new("p/plugin.toml")), "p/plugin.toml");
+        assert_eq!(
+            to_uri_reference(Path::new("./a b/%.toml")),
+            "a%20b/%25.toml"
+        );
+        assert_eq!(
+            to_uri_reference(Path::new("p/plugin.toml")),
+            "p/plugin.toml"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::plugins::{NAME_COLUMN, failure_text};
+use super::plugins::{NAME_COLUMN, failure_policy_text};
 use super::{BOLD, DIM, GOOD, answer_line, printable_text, style_text};
 use rind_lib::point::registry::HookSpec;
 use rind_lib::point::streaming;
@@ -31,7 +31,7 @@ fn hook_line(script: &Script, spec: &HookSpec) -> String {
     if let Some(matcher) = script.matcher() {
         about.push(format!("tools {matcher}"));
     }
-    about.push(failure_text(spec.on_failure).to_owned());
+    about.push(failure_policy_text(spec.on_failure).to_owned());
     format!("{} ({})", spec.point, about.join(", "))
 }
 
@@ -42,11 +42,11 @@ fn command_line(script: &Script) -> String {
 
 /// Returns a script's name and the points at which its hooks delay the display of answers; `None`
 /// if there are none.
-pub(in super::super) fn holding_reason(script: &Script) -> Option<String> {
+pub(in super::super) fn streaming_delay_reason(script: &Script) -> Option<String> {
     let specs: Vec<HookSpec> = script.specs().collect();
     let held = specs
         .iter()
-        .filter(|spec| streaming::holds_stream(spec, specs.iter()));
+        .filter(|spec| streaming::prevents_streaming(spec, specs.iter()));
     let points: Vec<&str> = held.map(|spec| spec.point.as_str()).collect();
     (!points.is_empty()).then(|| format!("{} ({})", script.name, points.join(", ")))
 }

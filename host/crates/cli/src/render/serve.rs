@@ -1,13 +1,13 @@
-//! Renders loops while they are served: a line for each run and its failures, or every event as a
-//! JSON line.
+//! Renders the plugins' loops that `rind serve` runs: a line for each run and its failures, or
+//! every event as a JSON line.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::lines::{LineCounts, LineRoom, MINUTE, limit_notice};
-use super::plain::PlainView;
+use super::lines::{LogLineDecision, LoopLineCounts, MINUTE, line_limit_notice};
+use super::plain::PlainTurnView;
 use super::{
     BAD, BOLD, DIM, GOOD, WARN, format_count, format_millis, one_line, print_answer, say_line,
     style_text, warning_text,
@@ -23,15 +23,15 @@ const REASON_WIDTH: usize = 200;
 pub(in super::super) struct LoopRenderer {
     is_json: bool,
     /// View of each loop, by the id of the loop's session.
-    loops: BTreeMap<Arc<str>, LoopView>,
+    loops: BTreeMap<Arc<str>, LoopLineView>,
 }
 
-/// State of the lines of one loop.
-struct LoopView {
+/// Renderer of one loop, with the number of lines that the loop may still show in this minute.
+struct LoopLineView {
     plugin: String,
-    plain: PlainView,
+    plain: PlainTurnView,
     minute: Instant,
-    lines: Arc<LineCounts>,
+    lines: Arc<LoopLineCounts>,
 }
 
 impl LoopRenderer {
@@ -39,12 +39,12 @@ impl LoopRenderer {
     /// used up.
     pub(in super::super) fn new(
         loops: BTreeMap<Arc<str>, String>,
-        lines: &Arc<LineCounts>,
+        lines: &Arc<LoopLineCounts>,
         is_json: bool,
     ) -> Self {
         let views = loops
             .into_iter()
-            .map(|(session, plugin)| (session, LoopView::new(plugin, lines.clone())));
+            .map(|(session, plugin)| (session, LoopLineView::new(plugin, lines.clone())));
         Self {
             is_json,
             loops: views.collect(),
@@ -79,7 +79,7 @@ impl LoopRenderer {
 }
 
 /// Prints the address of the API, the path of its token, and the URL that signs a browser in.
-pub(in super::super) fn print_api(address: &str, token: &Path, login: Option<&str>) {
+pub(in super::super) fn print_api_address(address: &str, token: &Path, login: Option<&str>) {
     say_line(format_args!(
         "API at {address}/v1, token in {}; Ctrl-C ends it",
         token.display()
@@ -89,11 +89,11 @@ pub(in super::super) fn print_api(address: &str, token: &Path, login: Option<&st
     }
 }
 
-impl LoopView {
-    fn new(plugin: String, lines: Arc<LineCounts>) -> Self {
+impl LoopLineView {
+    fn new(plugin: String, lines: Arc<LoopLineCounts>) -> Self {
         Self {
             plugin,
-            plain: PlainView::more_with("--json"),
+            plain: PlainTurnView::with_more_flag("--json"),
             minute: Instant::now(),
             lines,
         }
@@ -104,27 +104,27 @@ impl LoopView {
     fn show_line(&mut self, stamped: &Stamped, now: Instant) -> Option<String> {
         if now.duration_since(self.minute) >= MINUTE {
             self.minute = now;
-            self.plain = PlainView::more_with("--json");
+            self.plain = PlainTurnView::with_more_flag("--json");
         }
         let line = match &stamped.event {
-            Event::LoopRun { .. } | Event::LoopWait { .. } => about_run(&stamped.event),
+            Event::LoopRun { .. } | Event::LoopWait { .. } => loop_run_line(&stamped.event),
             Event::TurnEnd { turn, summary, .. } if stamped.is_main() => {
-                Some(about_turn(*turn, summary, stamped.session.as_deref()))
+                Some(loop_turn_line(*turn, summary, stamped.session.as_deref()))
             }
             _ => self.plain.show_event(stamped),
         }?;
         let name = style_text(BOLD, one_line(&self.plugin, 64));
-        match self.lines.room_for(&self.plugin, now) {
-            LineRoom::Line => Some(format!("{name} {line}")),
-            LineRoom::Notice => Some(format!("{name} {}", limit_notice())),
-            LineRoom::None => None,
+        match self.lines.count_line(&self.plugin, now) {
+            LogLineDecision::Line => Some(format!("{name} {line}")),
+            LogLineDecision::Notice => Some(format!("{name} {}", line_limit_notice())),
+            LogLineDecision::None => None,
         }
     }
 }
 
 /// Returns the line about a run: its result, and the time of the next run. If a next run follows,
-/// both are in one line, at the event that announces the next run.
-fn about_run(event: &Event) -> Option<String> {
+/// the event that announces it has the line with both.
+fn loop_run_line(event: &Event) -> Option<String> {
     match event {
         Event::LoopRun {
             outcome: LoopResult::Done,
@@ -161,7 +161,7 @@ fn about_run(event: &Event) -> Option<String> {
 }
 
 /// Returns the line about a turn that a loop ran.
-fn about_turn(turn: u32, summary: &TurnSummary, session: Option<&str>) -> String {
+fn loop_turn_line(turn: u32, summary: &TurnSummary, session: Option<&str>) -> String {
     let (style, state) = match summary.stop {
         StopReason::Done => (GOOD, "answered"),
         StopReason::MaxSteps => (WARN, "reached its limit of steps:"),
@@ -196,14 +196,14 @@ fn format_pause(ms: u64) -> String {
 }
 
 /// Prints which loops are served.
-pub(in super::super) fn print_beginning<'a>(plugins: impl Iterator<Item = &'a String>) {
+pub(in super::super) fn print_served_loops<'a>(plugins: impl Iterator<Item = &'a String>) {
     let names: Vec<String> = plugins.map(|name| one_line(name, 64)).collect();
     let text = format!("serving {}; Ctrl-C ends it", names.join(", "));
     say_line(style_text(DIM, text));
 }
 
 /// Prints why a loop ended, unless an earlier line already said so.
-pub(in super::super) fn print_end(end: &LoopEnd) {
+pub(in super::super) fn print_loop_end(end: &LoopEnd) {
     let name = style_text(BOLD, one_line(&end.plugin, 64));
     match &end.why {
         EndReason::Done | EndReason::Failed(_) => {}
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use rind_lib::event::Events;
 
-    fn view_of(events: &[Event], now: Instant, view: &mut LoopView) -> Vec<String> {
+    fn view_of(events: &[Event], now: Instant, view: &mut LoopLineView) -> Vec<String> {
         let (stream, mut receiver) = Events::channel();
         let mut lines = Vec::new();
         for event in events {
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_run_is_one_line_with_its_outcome_and_the_next_run() {
-        let mut view = LoopView::new("heart".to_owned(), Arc::default());
+        let mut view = LoopLineView::new("heart".to_owned(), Arc::default());
         let run = |outcome| Event::LoopRun {
             plugin: "heart".to_owned(),
             outcome,
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_loop_that_says_much_is_cut_off_until_the_next_minute() {
-        let mut view = LoopView::new("heart".to_owned(), Arc::default());
+        let mut view = LoopLineView::new("heart".to_owned(), Arc::default());
         let now = Instant::now();
         let many = vec![wait(100, 0, "beat"); 100];
         let lines = view_of(&many, now, &mut view);

@@ -8,7 +8,7 @@ use super::{
 };
 use rind_lib::message::Usage;
 use rind_lib::point::payload::Tier;
-use rind_lib::prompt::ledger::{CacheBorder, PartChange, PartRow, TurnLedger};
+use rind_lib::prompt::ledger::{CacheBreakpoint, PartChange, PartRow, TurnLedger};
 use rind_lib::session::{SessionHead, SessionState};
 
 /// Width of the columns for key and source; longer values shift the rest of their line.
@@ -26,7 +26,7 @@ pub(in super::super) fn format_ago(now: i64, then: i64) -> String {
 }
 
 /// Describes a session in a list: its age, length, state and title.
-pub(in super::super) fn describe_head(head: &SessionHead, now: i64) -> String {
+pub(in super::super) fn describe_session(head: &SessionHead, now: i64) -> String {
     let state = match head.state {
         SessionState::Empty | SessionState::Finished => "",
         SessionState::Open => " · open turn",
@@ -44,21 +44,25 @@ pub(in super::super) fn describe_head(head: &SessionHead, now: i64) -> String {
 }
 
 /// Whether a session's workspace is this folder.
-pub(in super::super) fn is_of_folder(row: &SessionHead, workspace: &Path) -> bool {
+pub(in super::super) fn belongs_to_folder(row: &SessionHead, workspace: &Path) -> bool {
     Path::new(&row.workspace) == workspace
 }
 
 /// Describes a session in a list of choices; adds its folder if that is not `workspace`.
-pub(in super::super) fn describe_choice(row: &SessionHead, workspace: &Path, now: i64) -> String {
-    let about = describe_head(row, now);
-    match is_of_folder(row, workspace) {
+pub(in super::super) fn describe_session_choice(
+    row: &SessionHead,
+    workspace: &Path,
+    now: i64,
+) -> String {
+    let about = describe_session(row, now);
+    match belongs_to_folder(row, workspace) {
         true => about,
         false => format!("{about} · in {}", row.workspace),
     }
 }
 
 /// Prints the ledger, turn by turn: all parts of the first turn, then only the changes.
-pub(in super::super) fn print_prompt(id: &str, turns: &[TurnLedger]) {
+pub(in super::super) fn print_prompt_ledger(id: &str, turns: &[TurnLedger]) {
     answer_line(format_args!(
         "session {}",
         style_text(BOLD, one_line(id, 64))
@@ -72,12 +76,12 @@ pub(in super::super) fn print_prompt(id: &str, turns: &[TurnLedger]) {
             style_text(BOLD, format_args!("turn {}", turn.turn)),
             one_line(&turn.input, 80)
         ));
-        print_parts(turn, at == 0);
-        print_cost(turn);
+        print_prompt_parts(turn, at == 0);
+        print_turn_cost(turn);
     }
 }
 
-fn print_parts(turn: &TurnLedger, is_first: bool) {
+fn print_prompt_parts(turn: &TurnLedger, is_first: bool) {
     let shown = |row: &&PartRow| is_first || row.change != PartChange::Kept;
     let rows: Vec<&PartRow> = turn.parts.iter().filter(shown).collect();
     let keys: Vec<String> = rows.iter().map(|r| one_line(&r.part.key, WIDTH)).collect();
@@ -97,7 +101,7 @@ fn print_parts(turn: &TurnLedger, is_first: bool) {
         let part = &row.part;
         answer_line(format_args!(
             "{mark} {:<8} {key:<key_width$}  {}  {:>8} {:>6} tokens  {}",
-            tier_text(part.tier),
+            prompt_tier_name(part.tier),
             style_text(PLUGIN, format_args!("{source:<source_width$}")),
             format_bytes(part.bytes as u64),
             part.tokens,
@@ -111,7 +115,7 @@ fn print_parts(turn: &TurnLedger, is_first: bool) {
     }
 }
 
-fn print_cost(turn: &TurnLedger) {
+fn print_turn_cost(turn: &TurnLedger) {
     for rewrite in &turn.rewrites {
         answer_line(format_args!(
             "  {} {} changed what is sent at {}",
@@ -124,7 +128,7 @@ fn print_cost(turn: &TurnLedger) {
         answer_line(format_args!(
             "  {} no cache boundary after the {} tier: the text before it was changed",
             style_text(WARN, "▲"),
-            tier_text(*lost)
+            prompt_tier_name(*lost)
         ));
     }
     if let Some(broken) = &turn.broken {
@@ -132,27 +136,27 @@ fn print_cost(turn: &TurnLedger) {
         answer_line(format_args!(
             "  {} the cache is invalid from {} on: {}",
             style_text(WARN, "▲"),
-            border_text(broken.border),
+            cache_border_text(broken.border),
             by.join(", ")
         ));
     }
     let steps = format_count(turn.steps.len() as u64, "step");
-    let text = format!("  {steps} · {}", cached_share(turn.usage));
+    let text = format!("  {steps} · {}", format_cache_usage(turn.usage));
     answer_line(style_text(DIM, text));
     if let (Some(first), 2..) = (turn.steps.first(), turn.steps.len()) {
-        let text = format!("  the first step · {}", cached_share(first.usage));
+        let text = format!("  the first step · {}", format_cache_usage(first.usage));
         answer_line(style_text(DIM, text));
     }
 }
 
-fn cached_share(usage: Usage) -> String {
+fn format_cache_usage(usage: Usage) -> String {
     format!(
         "{} tokens in · {} read from cache · {} written to cache",
         usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens
     )
 }
 
-fn tier_text(tier: Tier) -> &'static str {
+fn prompt_tier_name(tier: Tier) -> &'static str {
     match tier {
         Tier::Stable => "stable",
         Tier::Context => "context",
@@ -160,12 +164,12 @@ fn tier_text(tier: Tier) -> &'static str {
     }
 }
 
-fn border_text(border: CacheBorder) -> &'static str {
+fn cache_border_text(border: CacheBreakpoint) -> &'static str {
     match border {
-        CacheBorder::Tools => "the tools",
-        CacheBorder::Stable => "the stable tier",
-        CacheBorder::Context => "the context tier",
-        CacheBorder::Conversation => "the conversation",
+        CacheBreakpoint::Tools => "the tools",
+        CacheBreakpoint::Stable => "the stable tier",
+        CacheBreakpoint::Context => "the context tier",
+        CacheBreakpoint::Conversation => "the conversation",
     }
 }
 

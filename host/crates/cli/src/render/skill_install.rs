@@ -8,7 +8,7 @@ use super::{
 };
 use rind_package::skill::{LockedSkill, SkillChange};
 
-pub(in super::super) fn show_installed(
+pub(in super::super) fn show_installed_skill(
     name: &str,
     skills: &Path,
     locked: &LockedSkill,
@@ -31,13 +31,16 @@ pub(in super::super) fn show_installed(
         style_text(GOOD, "✓"),
         style_text(BOLD, printable_text(name)),
         printable_text(&format!("{what}{}", signed.collect::<String>())),
-        style_text(DIM, printable_text(&format!("from {}", locked.origin()))),
+        style_text(
+            DIM,
+            printable_text(&format!("from {}", locked.display_origin()))
+        ),
     ));
-    print_kept(kept);
+    print_previous_files(kept);
 }
 
 /// Prints why a skill of a collection is not installed.
-pub(in super::super) fn left_out(why: &str) {
+pub(in super::super) fn print_skipped_skill(why: &str) {
     say_line(format_args!(
         "{} {}",
         style_text(BAD, "✗"),
@@ -45,13 +48,13 @@ pub(in super::super) fn left_out(why: &str) {
     ));
 }
 
-pub(in super::super) fn show_removed(name: &str, kept: Option<&Path>) {
+pub(in super::super) fn show_removed_skill(name: &str, kept: Option<&Path>) {
     answer_line(format_args!(
         "{} {} removed",
         style_text(GOOD, "✓"),
         style_text(BOLD, printable_text(name))
     ));
-    print_kept(kept);
+    print_previous_files(kept);
 }
 
 /// Prints the names of installed skills whose folders no longer exist.
@@ -63,7 +66,7 @@ pub(in super::super) fn print_missing_skills(names: &[String]) {
     }
 }
 
-fn print_kept(kept: Option<&Path>) {
+fn print_previous_files(kept: Option<&Path>) {
     if let Some(kept) = kept {
         print_note(&format!("the previous files are in {}", kept.display()));
     }

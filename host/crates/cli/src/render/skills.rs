@@ -8,18 +8,23 @@ use super::{
 };
 use crate::skill::CheckedSkillFile;
 use rind_lib::skill::{
-    Catalogue, Diagnostic, Invocation, LeftOutCause, LeftOutSkill, Origin, Severity, Skill, Skills,
+    Diagnostic, Invocation, OmittedSkill, Origin, Severity, Skill, SkillCatalogue,
+    SkillOmissionCause, Skills,
 };
 
 /// Maximum length of a description in a list, in characters.
 const WIDTH: usize = 100;
 
-pub(in super::super) fn list_skills(skills: &Skills, catalogue: &Catalogue, context_tokens: u64) {
+pub(in super::super) fn list_skills(
+    skills: &Skills,
+    catalogue: &SkillCatalogue,
+    context_tokens: u64,
+) {
     for skill in skills.iter() {
-        answer_line(skill_head(skill));
+        answer_line(skill_heading(skill));
         answer_line(format_args!("  {}", one_line(&skill.description, WIDTH)));
         if let Some(origin) = &skill.installed {
-            answer_line(format_args!("  {}", installed_text(origin)));
+            answer_line(format_args!("  {}", describe_installed_origin(origin)));
         }
         if !skill.missing.is_empty() {
             let missing = skill.missing.join(", ");
@@ -72,7 +77,7 @@ pub(in super::super) fn list_skills(skills: &Skills, catalogue: &Catalogue, cont
     }
     let n_chars = catalogue.text.chars().count();
     print_note(&format!(
-        "the model is told of {} in {n_chars} characters{}; with a window of {context_tokens} tokens the limit is {}",
+        "the model gets a list of {} in {n_chars} characters{}; with a window of {context_tokens} tokens the limit is {}",
         super::format_count(catalogue.n_skills as u64, "skill"),
         match catalogue.n_cut {
             0 => String::new(),
@@ -81,7 +86,7 @@ pub(in super::super) fn list_skills(skills: &Skills, catalogue: &Catalogue, cont
                 super::format_count(n as u64, "description")
             ),
         },
-        rind_lib::skill::budget_chars(context_tokens)
+        rind_lib::skill::catalogue_budget_chars(context_tokens)
     ));
 }
 
@@ -90,21 +95,21 @@ const MAX_TOLD: usize = 5;
 
 /// Returns the line about a skill that cannot be used as its author intended: mark, name, source,
 /// and the reason with its position in the file.
-pub(in super::super) fn left_out(left: &LeftOutSkill) -> String {
+pub(in super::super) fn left_out_skill_line(left: &OmittedSkill) -> String {
     let (mark, what) = match left.cause {
-        LeftOutCause::Unusable => ('✗', "not used"),
-        LeftOutCause::UserOnly => ('▲', "hidden from the model"),
-        LeftOutCause::Shadowed => ('○', "not used"),
+        SkillOmissionCause::Unusable => ('✗', "not used"),
+        SkillOmissionCause::UserOnly => ('▲', "hidden from the model"),
+        SkillOmissionCause::Shadowed => ('○', "not used"),
     };
     format!(
         "{mark} {} ({}): {what}: {}",
-        left_out_name(left),
+        left_out_skill_name(left),
         left.source,
         left_out_reason(left)
     )
 }
 
-fn left_out_name(left: &LeftOutSkill) -> String {
+fn left_out_skill_name(left: &OmittedSkill) -> String {
     match left.id.is_empty() {
         true => "skills".to_owned(),
         false => one_line(&left.id, WIDTH),
@@ -113,11 +118,11 @@ fn left_out_name(left: &LeftOutSkill) -> String {
 
 /// Returns the file and the reason. A reason that begins with line and column follows the path
 /// directly.
-pub(in super::super) fn left_out_reason(left: &LeftOutSkill) -> String {
+pub(in super::super) fn left_out_reason(left: &OmittedSkill) -> String {
     let file = one_line(&left.file.display().to_string(), 300);
     let between = match left.cause {
-        LeftOutCause::Shadowed => ": ",
-        LeftOutCause::Unusable | LeftOutCause::UserOnly => ":",
+        SkillOmissionCause::Shadowed => ": ",
+        SkillOmissionCause::Unusable | SkillOmissionCause::UserOnly => ":",
     };
     format!("{file}{between}{}", one_line(&left.reason, 400))
 }
@@ -125,16 +130,16 @@ pub(in super::super) fn left_out_reason(left: &LeftOutSkill) -> String {
 /// Warns on standard error of skills that are unusable, shadowed, or hidden from the model. The
 /// session starts anyway.
 pub(in super::super) fn warn_left_out(skills: &Skills) {
-    let left_out = skills.left_out();
+    let left_out = skills.omitted_skills();
     for left in left_out.iter().take(MAX_TOLD) {
         let what = match left.cause {
-            LeftOutCause::UserOnly => "is hidden from the model",
-            LeftOutCause::Unusable | LeftOutCause::Shadowed => "is not used",
+            SkillOmissionCause::UserOnly => "is hidden from the model",
+            SkillOmissionCause::Unusable | SkillOmissionCause::Shadowed => "is not used",
         };
         say_line(format_args!(
             "{} skill {} {what}: {}",
             style_text(WARN, "▲"),
-            style_text(BOLD, left_out_name(left)),
+            style_text(BOLD, left_out_skill_name(left)),
             left_out_reason(left)
         ));
     }
@@ -148,7 +153,7 @@ pub(in super::super) fn warn_left_out(skills: &Skills) {
 }
 
 /// Returns the source of an installed skill, and whether it was changed since the installation.
-fn installed_text(origin: &Origin) -> String {
+fn describe_installed_origin(origin: &Origin) -> String {
     let from = style_text(
         DIM,
         format_args!("installed from {}", one_line(&origin.from, 300)),
@@ -165,8 +170,8 @@ fn installed_text(origin: &Origin) -> String {
     }
 }
 
-fn skill_head(skill: &Skill) -> String {
-    let (style, mark) = match (skill.is_restricted, skill.is_for_model()) {
+fn skill_heading(skill: &Skill) -> String {
+    let (style, mark) = match (skill.is_restricted, skill.is_startable_by_model()) {
         (true, _) => (WARN, "▲"),
         (false, true) => (GOOD, "✓"),
         (false, false) => (DIM, "○"),
@@ -176,15 +181,15 @@ fn skill_head(skill: &Skill) -> String {
         style_text(style, mark),
         style_text(BOLD, one_line(&skill.id, WIDTH)),
         style_text(PLUGIN, one_line(&skill.source.to_string(), WIDTH)),
-        invoker_text(skill),
+        describe_invokers(skill),
         style_text(
             DIM,
-            format_args!("{} characters", Skills::cost_chars(skill))
+            format_args!("{} characters", Skills::catalogue_line_chars(skill))
         )
     )
 }
 
-pub(in super::super) fn invoker_text(skill: &Skill) -> &'static str {
+pub(in super::super) fn describe_invokers(skill: &Skill) -> &'static str {
     match (skill.invocation, skill.user_invocable) {
         (Invocation::Auto, true) => "model and user",
         (Invocation::Auto, false) => "model only",
@@ -194,7 +199,7 @@ pub(in super::super) fn invoker_text(skill: &Skill) -> &'static str {
 }
 
 pub(in super::super) fn print_skill(skill: &Skill) {
-    answer_line(skill_head(skill));
+    answer_line(skill_heading(skill));
     // Do not shorten the values: a person decides by them whether to trust the skill.
     let row = |name: &str, value: String| {
         if !value.is_empty() {
@@ -210,7 +215,7 @@ pub(in super::super) fn print_skill(skill: &Skill) {
     row("file", skill.file.display().to_string());
     row("trust", skill.trust.to_string());
     if let Some(origin) = &skill.installed {
-        answer_line(format_args!("  {}", installed_text(origin)));
+        answer_line(format_args!("  {}", describe_installed_origin(origin)));
     }
     let names = |patterns: &[rind_lib::skill::ToolPattern]| {
         let names: Vec<&str> = patterns
@@ -274,7 +279,7 @@ pub(in super::super) fn print_findings(file: &Path, findings: &[Diagnostic]) {
         .for_each(|finding| answer_line(finding_line(file, finding)));
 }
 
-pub(in super::super) fn print_checked(all: &[CheckedSkillFile]) {
+pub(in super::super) fn print_check_results(all: &[CheckedSkillFile]) {
     for one in all {
         match one.diagnostics.as_slice() {
             [] => answer_line(format_args!(

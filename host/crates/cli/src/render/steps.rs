@@ -12,13 +12,13 @@ use rind_lib::message::{Parts, ToolCall, ToolResult};
 use rind_lib::point::outcome::Level;
 use rind_lib::point::trace::TraceOutcome;
 
-/// Maximum length of a reason, in characters. Its end must stay visible: there is the remedy, or
-/// the last output of a plugin before it died.
+/// Maximum length of a reason, in characters. The end of the reason must stay visible: it has the
+/// remedy, or the last output of a plugin before the plugin died.
 pub(in super::super) const WHY_WIDTH: usize = 400;
 
-/// Returns the row of a tool call that begins; `by` names the caller if it is not the model. The
-/// caller of this function appends the arguments.
-pub(in super::super) fn tool_call(
+/// Returns the row of a tool call that begins, to which the arguments must be appended. `by` names
+/// who made the call if it is not the model.
+pub(in super::super) fn tool_call_row(
     level: usize,
     call: &ToolCall,
     plugin: &Option<String>,
@@ -36,9 +36,9 @@ pub(in super::super) fn tool_call(
 
 /// Returns the row of a tool call of an earlier run, marked if it failed, was refused or was
 /// cancelled. The caller appends the arguments.
-pub(in super::super) fn earlier_call(call: &ToolCall, has_failed: bool) -> TableRow {
+pub(in super::super) fn earlier_call_row(call: &ToolCall, has_failed: bool) -> TableRow {
     if !has_failed {
-        return tool_call(0, call, &None, &None);
+        return tool_call_row(0, call, &None, &None);
     }
     let row = TableRow::at_level(0).add_text(BAD, "✗");
     row.then_text(BOLD, &one_line(&call.name, 64))
@@ -62,7 +62,7 @@ pub(super) fn subagent_row(
 }
 
 /// Returns the style and word for the final state of a subagent.
-pub(super) fn subagent_end(state: SubagentState) -> (Style, &'static str) {
+pub(super) fn subagent_state_style(state: SubagentState) -> (Style, &'static str) {
     let style = match state {
         SubagentState::Answered | SubagentState::Running => DIM,
         SubagentState::Blocked
@@ -75,7 +75,7 @@ pub(super) fn subagent_end(state: SubagentState) -> (Style, &'static str) {
 }
 
 /// Describes the work of a subagent: steps, tokens and cost.
-pub(in super::super) fn subagent_work(steps: u32, tokens: u64, cost_usd: f64) -> String {
+pub(in super::super) fn describe_subagent_work(steps: u32, tokens: u64, cost_usd: f64) -> String {
     let mut words = Vec::new();
     if steps > 0 {
         words.push(format_count(u64::from(steps), "step"));
@@ -105,9 +105,9 @@ pub(super) fn notice_row(
     )
 }
 
-/// Describes what compaction or archival replaced at its end; `Err` is the reason why the older
-/// messages stay.
-pub(super) fn shorten_event(event: &Event) -> Result<String, &str> {
+/// Describes, at the end of a compaction or archival, what was replaced. `Err` has the reason why
+/// the older messages were kept.
+pub(super) fn describe_compaction_result(event: &Event) -> Result<String, &str> {
     let kept = |messages: &u32| format_count(u64::from(*messages), "message");
     match event {
         Event::CompactEnd {
@@ -143,7 +143,7 @@ pub(super) fn shorten_event(event: &Event) -> Result<String, &str> {
 
 /// Returns the most informative argument of a call, such as its command or path, or else all
 /// arguments.
-pub(in super::super) fn call_arguments(call: &ToolCall) -> String {
+pub(in super::super) fn summarize_call_arguments(call: &ToolCall) -> String {
     let telling = ["command", "path", "pattern", "regex", "query"]
         .into_iter()
         .find_map(|name| call.arguments.get(name)?.as_str());
@@ -157,7 +157,7 @@ pub(in super::super) fn call_arguments(call: &ToolCall) -> String {
 }
 
 /// Extracts the reason for a refusal from the result text, which is written for the model.
-fn why_refused<'a>(content: &'a str, who: &str) -> &'a str {
+fn extract_refusal_reason<'a>(content: &'a str, who: &str) -> &'a str {
     // Strip the prefix that tells the model who refused.
     let own = |article| content.strip_prefix(&format!("refused by {article}{who}: "));
     let of_skill = || content.strip_prefix(&format!("refused by {who}, which "));
@@ -171,7 +171,7 @@ fn why_refused<'a>(content: &'a str, who: &str) -> &'a str {
 }
 
 /// Formats the size of a tool result: blobs by type and size, plain text by bytes and lines.
-fn content_amount(content: &Parts) -> String {
+fn describe_content_size(content: &Parts) -> String {
     let blobs: Vec<String> = content.blobs().map(ToString::to_string).collect();
     let text = content.text();
     match blobs.as_slice() {
@@ -184,7 +184,7 @@ fn content_amount(content: &Parts) -> String {
     }
 }
 
-pub(in super::super) struct StepsEnd<'a> {
+pub(in super::super) struct CallOutcomeText<'a> {
     pub(in super::super) style: Style,
     pub(super) mark: &'static str,
     pub(in super::super) what: String,
@@ -192,9 +192,9 @@ pub(in super::super) struct StepsEnd<'a> {
     pub(in super::super) why: &'a str,
 }
 
-impl<'a> StepsEnd<'a> {
+impl<'a> CallOutcomeText<'a> {
     /// Describes the end of a call; `text` is the text of `result`.
-    pub(in super::super) fn end_of_call(
+    pub(in super::super) fn describe_call_end(
         result: &ToolResult,
         text: &'a str,
         duration_ms: u64,
@@ -206,14 +206,14 @@ impl<'a> StepsEnd<'a> {
                     true => (BAD, "✗"),
                     false => (WARN, "○"),
                 };
-                let why = why_refused(text, who);
+                let why = extract_refusal_reason(text, who);
                 (style, mark, format!("refused by {who}:"), why)
             }
             None if result.is_error => (WARN, "└", "error:".to_owned(), text),
             None => {
                 let what = format!(
                     "{}, {}",
-                    content_amount(&result.content),
+                    describe_content_size(&result.content),
                     format_millis(duration_ms)
                 );
                 (DIM, "└", what, "")
@@ -228,7 +228,7 @@ impl<'a> StepsEnd<'a> {
     }
 }
 
-pub(super) fn hook_outcome(outcome: TraceOutcome) -> (Style, &'static str) {
+pub(super) fn hook_outcome_style(outcome: TraceOutcome) -> (Style, &'static str) {
     match outcome {
         TraceOutcome::Pass => (DIM, "pass"),
         TraceOutcome::Changed => (GOOD, "changed"),
@@ -242,7 +242,7 @@ pub(super) fn hook_outcome(outcome: TraceOutcome) -> (Style, &'static str) {
 }
 
 /// Formats the time spent in hooks, if any hook was called.
-pub(super) fn duration_text(was_called: bool, micros: f64) -> String {
+pub(super) fn hook_duration_text(was_called: bool, micros: f64) -> String {
     if was_called {
         format_duration(micros)
     } else {

@@ -1,11 +1,11 @@
 //! Renders an answer while it streams: complete blocks go into the scrollback; the rest is shown
 //! below them and may still change.
 //!
-//! Owns the offsets at which Markdown can be cut so that the rendered parts equal the rendered
-//! whole. Start from [`AnswerStream`].
+//! Finds the offsets at which Markdown can be split so that the parts, rendered one by one, equal
+//! the rendered complete text. Start from [`AnswerStream`].
 
 use super::highlight::CodeHighlighter;
-use super::markdown::{render_code, render_plainly, render_rows};
+use super::markdown::{render_code, render_rows, render_without_colors};
 
 /// Maximum length, in bytes, of an unfinished block whose code is highlighted at each redraw.
 const MAX_COLORED_BYTES: usize = 2_000;
@@ -22,12 +22,12 @@ pub(in super::super) struct AnswerStream {
     /// State of the highlighter after the last complete line of the open code block.
     colors: Option<CodeHighlighter>,
     /// Kind of the last block of this answer that went into the scrollback.
-    last: Option<StreamBlock>,
+    last: Option<StreamBlockKind>,
 }
 
-/// Kind of a block, which decides whether a blank row separates it from the next.
+/// Kind of a block, which determines whether a blank row separates the block from the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StreamBlock {
+enum StreamBlockKind {
     Item,
     Other,
 }
@@ -47,42 +47,42 @@ impl AnswerStream {
     }
 
     /// Removes the complete blocks from the rest and returns their rows.
-    pub(in super::super) fn take_whole(&mut self, columns: usize) -> Vec<String> {
+    pub(in super::super) fn take_complete_blocks(&mut self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
         loop {
-            let n = self.cut();
+            let n = self.next_piece_length();
             if n == 0 {
                 return rows;
             }
             let block: String = self.rest.drain(..n).collect();
-            self.put_block(&mut rows, &block, columns);
+            self.push_block_rows(&mut rows, &block, columns);
         }
     }
 
     /// Returns the rows of the part that is not in the scrollback yet.
     pub(in super::super) fn tail_rows(&self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
-        self.push_blank(&mut rows, &self.rest);
-        let text = self.fence_text(&self.rest);
+        self.push_blank_row(&mut rows, &self.rest);
+        let text = self.prepend_fence(&self.rest);
         rows.extend(match self.fence {
             Some(_) => render_code(&text, columns, &mut self.colors.clone()),
             None if text.len() <= MAX_COLORED_BYTES => render_rows(&text, columns),
-            None => render_plainly(&text, columns),
+            None => render_without_colors(&text, columns),
         });
         rows
     }
 
     /// Ends the answer, returns its remaining rows, and resets the state for the next answer.
     pub(in super::super) fn end_stream(&mut self, columns: usize) -> Vec<String> {
-        let mut rows = self.take_whole(columns);
+        let mut rows = self.take_complete_blocks(columns);
         let rest = std::mem::take(&mut self.rest);
-        self.put_block(&mut rows, &rest, columns);
+        self.push_block_rows(&mut rows, &rest, columns);
         *self = Self::default();
         rows
     }
 
-    fn put_block(&mut self, rows: &mut Vec<String>, block: &str, columns: usize) {
-        let text = self.fence_text(block);
+    fn push_block_rows(&mut self, rows: &mut Vec<String>, block: &str, columns: usize) {
+        let text = self.prepend_fence(block);
         let shown = match self.fence {
             Some(_) => render_code(&text, columns, &mut self.colors),
             None => render_rows(&text, columns),
@@ -91,23 +91,23 @@ impl AnswerStream {
             && block
                 .lines()
                 .last()
-                .is_some_and(|l| opens_fence(l).is_some());
+                .is_some_and(|l| opening_fence(l).is_some());
         if !shown.is_empty() || opens_code {
-            self.push_blank(rows, block);
+            self.push_blank_row(rows, block);
             rows.extend(shown);
             self.last = Some(match is_item(block.trim_start_matches('\n')) {
-                true => StreamBlock::Item,
-                false => StreamBlock::Other,
+                true => StreamBlockKind::Item,
+                false => StreamBlockKind::Other,
             });
         }
-        self.follow_block(block);
+        self.update_open_fence(block);
     }
 
     /// Appends a blank row if this block needs one after the block before it.
-    fn push_blank(&self, rows: &mut Vec<String>, block: &str) {
+    fn push_blank_row(&self, rows: &mut Vec<String>, block: &str) {
         let is_item = is_item(block.trim_start_matches('\n'));
         let is_blank = block.trim().is_empty();
-        let is_tight = is_item && self.last == Some(StreamBlock::Item);
+        let is_tight = is_item && self.last == Some(StreamBlockKind::Item);
         if self.last.is_some() && self.fence.is_none() && !is_tight && !is_blank {
             rows.push(String::new());
         }
@@ -115,7 +115,7 @@ impl AnswerStream {
 
     /// Prepends the opening fence to a piece of a code block, so that it renders as code on its
     /// own.
-    fn fence_text(&self, text: &str) -> String {
+    fn prepend_fence(&self, text: &str) -> String {
         match &self.fence {
             Some(fence) => format!("{fence}\n{text}"),
             None => text.to_owned(),
@@ -124,7 +124,7 @@ impl AnswerStream {
 
     /// Returns the length in bytes of the next complete piece: a line of code, or a block with the
     /// blank line after it. 0 if no piece is complete.
-    fn cut(&self) -> usize {
+    fn next_piece_length(&self) -> usize {
         if self.fence.is_some() {
             return self.rest.find('\n').map_or(0, |at| at + 1);
         }
@@ -140,9 +140,9 @@ impl AnswerStream {
                     return at;
                 }
             }
-            if opens_fence(line).is_some() && !line.starts_with([' ', '\t']) && is_whole {
-                // Code is cut line by line: end the piece before the opening fence if text precedes
-                // it, else after it.
+            if opening_fence(line).is_some() && !line.starts_with([' ', '\t']) && is_whole {
+                // Each line of code is a piece: end this piece before the opening fence if text
+                // precedes it, else after it.
                 return if has_text { at } else { at + line.len() };
             }
             is_blank = is_whole && line.trim().is_empty();
@@ -153,7 +153,7 @@ impl AnswerStream {
     }
 
     /// Updates whether a code block is open at the end of this block.
-    fn follow_block(&mut self, block: &str) {
+    fn update_open_fence(&mut self, block: &str) {
         for line in block.lines() {
             match &self.fence {
                 Some(fence) => {
@@ -166,7 +166,7 @@ impl AnswerStream {
                     }
                 }
                 None if !line.starts_with([' ', '\t']) => {
-                    self.fence = opens_fence(line).map(str::to_owned);
+                    self.fence = opening_fence(line).map(str::to_owned);
                 }
                 None => {}
             }
@@ -175,7 +175,7 @@ impl AnswerStream {
 }
 
 /// Returns the line, without surrounding blanks, if it opens a fenced code block.
-fn opens_fence(line: &str) -> Option<&str> {
+fn opening_fence(line: &str) -> Option<&str> {
     let line = line.trim();
     (line.starts_with("```") && !line.trim_start_matches('`').contains('`')
         || line.starts_with("~~~"))
@@ -204,7 +204,7 @@ mod tests {
         let letters: Vec<char> = source.chars().collect();
         for piece in letters.chunks(n) {
             stream.push(&piece.iter().collect::<String>());
-            rows.extend(stream.take_whole(40));
+            rows.extend(stream.take_complete_blocks(40));
             stream.tail_rows(40);
         }
         assert_eq!(stream.all(), source);
@@ -230,10 +230,10 @@ mod tests {
     fn what_is_whole_does_not_wait_for_the_rest() {
         let mut stream = AnswerStream::default();
         stream.push("```sh\nls\ncd");
-        assert_eq!(bare(&stream.take_whole(40)), ["  ls"]);
+        assert_eq!(bare(&stream.take_complete_blocks(40)), ["  ls"]);
         assert_eq!(bare(&stream.tail_rows(40)), ["  cd"]);
         stream.push(" x\n```\n\nAnd th");
-        assert_eq!(bare(&stream.take_whole(40)), ["  cd x"]);
+        assert_eq!(bare(&stream.take_complete_blocks(40)), ["  cd x"]);
         assert_eq!(bare(&stream.tail_rows(40)), ["And th"]);
         assert_eq!(bare(&stream.end_stream(40)), ["And th"]);
         assert!(stream.is_empty());

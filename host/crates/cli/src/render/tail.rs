@@ -1,7 +1,7 @@
 //! Draws the unfinished end of an answer on a terminal, and redraws it when more text arrives.
 //!
 //! The drawing must be [erased](DrawnTail::erase) before anything else is written to the terminal.
-//! Start from [`DrawnTail::draw`].
+//! Start from [`DrawnAnswerTail::draw`].
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Rows drawn at the bottom of the terminal, without a line feed after the last one.
 #[derive(Default)]
-pub(super) struct DrawnTail {
+pub(super) struct DrawnAnswerTail {
     rows: Vec<String>,
     /// Number of `rows` on the screen, counted from the last; 0 if nothing is drawn.
     n_shown: usize,
@@ -27,7 +27,7 @@ pub(super) struct DrawnTail {
     drawn: Option<Instant>,
 }
 
-impl DrawnTail {
+impl DrawnAnswerTail {
     /// Whether [`INTERVAL`] has passed since the last drawing.
     pub(super) fn is_due(&self) -> bool {
         self.drawn.is_none_or(|drawn| drawn.elapsed() >= INTERVAL)
@@ -62,8 +62,8 @@ impl DrawnTail {
     }
 
     /// Makes the drawing permanent with a line feed if exactly `rows` are drawn and all are on the
-    /// screen. Returns whether that is so.
-    pub(super) fn retain_rows(&mut self, rows: &[String]) -> bool {
+    /// screen. Returns whether the drawing was made permanent.
+    pub(super) fn keep_common_rows(&mut self, rows: &[String]) -> bool {
         let is_whole = self.n_shown > 0 && self.n_shown == rows.len() && self.rows == rows;
         if is_whole {
             print_answer("\n");
@@ -73,7 +73,7 @@ impl DrawnTail {
     }
 
     /// Forgets the drawing without erasing it, because the cursor is no longer at its end.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn forget_drawn_rows(&mut self) {
         self.n_shown = 0;
     }
 }

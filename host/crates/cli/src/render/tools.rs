@@ -12,7 +12,7 @@ const WIDTH: usize = 100;
 
 pub(in super::super) fn list_tools(tools: &[DescribedTool]) {
     for tool in tools {
-        answer_line(tool_head(tool));
+        answer_line(tool_heading(tool));
         answer_line(format_args!(
             "  {}",
             one_line(&tool.spec.description, WIDTH)
@@ -21,11 +21,11 @@ pub(in super::super) fn list_tools(tools: &[DescribedTool]) {
 }
 
 pub(in super::super) fn print_tool(tool: &DescribedTool) -> anyhow::Result<()> {
-    answer_line(tool_head(tool));
+    answer_line(tool_heading(tool));
     for rule in &tool.policy.narrower {
         answer_line(format_args!(
             "  {}: {}",
-            rule_word(rule.decision),
+            rule_display_name(rule.decision),
             rule.rule
         ));
     }
@@ -36,7 +36,7 @@ pub(in super::super) fn print_tool(tool: &DescribedTool) -> anyhow::Result<()> {
     super::print_json(&tool.spec.parameters)
 }
 
-fn tool_head(tool: &DescribedTool) -> String {
+fn tool_heading(tool: &DescribedTool) -> String {
     let spec = &tool.spec;
     let origin = match &spec.plugin {
         Some(plugin) => style_text(PLUGIN, one_line(plugin, WIDTH)),
@@ -54,12 +54,12 @@ fn tool_head(tool: &DescribedTool) -> String {
         "{} {} {origin}  {} {}",
         style_text(BOLD, one_line(&spec.name, WIDTH)),
         style_text(DIM, format_args!("({})", spec.effect_class)),
-        rule_word(policy.decision),
+        rule_display_name(policy.decision),
         style_text(DIM, format_args!("by {}{some}", policy.by)),
     )
 }
 
-fn rule_word(decision: Rule) -> String {
+fn rule_display_name(decision: Rule) -> String {
     match decision {
         Rule::Allow => style_text(GOOD, "allow"),
         Rule::Ask => style_text(WARN, "ask"),

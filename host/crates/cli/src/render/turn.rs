@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
 use super::markdown::render_rows;
-use super::plain::PlainView;
+use super::plain::PlainTurnView;
 use super::stream::AnswerStream;
-use super::tail::DrawnTail;
-use super::trace::{Trace, TraceTotals};
+use super::tail::DrawnAnswerTail;
+use super::trace::{TraceRenderer, TraceTotals};
 use super::waiting::WaitLine;
 use super::{
     BAD, DIM, WARN, answer_json, format_count, format_millis, has_terminal, print_answer,
@@ -17,7 +17,7 @@ use super::{
 use crate::args::ShowArgs;
 use crate::environment;
 use crate::terminal::terminal_columns;
-use rind_lib::agent::{partial_answer, unkept_answer, unshown_rest};
+use rind_lib::agent::{partial_answer, remaining_output, unsaved_answer};
 use rind_lib::event::{Event, NumberedEvent, Stamped};
 use rind_lib::message::{Message, Role};
 use rind_lib::point::payload::{StopReason, TurnSummary};
@@ -29,7 +29,7 @@ const MAIN: &str = "main";
 
 /// Returns the width of standard output if answers are laid out there as Markdown: on a terminal
 /// that can move its cursor.
-fn layout_columns() -> Option<usize> {
+fn markdown_columns() -> Option<usize> {
     let is_no = |value: &str| ["0", "f", "false", "n", "no", "off"].contains(&value);
     let plain = environment::variable("RIND_PLAIN");
     let is_plain = plain.is_some_and(|value| !is_no(&value.to_lowercase()))
@@ -61,7 +61,7 @@ pub(in super::super) struct TurnRenderer {
     /// Layout of the model's text that is streaming.
     answer: AnswerStream,
     /// Drawing of the end of `answer` that may still change.
-    tail: DrawnTail,
+    tail: DrawnAnswerTail,
     /// Whether `answer` has changed since `tail` was drawn.
     is_tail_stale: bool,
     /// Text of the last step's message that was already shown while it streamed.
@@ -75,10 +75,10 @@ pub(in super::super) struct TurnRenderer {
     /// Output so far of the calls in `running`.
     live: LiveOutputs,
     hooks: TraceTotals,
-    plain: PlainView,
+    plain: PlainTurnView,
     /// Trace, which replaces `plain` and shows everything except the model's text; `None` without
     /// `--trace`.
-    trace: Option<Trace>,
+    trace: Option<TraceRenderer>,
 }
 
 impl TurnRenderer {
@@ -89,17 +89,17 @@ impl TurnRenderer {
             // Ask once: `is_terminal` is a system call, and the answer is needed after every event.
             is_elsewhere: show.json && !std::io::stdout().is_terminal(),
             is_live,
-            columns: layout_columns().filter(|_| is_live),
+            columns: markdown_columns().filter(|_| is_live),
             hides_answer: show.hides_answer,
             waiting: WaitLine::new(!show.json && has_terminal()),
-            trace: show.trace.map(|detail| Trace::new(detail, is_live)),
+            trace: show.trace.map(|detail| TraceRenderer::new(detail, is_live)),
             ..Self::default()
         }
     }
 
     /// Shows the last output line of a running command in the waiting line, if standard output is
     /// also a terminal.
-    pub(in super::super) fn with_live(mut self, live: LiveOutputs) -> Self {
+    pub(in super::super) fn with_live_outputs(mut self, live: LiveOutputs) -> Self {
         if std::io::stdout().is_terminal() {
             self.live = live;
         }
@@ -107,7 +107,7 @@ impl TurnRenderer {
     }
 
     /// Creates a view that appends lines and never redraws one.
-    pub(in super::super) fn in_lines() -> Self {
+    pub(in super::super) fn without_redrawing() -> Self {
         Self {
             waiting: WaitLine::new(false),
             columns: None,
@@ -116,11 +116,11 @@ impl TurnRenderer {
     }
 
     pub(in super::super) fn show_event(&mut self, stamped: &Stamped) {
-        self.show_all(std::slice::from_ref(stamped));
+        self.show_events(std::slice::from_ref(stamped));
     }
 
     /// Shows events in order; as JSON, all of them in a single write.
-    pub(in super::super) fn show_all(&mut self, events: &[Stamped]) {
+    pub(in super::super) fn show_events(&mut self, events: &[Stamped]) {
         if !self.is_json {
             return events.iter().for_each(|event| self.show_lines(event));
         }
@@ -145,7 +145,7 @@ impl TurnRenderer {
             self.hooks.add_record(record);
         }
         if stamped.is_main() {
-            self.before_event(event);
+            self.prepare_output(event);
         }
         let lines = match &mut self.trace {
             None => self.plain.show_event(stamped).into_iter().collect(),
@@ -153,12 +153,12 @@ impl TurnRenderer {
         };
         lines.into_iter().for_each(|line| self.show_line(line));
         if stamped.is_main() {
-            self.after_event(event);
+            self.complete_output(event);
         }
     }
 
-    /// Prepares the output before the lines of a main agent's event.
-    fn before_event(&mut self, event: &Event) {
+    /// Prepares the output before the lines of an event of the main agent are printed.
+    fn prepare_output(&mut self, event: &Event) {
         match event {
             // Forget the streamed text: the next step, or the retry of this one, streams a new
             // message.
@@ -167,51 +167,52 @@ impl TurnRenderer {
                 self.end_line();
                 self.streamed.clear();
             }
-            Event::MessageEnd { message } => self.message_end(message),
+            Event::MessageEnd { message } => self.show_message_end(message),
             _ => {}
         }
     }
 
-    /// Completes the output after the lines of an event: shows the model's text, the answer and the
-    /// current wait.
-    fn after_event(&mut self, event: &Event) {
+    /// Completes the output after the lines of an event: shows the model's text, the answer, and
+    /// what the turn waits for.
+    fn complete_output(&mut self, event: &Event) {
         match event {
             Event::StepStart { step } => {
                 let what = format!("step {step}: waiting for the model");
-                self.waiting.start_wait(&what);
+                self.waiting.start_wait_line(&what);
             }
             Event::TextDelta { text } => self.show_text(text),
             Event::ThinkingDelta { .. }
             | Event::TextHeld {
                 is_thinking: true, ..
-            } => self.waiting.start_wait("thinking"),
-            Event::TextHeld { by, .. } => self.waiting.start_wait(&format!(
+            } => self.waiting.start_wait_line("thinking"),
+            Event::TextHeld { by, .. } => self.waiting.start_wait_line(&format!(
                 "the model is writing; {} checks the answer when it is complete",
                 by.join(", ")
             )),
             Event::Correction { text, .. } => self.show_correction(text),
             Event::TurnEnd {
                 summary, output, ..
-            } => self.turn_end(summary, output),
-            Event::CompactStart { .. } => {
-                self.waiting.start_wait("making the conversation shorter")
-            }
-            Event::CompactEnd { .. } => self.waiting.start_wait("waiting for the model"),
+            } => self.show_turn_end(summary, output),
+            Event::CompactStart { .. } => self
+                .waiting
+                .start_wait_line("making the conversation shorter"),
+            Event::CompactEnd { .. } => self.waiting.start_wait_line("waiting for the model"),
             Event::ToolStart { call, .. } => {
                 self.running.insert(call.id.clone(), call.name.clone());
-                self.wait_for_tools();
+                self.show_tool_wait();
             }
             Event::ToolEnd { result, .. } => {
                 self.running.remove(&result.call_id);
-                self.wait_for_tools();
+                self.show_tool_wait();
             }
             _ => {}
         }
     }
 
-    /// Ends the view; must be called after the last event.
+    /// Prints what is still pending, such as the rest of the answer. Must be called after the last
+    /// event.
     pub(in super::super) fn finish_turn(&mut self) {
-        self.waiting.stop_wait();
+        self.waiting.stop_wait_line();
         self.flush_answer();
         if let Some(trace) = &mut self.trace {
             trace.finish().iter().for_each(say_line);
@@ -228,29 +229,29 @@ impl TurnRenderer {
         } else {
             self.draw_tail();
         }
-        self.waiting.draw_tick(&last);
+        self.waiting.redraw_wait_line_on_tick(&last);
     }
 
     /// Whether all output goes to a pipe or file, so that rendering need not pause while a question
     /// is on the terminal.
-    pub(in super::super) fn shows_elsewhere(&self) -> bool {
+    pub(in super::super) fn is_redirected(&self) -> bool {
         self.is_elsewhere
     }
 
     /// Clears the waiting line and the drawn end of the answer, so that a question can be shown.
-    pub(in super::super) fn pause_wait(&mut self) {
-        self.waiting.stop_wait();
+    pub(in super::super) fn pause_wait_line(&mut self) {
+        self.waiting.stop_wait_line();
         self.hide_tail();
         self.end_line();
     }
 
     /// Records that the user's Enter has ended the current line on the terminal.
-    pub(in super::super) fn note_typed(&mut self) {
+    pub(in super::super) fn record_enter_key(&mut self) {
         self.is_line_open = false;
-        self.tail.leave();
+        self.tail.forget_drawn_rows();
     }
 
-    pub(in super::super) fn show_interrupted(&mut self) {
+    pub(in super::super) fn show_turn_interrupted(&mut self) {
         // The terminal has echoed `^C`: overwrite it with this line.
         let over = if has_terminal() && !self.is_line_open {
             "\r"
@@ -265,8 +266,8 @@ impl TurnRenderer {
         if let Some(columns) = self.columns {
             self.answer.push(text);
             self.streamed.push_str(text);
-            self.waiting.stop_wait();
-            let rows = self.answer.take_whole(columns);
+            self.waiting.stop_wait_line();
+            let rows = self.answer.take_complete_blocks(columns);
             if !rows.is_empty() {
                 self.tail.erase();
                 print_rows(&rows);
@@ -274,12 +275,12 @@ impl TurnRenderer {
             self.is_tail_stale = true;
             self.draw_tail();
         } else if self.is_live {
-            self.waiting.stop_wait();
+            self.waiting.stop_wait_line();
             print_answer(printable_prose(text));
             self.streamed.push_str(text);
             self.is_line_open = !self.streamed.ends_with('\n');
         } else {
-            self.waiting.start_wait("the model is writing");
+            self.waiting.start_wait_line("the model is writing");
         }
     }
 
@@ -319,11 +320,11 @@ impl TurnRenderer {
 
     /// Ends a message of the model. Shows its text if it stands next to tool calls, and so is not
     /// the answer, unless it was shown while it streamed.
-    fn message_end(&mut self, message: &Message) {
+    fn show_message_end(&mut self, message: &Message) {
         if message.role != Role::Assistant {
             return;
         }
-        self.waiting.stop_wait();
+        self.waiting.stop_wait_line();
         self.flush_answer();
         // End the line, so that steering typed later begins on a new one.
         self.end_line();
@@ -337,21 +338,21 @@ impl TurnRenderer {
         }
     }
 
-    fn wait_for_tools(&mut self) {
+    fn show_tool_wait(&mut self) {
         let mut names: Vec<&str> = self.running.values().map(String::as_str).collect();
         names.sort_unstable();
         names.dedup();
         if names.is_empty() {
-            self.waiting.stop_wait();
+            self.waiting.stop_wait_line();
         } else {
             self.waiting
-                .start_wait(&format!("running {}", names.join(", ")));
+                .start_wait_line(&format!("running {}", names.join(", ")));
         }
     }
 
     /// Prints a complete line, after ending the streamed text.
     fn show_line(&mut self, line: String) {
-        self.waiting.hide_line();
+        self.waiting.hide_wait_line();
         self.hide_tail();
         self.end_line();
         say_line(line);
@@ -362,10 +363,10 @@ impl TurnRenderer {
         if let Some(columns) = self.columns
             && !self.answer.is_empty()
         {
-            self.waiting.hide_line();
+            self.waiting.hide_wait_line();
             self.is_tail_stale = false;
             let rows = self.answer.end_stream(columns);
-            if !self.tail.retain_rows(&rows) {
+            if !self.tail.keep_common_rows(&rows) {
                 self.tail.erase();
                 print_rows(&rows);
             }
@@ -373,7 +374,7 @@ impl TurnRenderer {
     }
 
     /// Prints an answer, or the part of it that was not streamed.
-    fn print_whole(&self, text: &str) {
+    fn print_answer_text(&self, text: &str) {
         match self.columns {
             Some(columns) => print_rows(&render_rows(text, columns)),
             None => print_answer(format_args!("{}\n", printable_prose(text))),
@@ -389,17 +390,17 @@ impl TurnRenderer {
 
     /// Ends the output of a turn. Standard output is only for answers, so the reason for a missing
     /// answer goes to standard error.
-    fn turn_end(&mut self, summary: &TurnSummary, output: &str) {
-        self.waiting.stop_wait();
+    fn show_turn_end(&mut self, summary: &TurnSummary, output: &str) {
+        self.waiting.stop_wait_line();
         self.flush_answer();
         self.end_line();
         let output = output.trim_end();
         match summary.stop {
             StopReason::Done if self.hides_answer => {}
             StopReason::Done => {
-                let rest = unshown_rest(output, &self.streamed);
+                let rest = remaining_output(output, &self.streamed);
                 if !rest.trim().is_empty() {
-                    self.print_whole(rest);
+                    self.print_answer_text(rest);
                 }
             }
             StopReason::Blocked | StopReason::MaxSteps => say_line(printable_prose(output)),
@@ -409,10 +410,10 @@ impl TurnRenderer {
             StopReason::Failed => {
                 // An answer that is complete and only could not be saved to the session still goes
                 // to standard output.
-                if let Some(answer) = unkept_answer(output).filter(|_| !self.hides_answer) {
-                    let rest = unshown_rest(answer, &self.streamed);
+                if let Some(answer) = unsaved_answer(output).filter(|_| !self.hides_answer) {
+                    let rest = remaining_output(answer, &self.streamed);
                     if !rest.trim().is_empty() {
-                        self.print_whole(rest);
+                        self.print_answer_text(rest);
                     }
                     self.streamed = answer.to_owned();
                 }
@@ -428,7 +429,7 @@ impl TurnRenderer {
                 .iter()
                 .for_each(say_line);
         }
-        say_line(self.summary_line(summary));
+        say_line(self.turn_summary_line(summary));
     }
 
     /// Formats the cost of the turn; `None` for an unpriced script, which costs nothing.
@@ -437,7 +438,7 @@ impl TurnRenderer {
         super::format_cost(summary).filter(|_| !is_unknown || !self.is_scripted)
     }
 
-    fn summary_line(&self, summary: &TurnSummary) -> String {
+    fn turn_summary_line(&self, summary: &TurnSummary) -> String {
         let mut words = vec![
             format_count(u64::from(summary.steps), "step"),
             format_count(u64::from(summary.tool_calls), "tool call"),
@@ -447,7 +448,7 @@ impl TurnRenderer {
         words.push(format_millis(summary.duration_ms));
         // A trace prints its own summary of the hooks.
         if self.trace.is_none() {
-            words.extend(self.hooks.short());
+            words.extend(self.hooks.summary_text());
         }
         let line = style_text(DIM, words.join(" · "));
         match summary.stop {

@@ -10,7 +10,7 @@ use super::{DIM, one_line, put_line, style_text};
 /// Interval at which the line is redrawn.
 pub(in super::super) const TICK: Duration = Duration::from_millis(120);
 
-/// Time without output before the line appears, so that short waits show none.
+/// Time without output before the line appears, so that it does not appear for short waits.
 const PATIENCE: Duration = Duration::from_millis(400);
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -28,8 +28,9 @@ const MAX_COLUMNS: usize = 160;
 /// Minimum free columns for showing output of a command in the line.
 const MIN_OUTPUT_COLUMNS: usize = 12;
 
-/// Current wait, if any, and the line that shows it. Only [`draw_tick`](Self::draw_tick) draws the
-/// line, so other output is safe after [`hide_line`](Self::hide_line).
+/// Current wait, if any, and the line that shows it. Only
+/// [`redraw_wait_line_on_tick`](Self::redraw_wait_line_on_tick) draws the line, so other output is
+/// safe after [`hide_wait_line`](Self::hide_wait_line).
 ///
 /// `indicatif` is not used, because its lines fill the width of the terminal, so that the `^C` that
 /// a terminal echoes would move to a new line.
@@ -50,9 +51,9 @@ impl WaitLine {
     }
 
     /// Starts a wait. If the same wait is already running, its time is not reset.
-    pub(super) fn start_wait(&mut self, what: &str) {
+    pub(super) fn start_wait_line(&mut self, what: &str) {
         if self.since.as_ref().is_none_or(|(known, _)| known != what) {
-            self.hide_line();
+            self.hide_wait_line();
             self.since = Some((what.to_owned(), Instant::now()));
         }
     }
@@ -62,13 +63,13 @@ impl WaitLine {
         self.since.is_some()
     }
 
-    pub(super) fn stop_wait(&mut self) {
-        self.hide_line();
+    pub(super) fn stop_wait_line(&mut self) {
+        self.hide_wait_line();
         self.since = None;
     }
 
     /// Removes the line from the screen; the next tick redraws it.
-    pub(super) fn hide_line(&mut self) {
+    pub(super) fn hide_wait_line(&mut self) {
         if std::mem::take(&mut self.is_shown) {
             erase_line();
         }
@@ -76,7 +77,7 @@ impl WaitLine {
 
     /// Draws the line, and after its text as much of `output`, the last line of a command's output,
     /// as fits.
-    pub(super) fn draw_tick(&mut self, output: &str) {
+    pub(super) fn redraw_wait_line_on_tick(&mut self, output: &str) {
         let Some((what, since)) = &self.since else {
             return;
         };
@@ -91,16 +92,16 @@ impl WaitLine {
             one_line(what, WIDTH),
             waited.as_secs()
         );
-        text.push_str(&output_text(output, text_width(&text)));
+        text.push_str(&fit_command_output(output, text_width(&text)));
         erase_line();
         put_line(style_text(DIM, text));
         self.is_shown = true;
     }
 }
 
-/// Returns the last line of a command's output, cut to fit after `n_before` columns of text; empty
-/// if too little fits.
-fn output_text(output: &str, n_before: usize) -> String {
+/// Returns the last line of a command's output, truncated to fit after `n_before` columns of text;
+/// empty if too little fits.
+fn fit_command_output(output: &str, n_before: usize) -> String {
     let columns = terminal_columns(std::io::stderr())
         .unwrap_or(WIDTH)
         .min(MAX_COLUMNS);

@@ -50,7 +50,7 @@ pub(in super::super) fn line_parts(line: &str) -> impl Iterator<Item = LinePart<
     std::iter::from_fn(move || {
         let first = rest.chars().next()?;
         let (n, width) = match first {
-            ESCAPE => (sequence_length(rest), None),
+            ESCAPE => (escape_sequence_length(rest), None),
             _ => (first.len_utf8(), Some(first.width().unwrap_or(0))),
         };
         let (text, after) = rest.split_at_checked(n).unwrap_or((rest, ""));
@@ -59,7 +59,7 @@ pub(in super::super) fn line_parts(line: &str) -> impl Iterator<Item = LinePart<
     })
 }
 
-fn sequence_length(text: &str) -> usize {
+fn escape_sequence_length(text: &str) -> usize {
     const LINK_END: &str = "\u{1b}\\";
     let end = match text.strip_prefix("\u{1b}]") {
         Some(link) => link.find(LINK_END).map(|at| 2 + at + LINK_END.len()),
@@ -71,25 +71,25 @@ fn sequence_length(text: &str) -> usize {
 }
 
 /// Returns the visible characters of a line, with the width of each in columns.
-fn shown_characters(line: &str) -> impl Iterator<Item = (char, usize)> {
+fn visible_characters(line: &str) -> impl Iterator<Item = (char, usize)> {
     line_parts(line).filter_map(|part| Some((part.text.chars().next()?, part.width?)))
 }
 
 /// Returns the width of a text on a terminal, in columns.
 pub(in super::super) fn text_width(text: &str) -> usize {
-    shown_characters(text).map(|(_, width)| width).sum()
+    visible_characters(text).map(|(_, width)| width).sum()
 }
 
 /// Returns the prefix of the continuation rows of a line: its leading `│` marks and blanks, then
 /// spaces up to the column in which the text begins.
-fn line_margin(line: &str, columns: usize) -> String {
+fn continuation_margin(line: &str, columns: usize) -> String {
     let is_mark = |character: &char| matches!(character, ' ' | '│');
-    let marks: String = shown_characters(line)
+    let marks: String = visible_characters(line)
         .map(|(c, _)| c)
         .take_while(is_mark)
         .collect();
     let (mut at, mut n_blanks, mut column) = (0, 0, None);
-    for (character, width) in shown_characters(line) {
+    for (character, width) in visible_characters(line) {
         if character == ' ' {
             n_blanks += 1;
         } else {
@@ -110,7 +110,7 @@ fn wrap_line(line: &str, columns: usize) -> String {
     if text_width(line) <= columns {
         return line.to_owned();
     }
-    let margin = line_margin(line, columns);
+    let margin = continuation_margin(line, columns);
     let mut wrapped = String::with_capacity(line.len() + 64);
     let mut at = 0;
     let mut may_break = false;
@@ -137,7 +137,7 @@ fn wrap_line(line: &str, columns: usize) -> String {
 
 /// Breaks a styled line at any character, into a first row of `columns` columns and further rows of
 /// `hang` columns fewer. Styles continue in the next row.
-pub(in super::super) fn break_row(line: &str, columns: usize, hang: usize) -> Vec<String> {
+pub(in super::super) fn break_styled_line(line: &str, columns: usize, hang: usize) -> Vec<String> {
     let (mut rows, mut row, mut at) = (Vec::new(), String::new(), 0);
     let mut open = String::new();
     let mut room = columns;
@@ -215,12 +215,12 @@ mod tests {
     #[test]
     fn a_line_that_is_broken_anywhere_keeps_its_styles_in_each_row() {
         let line = format!("ab{}g", style_text(DIM, "cdef"));
-        let rows = break_row(&line, 4, 1);
+        let rows = break_styled_line(&line, 4, 1);
         assert_eq!(rows.len(), 2, "{rows:?}");
         assert_eq!(rows[0], format!("ab{}", style_text(DIM, "cd")));
         assert_eq!(rows[1], format!("{}g", style_text(DIM, "ef")));
-        assert_eq!(break_row("日本語", 4, 2), ["日本", "語"]);
-        assert_eq!(break_row("", 4, 2), [""]);
+        assert_eq!(break_styled_line("日本語", 4, 2), ["日本", "語"]);
+        assert_eq!(break_styled_line("", 4, 2), [""]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(in super::super) struct SessionListArgs {
     #[arg(long, value_name = "TEXT")]
     pub(super) title: Option<String>,
     /// List only sessions that were used since: `3h`, `7d`, `2w`, or a day such as 2026-01-31
-    #[arg(long, value_name = "TIME", value_parser = since)]
+    #[arg(long, value_name = "TIME", value_parser = parse_since)]
     pub(super) since: Option<i64>,
     /// List at most this many
     #[arg(long, value_name = "N")]
@@ -101,7 +101,7 @@ pub(in super::super) struct SessionSearchArgs {
 
 /// Form of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum ExportFormat {
+pub(super) enum SessionCopyFormat {
     /// Text for people, with secrets masked
     Markdown,
     /// Page for people, without scripts and with secrets masked
@@ -118,8 +118,8 @@ pub(in super::super) struct SessionExportArgs {
     #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
     pub(super) session: String,
     /// Form of the file
-    #[arg(long, value_enum, default_value_t = ExportFormat::Markdown)]
-    pub(super) format: ExportFormat,
+    #[arg(long, value_enum, default_value_t = SessionCopyFormat::Markdown)]
+    pub(super) format: SessionCopyFormat,
     /// Write to this file, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
@@ -166,10 +166,10 @@ pub(in super::super) struct SessionRmArgs {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionGcArgs {
     /// Remove sessions that were not used for this long: `90m`, `12h`, `30d`, `8w`
-    #[arg(long, value_name = "AGE", value_parser = age, required_unless_present = "max_size")]
+    #[arg(long, value_name = "AGE", value_parser = parse_age, required_unless_present = "max_size")]
     pub(super) older_than: Option<i64>,
     /// Remove those used the longest ago until the rest has at most this size: `500M`, `1G`
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(super) max_size: Option<u64>,
     /// Remove also audit logs that are as old and whose session is gone from this machine
     #[arg(long, requires = "older_than")]
@@ -196,7 +196,7 @@ pub(in super::super) struct SessionDoctorArgs {
 }
 
 /// Parses a size such as `1G` into bytes.
-fn size(text: &str) -> Result<u64, String> {
+fn parse_size(text: &str) -> Result<u64, String> {
     let wrong = || "give a size such as 200K, 500M or 1G".to_owned();
     let (number, shift) = match text.chars().next_back() {
         Some('K' | 'k') => (text.len() - 1, 10),
@@ -214,8 +214,8 @@ fn size(text: &str) -> Result<u64, String> {
 
 /// Parses a time in the past into milliseconds since 1970: an age such as `7d`, a day, or a
 /// timestamp.
-fn since(text: &str) -> Result<i64, String> {
-    if let Ok(span) = age(text) {
+fn parse_since(text: &str) -> Result<i64, String> {
+    if let Ok(span) = parse_age(text) {
         return Ok(rind_lib::clock::now_ms().saturating_sub(span));
     }
     let day = text.parse::<jiff::civil::Date>();
@@ -229,7 +229,7 @@ fn since(text: &str) -> Result<i64, String> {
 }
 
 /// Parses an age such as `30d` into milliseconds.
-pub(super) fn age(text: &str) -> Result<i64, String> {
+pub(super) fn parse_age(text: &str) -> Result<i64, String> {
     let wrong = || "give an age such as 90m, 12h, 30d or 8w".to_owned();
     let unit = text.chars().next_back().ok_or_else(wrong)?;
     let minutes = match unit {
@@ -253,8 +253,8 @@ mod tests {
 
     #[test]
     fn ages_and_times_are_numbers_with_a_unit_or_days() {
-        assert_eq!(age("90m"), Ok(90 * MINUTE));
-        assert_eq!(age("2w"), Ok(14 * 24 * 60 * MINUTE));
+        assert_eq!(parse_age("90m"), Ok(90 * MINUTE));
+        assert_eq!(parse_age("2w"), Ok(14 * 24 * 60 * MINUTE));
         for wrong in [
             "",
             "d",
@@ -265,14 +265,14 @@ mod tests {
             "9999999999999999d",
             "1ä",
         ] {
-            assert!(age(wrong).is_err(), "{wrong}");
+            assert!(parse_age(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(size("2K"), Ok(2048));
-        assert_eq!(size("7"), Ok(7));
+        assert_eq!(parse_size("2K"), Ok(2048));
+        assert_eq!(parse_size("7"), Ok(7));
         for wrong in ["", "K", "-1", "1T", "1.5G", "99999999999999G"] {
-            assert!(size(wrong).is_err(), "{wrong}");
+            assert!(parse_size(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(since("1970-01-02T00:00:00Z"), Ok(24 * 60 * MINUTE));
-        assert!(since("2026-01-31").is_ok() && since("yesterday").is_err());
+        assert_eq!(parse_since("1970-01-02T00:00:00Z"), Ok(24 * 60 * MINUTE));
+        assert!(parse_since("2026-01-31").is_ok() && parse_since("yesterday").is_err());
     }
 }

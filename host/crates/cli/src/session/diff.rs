@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::render::changes::{ShownChange, change_lines};
+use super::super::render::changes::{ShownFileChange, change_lines};
 use super::super::render::{self, BOLD, answer_line, format_count, one_line, style_text};
 use super::args::SessionDiffArgs;
 use rind_lib::checkpoint::{ChangeRecord, CheckpointReader, RecordEnd};
@@ -13,7 +13,7 @@ use rind_lib::session::SessionStore;
 /// Maximum number of diff rows per file without `--full`.
 const MAX_ROWS: usize = 200;
 
-pub(super) fn diff(paths: &Paths, args: &SessionDiffArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn show_turn_diff(paths: &Paths, args: &SessionDiffArgs) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
     let id = store.resolve_in(&args.session, &paths.workspace)?;
     let reader = CheckpointReader::open(&store.folder_of(&id)?)?;
@@ -49,7 +49,7 @@ pub(super) fn diff(paths: &Paths, args: &SessionDiffArgs) -> anyhow::Result<Exit
     answer_line(style_text(BOLD, head));
     let most = if args.full { usize::MAX } else { MAX_ROWS };
     for change in &changes {
-        let shown = ShownChange {
+        let shown = ShownFileChange {
             path: &change.path,
             from: &change.before,
             to: &change.after,
@@ -59,12 +59,12 @@ pub(super) fn diff(paths: &Paths, args: &SessionDiffArgs) -> anyhow::Result<Exit
             answer_line(style_text(line.style, line.text));
         }
     }
-    reader.records(turn).for_each(warn_of_gaps);
+    reader.records(turn).for_each(warn_about_unknown_changes);
     Ok(ExitStatus::Done)
 }
 
 /// Warns if the changes of a call are unknown, incomplete, or possibly those of another program.
-fn warn_of_gaps(record: &ChangeRecord) {
+fn warn_about_unknown_changes(record: &ChangeRecord) {
     let tool = one_line(&record.tool, 64);
     if let Some(why) = &record.unknown {
         render::print_warning(&format!("the changes of {tool} are unknown: {why}"));

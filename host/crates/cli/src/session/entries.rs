@@ -8,7 +8,7 @@ use super::super::files::LOOK;
 use super::super::render;
 use super::args::SessionEntriesArgs;
 use rind_lib::paths::Paths;
-use rind_lib::session::{Entry, Reading, SessionStore};
+use rind_lib::session::{Entry, SessionEntries, SessionStore};
 
 /// Entry of a session with its line number.
 #[derive(Serialize)]
@@ -26,16 +26,16 @@ pub(super) async fn print_entries(
     let store = SessionStore::new(paths.sessions());
     let id = store.resolve_any(&args.session, &paths.workspace)?;
     if !args.follow {
-        print_reading(&store.read_lines(&id)?, args.after)?;
+        print_entries_after(&store.read_lines(&id)?, args.after)?;
         return Ok(ExitStatus::Done);
     }
     let mut tail = store.tail(&id)?;
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     loop {
-        print_reading(&tail.read_more()?, args.after)?;
+        print_entries_after(&tail.read_more()?, args.after)?;
         // Stop if the reader of the output is gone: `--follow` would otherwise run forever.
-        if render::is_output_unread() || render::output_failure().is_some() {
+        if render::is_output_reader_gone() || render::output_failure().is_some() {
             return Ok(ExitStatus::Done);
         }
         tokio::select! {
@@ -46,7 +46,7 @@ pub(super) async fn print_entries(
     }
 }
 
-fn print_reading(reading: &Reading, after: u64) -> anyhow::Result<()> {
+fn print_entries_after(reading: &SessionEntries, after: u64) -> anyhow::Result<()> {
     reading
         .notices
         .iter()

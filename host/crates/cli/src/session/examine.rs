@@ -6,15 +6,18 @@ use super::super::render::{
 };
 use super::args::SessionDoctorArgs;
 use rind_lib::paths::Paths;
-use rind_lib::session::{Examination, SessionStore, examine_session, repair_session};
+use rind_lib::session::{SessionExamination, SessionStore, examine_session, repair_session};
 
 /// Maximum length of a description, in characters.
 const WIDTH: usize = 1_000;
 
-/// Maximum number of kinds listed, the largest first.
+/// Maximum number of kinds of entries that are listed, the largest kinds first.
 const MAX_KINDS: usize = 6;
 
-pub(super) fn doctor(paths: &Paths, args: &SessionDoctorArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn examine_sessions(
+    paths: &Paths,
+    args: &SessionDoctorArgs,
+) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
     let all = store.ids()?;
     let ids = match &args.session {
@@ -43,7 +46,7 @@ pub(super) fn doctor(paths: &Paths, args: &SessionDoctorArgs) -> anyhow::Result<
                 is_sound &= examined.faults.iter().all(|fault| fault.is_harmless);
                 match args.json {
                     true => found.push(examined),
-                    false => show(&examined, args.session.is_some()),
+                    false => print_examination(&examined, args.session.is_some()),
                 }
             }
             Err(error) => {
@@ -58,10 +61,10 @@ pub(super) fn doctor(paths: &Paths, args: &SessionDoctorArgs) -> anyhow::Result<
     } else if ids.is_empty() {
         render::print_note("there are no sessions yet; `rind run` creates one");
     }
-    Ok(ExitStatus::status_of(is_sound))
+    Ok(ExitStatus::from_success(is_sound))
 }
 
-fn show(examined: &Examination, is_whole: bool) {
+fn print_examination(examined: &SessionExamination, is_whole: bool) {
     let id = style_text(BOLD, one_line(&examined.id, 96));
     if let Some(version) = examined.newer {
         let text = format!(

@@ -13,26 +13,31 @@ use anyhow::Context;
 
 use super::super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::super::render;
-use super::args::{ExportFormat, SessionExportArgs};
+use super::args::{SessionCopyFormat, SessionExportArgs};
 use rind_lib::message::Blob;
 use rind_lib::paths::Paths;
-use rind_lib::session::{BundleForm, Error, SessionStore, SessionView, export_session, save};
+use rind_lib::session::{
+    Error, SessionExportFormat, SessionStore, SessionView, export_session, save_atomically,
+};
 
 /// Maximum number of subagents and holders whose sessions are exported with a session.
 const MAX_AGENTS: usize = 200;
 
-pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn write_session_export(
+    paths: &Paths,
+    args: &SessionExportArgs,
+) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
     let id = store.resolve_in(&args.session, &paths.workspace)?;
     let to = args.output.as_deref();
     match args.format {
-        ExportFormat::Jsonl => {
+        SessionCopyFormat::Jsonl => {
             let bundle = export_session(&store, &id)?;
             bundle
                 .left_out()
                 .iter()
                 .for_each(|text| render::print_warning(text));
-            let is_archive = bundle.form() == BundleForm::Archive;
+            let is_archive = bundle.export_format() == SessionExportFormat::Archive;
             if to.is_none() && render::is_live() {
                 // Session data may contain control sequences that steer a terminal.
                 let extension = if is_archive { "tar" } else { "jsonl" };
@@ -40,30 +45,30 @@ pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<
                     "a session export is binary and cannot be written to a terminal; pass -o {id}.{extension}"
                 );
             }
-            put(to, &mut |out| bundle.write(out))?;
+            write_export(to, &mut |out| bundle.write(out))?;
             if let Some(path) = to {
                 let what = if is_archive {
                     "a tar archive"
                 } else {
                     "its lines"
                 };
-                said(path, &format!("session {id} as {what}"));
+                report_export(path, &format!("session {id} as {what}"));
             }
         }
-        ExportFormat::Markdown | ExportFormat::Html | ExportFormat::Atif => {
-            let views = views(&store, &id)?;
+        SessionCopyFormat::Markdown | SessionCopyFormat::Html | SessionCopyFormat::Atif => {
+            let views = session_views(&store, &id)?;
             let text = match args.format {
-                ExportFormat::Atif => {
-                    let whole = atif::trajectory(&views);
+                SessionCopyFormat::Atif => {
+                    let whole = atif::build_trajectory(&views);
                     let whole =
                         whole.with_context(|| Usage(format!("the session {id} is empty")))?;
                     format!("{}\n", serde_json::to_string_pretty(&whole)?)
                 }
                 of_people => {
-                    let blocks: Vec<_> = views.iter().flat_map(blocks::of).collect();
-                    let title = blocks::title(&views);
+                    let blocks: Vec<_> = views.iter().flat_map(blocks::session_blocks).collect();
+                    let title = blocks::page_title(&views);
                     match of_people {
-                        ExportFormat::Html => {
+                        SessionCopyFormat::Html => {
                             let read = |blob: &Blob| store.read_bytes(&id, &blob.id).ok();
                             html::page(&title, &blocks, &mut html::PageImages::new(&read))
                         }
@@ -71,15 +76,15 @@ pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<
                     }
                 }
             };
-            write_text(to, &id, &text)?;
+            write_export_text(to, &id, &text)?;
         }
     }
     Ok(ExitStatus::Done)
 }
 
-/// Writes an export for people, `text`, in which secrets are already masked; prints where it went.
-pub(super) fn write_text(to: Option<&Path>, id: &str, text: &str) -> anyhow::Result<()> {
-    put(to, &mut |out| {
+/// Writes an export for people, `text`, in which secrets are already masked. Prints its path.
+pub(super) fn write_export_text(to: Option<&Path>, id: &str, text: &str) -> anyhow::Result<()> {
+    write_export(to, &mut |out| {
         out.write_all(text.as_bytes())
             .map_err(|error| Error::Bundle {
                 what: format!("the session {id}"),
@@ -87,7 +92,7 @@ pub(super) fn write_text(to: Option<&Path>, id: &str, text: &str) -> anyhow::Res
             })
     })?;
     if let Some(path) = to.filter(|path| *path != Path::new("-")) {
-        said(
+        report_export(
             path,
             &format!("session {id}, with known formats of secrets masked in texts"),
         );
@@ -95,15 +100,15 @@ pub(super) fn write_text(to: Option<&Path>, id: &str, text: &str) -> anyhow::Res
     Ok(())
 }
 
-fn said(path: &Path, what: &str) {
+fn report_export(path: &Path, what: &str) {
     render::print_note(&format!("wrote {}: {what}", path.display()));
 }
 
 /// Returns the view of a session and, below it, the views of its subagents and holders, up to
 /// [`MAX_AGENTS`].
-fn views(store: &SessionStore, id: &str) -> anyhow::Result<Vec<SessionView>> {
+fn session_views(store: &SessionStore, id: &str) -> anyhow::Result<Vec<SessionView>> {
     let mut views = vec![SessionView::new(id, &store.read_lines(id)?)];
-    let mut ahead = store.agents_of(id)?;
+    let mut ahead = store.session_agent_ids(id)?;
     ahead.reverse();
     while let Some(agent) = ahead.pop() {
         if views.len() > MAX_AGENTS {
@@ -116,7 +121,7 @@ fn views(store: &SessionStore, id: &str) -> anyhow::Result<Vec<SessionView>> {
             Ok(reading) => views.push(SessionView::new(&agent, &reading)),
             Err(error) => render::print_warning(&format!("{agent} is not exported: {error}")),
         }
-        let mut below = store.agents_of(&agent).unwrap_or_default();
+        let mut below = store.session_agent_ids(&agent).unwrap_or_default();
         below.reverse();
         ahead.extend(below);
     }
@@ -124,12 +129,12 @@ fn views(store: &SessionStore, id: &str) -> anyhow::Result<Vec<SessionView>> {
 }
 
 /// Writes to standard output, or to a file that appears only once it is complete.
-fn put(
+fn write_export(
     to: Option<&Path>,
     write: &mut dyn FnMut(&mut dyn Write) -> Result<(), Error>,
 ) -> anyhow::Result<()> {
     match to {
-        Some(path) if path != Path::new("-") => save(path, write)?,
+        Some(path) if path != Path::new("-") => save_atomically(path, write)?,
         _ => {
             let mut out = std::io::stdout().lock();
             write(&mut out)?;

@@ -13,7 +13,7 @@ use rind_lib::session::{SessionHead, SessionState, SessionStore};
 /// Maximum length of a shown title, in characters.
 const TITLE_WIDTH: usize = 80;
 
-pub(super) fn list(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn list_sessions(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<ExitStatus> {
     let heads = SessionStore::new(paths.sessions()).heads()?;
     heads
         .notices
@@ -27,7 +27,10 @@ pub(super) fn list(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<Exit
     let wanted = args.title.as_deref().map(str::to_lowercase);
     rows.retain(|head| {
         let since = args.since.unwrap_or(i64::MIN);
-        head.updated >= since && wanted.as_deref().is_none_or(|text| has(head, text))
+        head.updated >= since
+            && wanted
+                .as_deref()
+                .is_none_or(|text| matches_title(head, text))
     });
     let n_found = rows.len();
     rows.truncate(args.limit.unwrap_or(usize::MAX));
@@ -37,7 +40,7 @@ pub(super) fn list(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<Exit
     }
     let now = rind_lib::clock::now_ms();
     for head in &rows {
-        row(head, now, args.all);
+        print_session_row(head, now, args.all);
     }
     match (n_all, n_here, n_found) {
         (0, ..) => render::print_note("there are no sessions yet; `rind run` creates one"),
@@ -58,14 +61,14 @@ pub(super) fn list(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<Exit
     Ok(ExitStatus::Done)
 }
 
-fn has(head: &SessionHead, text: &str) -> bool {
+fn matches_title(head: &SessionHead, text: &str) -> bool {
     let first = head.first_input.as_deref().unwrap_or_default();
     [&head.title, first]
         .iter()
         .any(|own| own.to_lowercase().contains(text))
 }
 
-fn row(head: &SessionHead, now: i64, with_folder: bool) {
+fn print_session_row(head: &SessionHead, now: i64, with_folder: bool) {
     let mut about = Vec::new();
     if let Some(usd) = render::format_dollars(head.cost_usd) {
         let least = if head.unpriced_tokens > 0 {

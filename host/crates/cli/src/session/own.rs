@@ -1,18 +1,18 @@
 //! Implements `rind session import`, `fork`, `rename`, `rm` and `gc`, the commands that change the
 //! session store.
 
-use super::super::audit::LeftLogs;
+use super::super::audit::OrphanedAuditLogs;
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::question::{QuestionLine, QuestionScreen, yes_or_no};
+use super::super::question::{QuestionLine, QuestionScreen, parse_yes_or_no};
 use super::super::render::{
     self, BOLD, DIM, WARN, answer_line, format_bytes, format_count, one_line, style_text,
 };
-use super::super::terminal::can_ask;
+use super::super::terminal::can_ask_at_terminal;
 use super::args::{
     SessionForkArgs, SessionGcArgs, SessionImportArgs, SessionRenameArgs, SessionRmArgs,
 };
 use rind_lib::paths::Paths;
-use rind_lib::session::{SessionSpec, SessionStore, import_session, surplus};
+use rind_lib::session::{SessionSpec, SessionStore, import_session, surplus_sessions};
 use serde_json::json;
 use std::collections::HashSet;
 
@@ -23,7 +23,10 @@ fn store(paths: &Paths) -> SessionStore {
     SessionStore::new(paths.sessions())
 }
 
-pub(super) fn import(paths: &Paths, args: &SessionImportArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn import_session_file(
+    paths: &Paths,
+    args: &SessionImportArgs,
+) -> anyhow::Result<ExitStatus> {
     let imported = import_session(&store(paths), &args.file, args.id.as_deref())?;
     imported
         .notices
@@ -37,7 +40,7 @@ pub(super) fn import(paths: &Paths, args: &SessionImportArgs) -> anyhow::Result<
     Ok(ExitStatus::Done)
 }
 
-pub(super) fn fork(paths: &Paths, args: &SessionForkArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn fork_session(paths: &Paths, args: &SessionForkArgs) -> anyhow::Result<ExitStatus> {
     let store = store(paths);
     let id = store.resolve_in(&args.session, &paths.workspace)?;
     let until = match &args.at {
@@ -49,13 +52,13 @@ pub(super) fn fork(paths: &Paths, args: &SessionForkArgs) -> anyhow::Result<Exit
             let found = entries.find(|own| is_it(own.line, &own.entry.id));
             let Some(found) = found else {
                 bail_usage!(
-                    "session {id} has no entry `{at}`; `rind session show {id}` has their numbers at the left"
+                    "session {id} has no entry `{at}`; `rind session show {id}` shows the numbers of entries at the left"
                 );
             };
             Some(found.entry.id)
         }
     };
-    let about = store.about(&id)?;
+    let about = store.workspace_and_model(&id)?;
     let spec = SessionSpec {
         workspace: about.workspace,
         provider: about.provider,
@@ -70,7 +73,10 @@ pub(super) fn fork(paths: &Paths, args: &SessionForkArgs) -> anyhow::Result<Exit
     Ok(ExitStatus::Done)
 }
 
-pub(super) fn rename(paths: &Paths, args: &SessionRenameArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn rename_session(
+    paths: &Paths,
+    args: &SessionRenameArgs,
+) -> anyhow::Result<ExitStatus> {
     if args.title.trim().is_empty() {
         bail_usage!("the title is empty; pass a few words");
     }
@@ -81,7 +87,10 @@ pub(super) fn rename(paths: &Paths, args: &SessionRenameArgs) -> anyhow::Result<
     Ok(ExitStatus::Done)
 }
 
-pub(super) async fn rm(paths: &Paths, args: &SessionRmArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn remove_named_sessions(
+    paths: &Paths,
+    args: &SessionRmArgs,
+) -> anyhow::Result<ExitStatus> {
     let store = store(paths);
     let all = store.ids()?;
     let mut ids = Vec::new();
@@ -97,7 +106,7 @@ pub(super) async fn rm(paths: &Paths, args: &SessionRmArgs) -> anyhow::Result<Ex
         }
     }
     if !args.yes {
-        if !can_ask() {
+        if !can_ask_at_terminal() {
             bail_usage!(
                 "there is no terminal to ask at; add --yes to remove {}",
                 ids.join(", ")
@@ -111,33 +120,33 @@ pub(super) async fn rm(paths: &Paths, args: &SessionRmArgs) -> anyhow::Result<Ex
         };
         let rows = ids.iter().map(|id| {
             QuestionLine::new("  ")
-                .their_words(BOLD, id)
-                .own_words(" ")
-                .their_words(DIM, &title(id))
+                .with_foreign_text(BOLD, id)
+                .with_text(" ")
+                .with_foreign_text(DIM, &title(id))
         });
         let n_ids = ids.len() as u64;
         let head = QuestionLine::new("")
-            .styled_words(WARN.bold(), "? ")
-            .own_words(&format!("remove {}", format_count(n_ids, "session")));
+            .with_styled_text(WARN.bold(), "? ")
+            .with_text(&format!("remove {}", format_count(n_ids, "session")));
         let screen = QuestionScreen {
             parts: vec![std::iter::once(head).chain(rows).collect()],
-            covers: vec![QuestionLine::new("  ").styled_words(
+            covers: vec![QuestionLine::new("  ").with_styled_text(
                 DIM,
                 "with images, subagents and archived turns; this cannot be undone",
             )],
             keys: "[y]es or [n]o".to_owned(),
             ..QuestionScreen::default()
         };
-        if screen.ask_approval(yes_or_no, |yes| !yes).await != Some(true) {
+        if screen.ask_approval(parse_yes_or_no, |yes| !yes).await != Some(true) {
             anyhow::bail!("nothing was removed: you did not say yes");
         }
     }
-    Ok(ExitStatus::status_of(remove(&store, &ids)))
+    Ok(ExitStatus::from_success(remove_sessions(&store, &ids)))
 }
 
 /// Removes sessions, and prints a line for each. Continues after a failure; returns whether all
 /// were removed.
-fn remove(store: &SessionStore, ids: &[String]) -> bool {
+fn remove_sessions(store: &SessionStore, ids: &[String]) -> bool {
     let mut is_done = true;
     for id in ids {
         match store.remove(id) {
@@ -153,23 +162,26 @@ fn remove(store: &SessionStore, ids: &[String]) -> bool {
     is_done
 }
 
-pub(super) fn gc(paths: &Paths, args: &SessionGcArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn remove_old_sessions(
+    paths: &Paths,
+    args: &SessionGcArgs,
+) -> anyhow::Result<ExitStatus> {
     let store = store(paths);
-    let all = store.stored()?;
+    let all = store.list_session_uses()?;
     let now = rind_lib::clock::now_ms();
     let before = args.older_than.map(|age| now.saturating_sub(age));
-    let found = surplus(&all, before, args.max_size);
+    let found = surplus_sessions(&all, before, args.max_size);
     let logs = match before.filter(|_| args.audit_logs) {
         Some(before) => {
             let mut kept = session_ids(&store)?;
             found.iter().for_each(|own| {
                 kept.remove(&own.id);
             });
-            Some(LeftLogs::find_logs(paths, &kept, before)?)
+            Some(OrphanedAuditLogs::find_orphaned_logs(paths, &kept, before)?)
         }
         None => None,
     };
-    let sum = |all: &[rind_lib::session::Stored]| all.iter().map(|own| own.bytes).sum::<u64>();
+    let sum = |all: &[rind_lib::session::SessionUse]| all.iter().map(|own| own.bytes).sum::<u64>();
     if args.json {
         let found: Vec<_> = found
             .iter()
@@ -218,14 +230,14 @@ pub(super) fn gc(paths: &Paths, args: &SessionGcArgs) -> anyhow::Result<ExitStat
         return Ok(ExitStatus::Done);
     }
     let ids: Vec<String> = found.into_iter().map(|own| own.id).collect();
-    let is_done = remove(&store, &ids);
+    let is_done = remove_sessions(&store, &ids);
     if let Some(logs) = logs.filter(|_| has_logs) {
         // A session that could not be removed is still in the store, so its log stays too.
         let n_removed = logs.remove_logs(&session_ids(&store)?)?;
         let n_removed = format_count(n_removed, "audit log");
         render::print_note(&format!("removed {n_removed}"));
     }
-    Ok(ExitStatus::status_of(is_done))
+    Ok(ExitStatus::from_success(is_done))
 }
 
 fn session_ids(store: &SessionStore) -> anyhow::Result<HashSet<String>> {

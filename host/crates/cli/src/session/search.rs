@@ -6,13 +6,16 @@ use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::render::{self, BOLD, DIM, WARN, answer_line, one_line, style_text};
 use super::args::SessionSearchArgs;
 use rind_lib::paths::Paths;
-use rind_lib::session::{Found, Hit, SessionStore, Wanted, search_sessions};
+use rind_lib::session::{Found, SearchMatch, SearchText, SessionStore, search_sessions};
 
-pub(super) fn search(paths: &Paths, args: &SessionSearchArgs) -> anyhow::Result<ExitStatus> {
-    let Some(wanted) = Wanted::new(&args.text) else {
+pub(super) fn print_session_search(
+    paths: &Paths,
+    args: &SessionSearchArgs,
+) -> anyhow::Result<ExitStatus> {
+    let Some(wanted) = SearchText::new(&args.text) else {
         bail_usage!("cannot search: the text is empty or too long");
     };
-    let mut hits: Vec<Hit> = Vec::new();
+    let mut hits: Vec<SearchMatch> = Vec::new();
     let (mut n_hits, mut is_partial) = (0_usize, false);
     let mut last = String::new();
     search_sessions(
@@ -32,7 +35,7 @@ pub(super) fn search(paths: &Paths, args: &SessionSearchArgs) -> anyhow::Result<
                     n_hits += 1;
                     match args.json {
                         true => hits.push(hit),
-                        false => row(&hit, &mut last),
+                        false => print_search_match(&hit, &mut last),
                     }
                 }
             }
@@ -54,13 +57,14 @@ pub(super) fn search(paths: &Paths, args: &SessionSearchArgs) -> anyhow::Result<
 
 /// Prints one match, below the session's id. `last` is the session of the previous match: its id is
 /// not printed again.
-fn row(hit: &Hit, last: &mut String) {
+fn print_search_match(hit: &SearchMatch, last: &mut String) {
     if *last != hit.session {
         answer_line(style_text(BOLD, one_line(&hit.session, 240)));
         last.clone_from(&hit.session);
     }
     let at = format!("{:>6}  turn {}", hit.line, hit.turn);
-    let [before, found, after] = [&hit.before, &hit.found, &hit.after].map(|text| blank(text));
+    let [before, found, after] =
+        [&hit.before, &hit.found, &hit.after].map(|text| flatten_match_text(text));
     answer_line(format_args!(
         "{} {}: {before}{}{after}",
         style_text(DIM, at),
@@ -71,6 +75,6 @@ fn row(hit: &Hit, last: &mut String) {
 
 /// Puts a piece of text on one line and escapes control characters. Keeps blanks at both ends,
 /// because pieces are printed next to each other.
-fn blank(text: &str) -> String {
+fn flatten_match_text(text: &str) -> String {
     render::printable_text(&text.replace(['\n', '\t'], " "))
 }

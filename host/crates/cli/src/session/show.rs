@@ -5,7 +5,7 @@ use anyhow::Context;
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::render;
 use super::args::SessionShowArgs;
-use super::export::write_text;
+use super::export::write_export_text;
 use super::{selection, turns};
 use rind_lib::paths::Paths;
 use rind_lib::session::{SessionStore, SessionView};
@@ -13,7 +13,7 @@ use rind_lib::session::{SessionStore, SessionView};
 /// Maximum length of a text without `--full`, in bytes.
 const MAX_SHOWN_BYTES: usize = 4_000;
 
-pub(super) fn show(paths: &Paths, args: &SessionShowArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn show_session(paths: &Paths, args: &SessionShowArgs) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
     let id = store.resolve_any(&args.session, &paths.workspace)?;
     let reading = store.read_lines(&id)?;
@@ -42,10 +42,14 @@ pub(super) fn show(paths: &Paths, args: &SessionShowArgs) -> anyhow::Result<Exit
     }
     let held = std::mem::take(&mut view.turns);
     if let Some(wanted) = args.step {
-        let last = held.iter().map(selection::last_step).max().unwrap_or(0);
+        let last = held
+            .iter()
+            .map(selection::last_step_number)
+            .max()
+            .unwrap_or(0);
         let turns = held.into_iter();
         view.turns = turns
-            .filter_map(|turn| selection::of_step(turn, wanted))
+            .filter_map(|turn| selection::select_turn_step(turn, wanted))
             .collect();
         if view.turns.is_empty() {
             let turn = args.turn.unwrap_or_default();
@@ -54,7 +58,7 @@ pub(super) fn show(paths: &Paths, args: &SessionShowArgs) -> anyhow::Result<Exit
     } else if let Some(wanted) = &args.call {
         let turns = held.into_iter();
         view.turns = turns
-            .filter_map(|turn| selection::of_call(turn, wanted))
+            .filter_map(|turn| selection::select_turn_call(turn, wanted))
             .collect();
         if view.turns.is_empty() {
             bail_usage!(
@@ -69,18 +73,20 @@ pub(super) fn show(paths: &Paths, args: &SessionShowArgs) -> anyhow::Result<Exit
         return Ok(ExitStatus::Done);
     }
     if let Some(file) = &args.html {
-        write_text(Some(file), &id, &rind_serve::session_file(&view))?;
+        write_export_text(Some(file), &id, &rind_serve::session_file(&view))?;
         return Ok(ExitStatus::Done);
     }
     view.notices
         .iter()
         .for_each(|notice| render::print_warning(notice));
-    turns::head(&view);
+    turns::print_session_header(&view);
     let limit = if args.full {
         usize::MAX
     } else {
         MAX_SHOWN_BYTES
     };
-    view.turns.iter().for_each(|turn| turns::turn(turn, limit));
+    view.turns
+        .iter()
+        .for_each(|turn| turns::print_turn(turn, limit));
     Ok(ExitStatus::Done)
 }

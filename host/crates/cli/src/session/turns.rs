@@ -1,5 +1,5 @@
 //! Prints the turns of a session as text. Control characters are escaped in every text of the
-//! session; long texts are cut with a note.
+//! session; long texts are truncated with a note.
 
 use super::super::render::{
     self, BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, format_bytes, format_count, one_line,
@@ -14,7 +14,7 @@ const INDENT: &str = "        ";
 /// Maximum length of a name, folder or reason within a line, in characters.
 const WIDTH: usize = 240;
 
-pub(super) fn head(view: &SessionView) {
+pub(super) fn print_session_header(view: &SessionView) {
     let title = view.title.as_deref().map(|title| one_line(title, WIDTH));
     let title = title.map(|title| format!(" {title}")).unwrap_or_default();
     answer_line(format_args!(
@@ -22,7 +22,7 @@ pub(super) fn head(view: &SessionView) {
         style_text(BOLD, one_line(&view.id, WIDTH))
     ));
     let mut about = vec![
-        format!("began {}", time(view.created)),
+        format!("began {}", format_time(view.created)),
         format!("in {}", one_line(&view.workspace, WIDTH)),
         format!(
             "with {}/{}",
@@ -39,14 +39,14 @@ pub(super) fn head(view: &SessionView) {
 }
 
 /// Formats milliseconds since 1970 as a time in UTC.
-pub(super) fn time(ms: i64) -> String {
+pub(super) fn format_time(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms)
         .map_or_else(|_| ms.to_string(), |time| format!("{time:.0}"))
 }
 
 /// Returns the facts that are shown next to the number of a turn.
-pub(super) fn about(turn: &TurnView) -> String {
-    let mut about = vec![time(turn.started)];
+pub(super) fn describe_turn_facts(turn: &TurnView) -> String {
+    let mut about = vec![format_time(turn.started)];
     about.push(match &turn.stop {
         Some(stop) => one_line(stop, 40),
         None => "open".to_owned(),
@@ -79,18 +79,21 @@ pub(super) fn about(turn: &TurnView) -> String {
     about.join(" · ")
 }
 
-pub(super) fn turn(turn: &TurnView, limit: usize) {
+pub(super) fn print_turn(turn: &TurnView, limit: usize) {
     if turn.turn > 0 || turn.started > 0 {
         let number = style_text(BOLD, format_args!("turn {}", turn.turn));
-        answer_line(format_args!("\n{number} {}", style_text(DIM, about(turn))));
-        block("> ", &turn.input, limit);
+        answer_line(format_args!(
+            "\n{number} {}",
+            style_text(DIM, describe_turn_facts(turn))
+        ));
+        print_text_block("> ", &turn.input, limit);
     }
     for item in &turn.items {
-        show(item, turn, limit);
+        print_item(item, turn, limit);
     }
 }
 
-fn show(view: &ItemView, turn: &TurnView, limit: usize) {
+fn print_item(view: &ItemView, turn: &TurnView, limit: usize) {
     let line = |text: String| {
         let number = style_text(DIM, format_args!("{:>7}", view.line));
         answer_line(format_args!("{number} {text}"));
@@ -125,15 +128,15 @@ fn show(view: &ItemView, turn: &TurnView, limit: usize) {
                 format!("{role}{}", by.unwrap_or_default()),
             ));
             for text in reasoning {
-                block("(reasoning) ", text, limit);
+                print_text_block("(reasoning) ", text, limit);
             }
-            block("", text, limit);
+            print_text_block("", text, limit);
             for blob in blobs {
                 answer_line(format_args!("{INDENT}[{}]", one_line(blob, WIDTH)));
             }
         }
-        Item::Call(call) => self::call(call, &line, limit),
-        Item::Decision(decision) => line(decided(decision)),
+        Item::Call(call) => print_call(call, &line, limit),
+        Item::Decision(decision) => line(describe_decision(decision)),
         Item::Step {
             step,
             model,
@@ -179,7 +182,7 @@ fn show(view: &ItemView, turn: &TurnView, limit: usize) {
                     .map(|name| format!(" · {}", one_line(name, 64))),
             );
             if let Some(state) = state {
-                let work = render::steps::subagent_work(*steps, usage.total(), *cost_usd);
+                let work = render::steps::describe_subagent_work(*steps, usage.total(), *cost_usd);
                 about.push(format!(" · {state} · {work}"));
             }
             line(format!(
@@ -192,11 +195,11 @@ fn show(view: &ItemView, turn: &TurnView, limit: usize) {
             } else {
                 "task: "
             };
-            block(what, task, limit);
+            print_text_block(what, task, limit);
             match answer {
-                Some(answer) if *is_error => block("failed: ", answer, limit),
-                Some(answer) => block("answer: ", answer, limit),
-                None => block("", "it has not ended", limit),
+                Some(answer) if *is_error => print_text_block("failed: ", answer, limit),
+                Some(answer) => print_text_block("answer: ", answer, limit),
+                None => print_text_block("", "it has not ended", limit),
             }
         }
         Item::Replaced {
@@ -215,7 +218,7 @@ fn show(view: &ItemView, turn: &TurnView, limit: usize) {
                 None => format!("≡ {what}"),
             });
             if !summary.is_empty() {
-                block("", summary, limit);
+                print_text_block("", summary, limit);
             }
         }
         Item::Prompt { parts } => {
@@ -244,23 +247,23 @@ fn show(view: &ItemView, turn: &TurnView, limit: usize) {
     }
 }
 
-fn call(call: &CallView, line: &dyn Fn(String), limit: usize) {
+fn print_call(call: &CallView, line: &dyn Fn(String), limit: usize) {
     let by = call
         .by
         .as_deref()
-        .map(|by| format!(" by {}{}", maker_kind(by), one_line(by, WIDTH)));
+        .map(|by| format!(" by {}{}", caller_kind_prefix(by), one_line(by, WIDTH)));
     line(format!(
         "{} {}{}",
         style_text(BOLD, one_line(&call.tool, WIDTH)),
         style_text(DIM, one_line(&call.id, 64)),
         by.unwrap_or_default()
     ));
-    block("", &call.arguments.to_string(), limit);
+    print_text_block("", &call.arguments.to_string(), limit);
     for decision in &call.decisions {
-        answer_line(format_args!("{INDENT}{}", decided(decision)));
+        answer_line(format_args!("{INDENT}{}", describe_decision(decision)));
     }
     if let Some(arguments) = &call.ran_with {
-        block("ran with ", &arguments.to_string(), limit);
+        print_text_block("ran with ", &arguments.to_string(), limit);
     }
     let refused = call
         .refused_by
@@ -278,17 +281,17 @@ fn call(call: &CallView, line: &dyn Fn(String), limit: usize) {
     let took = took.filter(|_| call.refused_by.is_none());
     let took = took.map(|took| style_text(DIM, format_args!(" · {took}")));
     answer_line(format_args!("{INDENT}{state}{}", took.unwrap_or_default()));
-    block("", call.result.as_deref().unwrap_or_default(), limit);
+    print_text_block("", call.result.as_deref().unwrap_or_default(), limit);
 }
 
 /// Returns the word to print before the name of a caller: `plugin `, or nothing for a client
 /// outside the session, whose name contains its kind.
-pub(super) fn maker_kind(by: &str) -> &'static str {
+pub(super) fn caller_kind_prefix(by: &str) -> &'static str {
     if by.contains(':') { "" } else { "plugin " }
 }
 
 /// Describes the decision of a hook and its reason.
-pub(super) fn decided(decision: &Decision) -> String {
+pub(super) fn describe_decision(decision: &Decision) -> String {
     let Decision {
         plugin,
         point,
@@ -319,8 +322,8 @@ pub(super) fn decided(decision: &Decision) -> String {
     )
 }
 
-/// Prints a text of several lines, indented, and cut after `limit` bytes.
-fn block(mark: &str, text: &str, limit: usize) {
+/// Prints a text of several lines, indented, and truncated to `limit` bytes.
+fn print_text_block(mark: &str, text: &str, limit: usize) {
     if text.is_empty() {
         return;
     }

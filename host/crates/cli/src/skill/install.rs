@@ -8,16 +8,18 @@ use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args as ClapArgs;
 
 use super::super::args::PluginArgs;
-use super::super::environment::{operator_environment, user_setup};
+use super::super::environment::{operator_environment, read_user_setup};
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::terminal::can_ask;
+use super::super::terminal::can_ask_at_terminal;
 use super::super::{command, render};
-use super::{found_with_surroundings, found_without_plugins, preview, shadowed_by};
+use super::{
+    find_skills_and_surroundings, find_skills_without_plugins, preview, skill_files_shadowed_by,
+};
 use rind_lib::grant::Trust;
 use rind_lib::grant::held;
 use rind_lib::skill::{
-    self, Diagnostic, Root, SIDE_FILE, Severity, Skill, SkillFile, Skills, Source, Surroundings,
-    is_skipped, key,
+    self, Diagnostic, SIDE_FILE, Severity, Skill, SkillEnvironment, SkillFile, SkillRoot, Skills,
+    Source, is_skipped_folder_name, key,
 };
 use rind_operator::machine::OperatorMachine;
 use rind_package::lock_file::LockEntry;
@@ -25,7 +27,7 @@ use rind_package::place;
 use rind_package::signature::{self, InstallConfig, SignatureSubject};
 use rind_package::skill::{
     CandidateBundle, FetchedSkills, LockedSkill, SkillCandidate, SkillChange, SkillStore,
-    fetch_skills, find_candidates, pick_bundle,
+    fetch_skills, find_candidates, read_skill_bundle,
 };
 
 #[derive(Debug, ClapArgs)]
@@ -60,7 +62,7 @@ pub(in super::super) struct SkillInstallArgs {
     yes: bool,
 }
 
-pub(super) struct ReadyInstall {
+pub(super) struct PreparedSkillInstall {
     pub(super) name: String,
     pub(super) bundle: CandidateBundle,
     pub(super) skill: Skill,
@@ -72,7 +74,7 @@ pub(super) struct ReadyInstall {
 }
 
 pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus> {
-    let setup = user_setup()?;
+    let setup = read_user_setup()?;
     let (paths, keys) = (&setup.paths, setup.config.section::<InstallConfig>()?);
     let fetched = fetch_skills(&args.source, args.rev.as_deref()).await?;
     let found = find_candidates(&fetched.tree).await?;
@@ -82,8 +84,8 @@ pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitSt
         ));
     }
     let (chosen, mut left_out) = choose_candidates(found.all, &fetched, &args)?;
-    let mut store = SkillStore::open_store(&paths.config, preview::report_waiting)?;
-    let around = SkillSurroundings::new().await;
+    let mut store = SkillStore::open_store(&paths.config, preview::report_lock_wait)?;
+    let around = SkillCheckContext::new().await;
     let mut all = Vec::new();
     for candidate in &chosen {
         let ready = prepare_install(candidate, &fetched, &args, &store, &keys, &around).await;
@@ -95,7 +97,7 @@ pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitSt
         }
     }
     for why in &left_out {
-        render::skill_install::left_out(why);
+        render::skill_install::print_skipped_skill(why);
     }
     if all.is_empty() {
         bail!("nothing is installed, because none of the skills can be installed");
@@ -111,8 +113,8 @@ pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitSt
         let screen = preview::preview_screen(&all, &store.skills);
         if args.yes {
             preview::print_preview(&screen);
-        } else if can_ask() {
-            if !preview::accept_preview(&screen).await {
+        } else if can_ask_at_terminal() {
+            if !preview::confirm_preview(&screen).await {
                 bail!("nothing is installed: you did not say yes");
             }
         } else {
@@ -122,10 +124,11 @@ pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitSt
             );
         }
     }
-    store.refresh_taken_names();
+    store.reread_skill_names_in_use();
     for one in all {
-        let kept = store.put_skill(&one.name, &one.bundle.files, one.locked.clone(), one.change)?;
-        render::skill_install::show_installed(
+        let kept =
+            store.install_skill(&one.name, &one.bundle.files, one.locked.clone(), one.change)?;
+        render::skill_install::show_installed_skill(
             &one.name,
             &store.skills,
             &one.locked,
@@ -136,7 +139,7 @@ pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitSt
     if is_committed {
         render::print_note("the committed files were used, not the files in the working tree");
     }
-    Ok(ExitStatus::status_of(left_out.is_empty()))
+    Ok(ExitStatus::from_success(left_out.is_empty()))
 }
 
 /// Selects skills of the source. Without `--skill` or `--all`, the source must contain exactly one.
@@ -159,7 +162,7 @@ fn choose_candidates(
             format!(
                 "\n  {}  {}",
                 one.name.escape_debug(),
-                one.place().escape_debug()
+                one.display_folder().escape_debug()
             )
         });
         lines.collect::<String>()
@@ -178,7 +181,10 @@ fn choose_candidates(
     }
     let mut chosen: Vec<SkillCandidate> = Vec::new();
     for word in &args.skills {
-        let meant: Vec<&SkillCandidate> = all.iter().filter(|one| one.is_meant_by(word)).collect();
+        let meant: Vec<&SkillCandidate> = all
+            .iter()
+            .filter(|one| one.is_selected_by_argument(word))
+            .collect();
         match meant.as_slice() {
             [one] if chosen.contains(one) => {}
             [one] => chosen.push((*one).clone()),
@@ -205,7 +211,10 @@ fn choose_candidates(
     }
     let mut by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for one in &chosen {
-        by_name.entry(key(&one.name)).or_default().push(one.place());
+        by_name
+            .entry(key(&one.name))
+            .or_default()
+            .push(one.display_folder());
     }
     by_name.retain(|_, places| places.len() > 1);
     let told: Vec<String> = by_name
@@ -225,20 +234,20 @@ fn choose_candidates(
 }
 
 /// Skills, tools and plugins of a session in this folder, against which a new skill is checked.
-struct SkillSurroundings {
+struct SkillCheckContext {
     skills: Skills,
-    surroundings: Option<Surroundings>,
+    surroundings: Option<SkillEnvironment>,
     machine: OperatorMachine,
 }
 
-impl SkillSurroundings {
+impl SkillCheckContext {
     async fn new() -> Self {
-        let look = found_with_surroundings(&PluginArgs::default()).await;
+        let look = find_skills_and_surroundings(&PluginArgs::default()).await;
         let (skills, surroundings) = match look {
             Ok((skills, surroundings)) => (skills, Some(surroundings)),
             Err(error) => {
                 render::print_warning(&format!("tools and plugins are not checked: {error:#}"));
-                (found_without_plugins().await, None)
+                (find_skills_without_plugins().await, None)
             }
         };
         Self {
@@ -255,8 +264,8 @@ async fn prepare_install(
     args: &SkillInstallArgs,
     store: &SkillStore,
     keys: &InstallConfig,
-    around: &SkillSurroundings,
-) -> anyhow::Result<ReadyInstall> {
+    around: &SkillCheckContext,
+) -> anyhow::Result<PreparedSkillInstall> {
     let name = candidate.name.clone();
     let is_name = !name.contains('/') && !name.starts_with('.');
     ensure!(
@@ -269,10 +278,10 @@ async fn prepare_install(
         bail!("`{name}` is a command of rind; choose another name with --name");
     }
     ensure!(
-        !is_skipped(&name),
+        !is_skipped_folder_name(&name),
         "sessions ignore a folder named `{name}`; choose another name with --name"
     );
-    let bundle = pick_bundle(&fetched.tree, candidate, args.whole).await?;
+    let bundle = read_skill_bundle(&fetched.tree, candidate, args.whole).await?;
     let subject = SignatureSubject {
         kind: "skill",
         name: &name,
@@ -283,7 +292,7 @@ async fn prepare_install(
         how_to_sign: fetched.how_to_sign(),
         signature: &|| fetched.signature(),
     };
-    let signer = signature::check(keys, store.pinned_key(&name), &subject)?;
+    let signer = signature::check_signature(keys, store.pinned_key(&name), &subject)?;
     let within = Some(candidate.at.join("/")).filter(|within| !within.is_empty());
     let locked = LockedSkill {
         source: fetched.source.clone(),
@@ -292,15 +301,15 @@ async fn prepare_install(
         digest: held::digest_files(&bundle.files),
         key: signer,
     };
-    let change = store.check_change(&name, &locked, args.force, args.change_source)?;
+    let change = store.determine_skill_change(&name, &locked, args.force, args.change_source)?;
     let trust = if locked.key.is_some() {
         Trust::Package
     } else {
         Trust::User
     };
     let (skill, findings) = check_bundle(&name, &bundle, trust, &store.skills, around)?;
-    Ok(ReadyInstall {
-        shadows: shadowed_by(&around.skills, &name),
+    Ok(PreparedSkillInstall {
+        shadows: skill_files_shadowed_by(&around.skills, &name),
         name,
         bundle,
         skill,
@@ -316,7 +325,7 @@ fn check_bundle(
     bundle: &CandidateBundle,
     trust: Trust,
     skills: &Path,
-    around: &SkillSurroundings,
+    around: &SkillCheckContext,
 ) -> anyhow::Result<(Skill, Vec<Diagnostic>)> {
     let file = |name: &str| bundle.files.get(&vec![name.to_owned()]).map(Vec::as_slice);
     let dir = skills.join(name);
@@ -344,7 +353,7 @@ fn check_bundle(
     let folder = tempfile::tempdir().context("make a temporary folder")?;
     let staged = place::stage_files(&bundle.files, name, folder.path())?;
     let there = skill::discover(
-        &[Root::new(Source::Local, staged.folder)],
+        &[SkillRoot::new(Source::Local, staged.folder)],
         &[],
         &around.machine,
     );

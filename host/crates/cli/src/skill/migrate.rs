@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, ensure};
 use clap::{Args as ClapArgs, ValueEnum};
 
-use super::super::environment::user_setup;
+use super::super::environment::read_user_setup;
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::render;
-use super::of_path;
+use super::skills_at_path;
 use rind_lib::grant::Trust;
 use rind_lib::skill::{
-    FILE, FOLDER, FORMAT, SIDE_FILE, SkillFile, Source, read_content, to_open, to_v1,
+    FILE, FOLDER, FORMAT, SIDE_FILE, SkillFile, Source, read_content, to_open_format, to_v1_format,
 };
-use rind_operator::skills::installed;
+use rind_operator::skills::installed_skills;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum MigrateFormat {
+pub(super) enum SkillMigrateFormat {
     /// `corteza.skill/v1`
     V1,
     /// The open Agent Skills format, with keys of Claude Code
@@ -32,8 +32,8 @@ pub(in super::super) struct SkillMigrateArgs {
     /// Folder of a skill, or its file
     path: PathBuf,
     /// Format to write
-    #[arg(long, value_enum, default_value_t = MigrateFormat::V1, hide_default_value = true)]
-    to: MigrateFormat,
+    #[arg(long, value_enum, default_value_t = SkillMigrateFormat::V1, hide_default_value = true)]
+    to: SkillMigrateFormat,
     /// Replace the file; without this, what would change is printed
     #[arg(long, conflicts_with = "out")]
     write: bool,
@@ -48,25 +48,25 @@ pub(in super::super) struct SkillMigrateArgs {
 pub(super) fn run_migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus> {
     let path = &args.path;
     let shown = path.display();
-    let skills = of_path(path);
+    let skills = skills_at_path(path);
     let good = skills
         .iter()
         .map(|skill| (&skill.id, &skill.file, skill.is_flat));
     let bad = skills.unusable().iter();
-    let mut all = good.chain(bad.map(|one| (&one.id, &one.file, !is_bundle(&one.file))));
+    let mut all = good.chain(bad.map(|one| (&one.id, &one.file, !is_bundle_file(&one.file))));
     let (Some((folder, file, is_flat)), None) = (all.next(), all.next()) else {
         match skills.iter().len() + skills.unusable().len() {
             0 => bail_usage!("there is no skill in {shown}"),
             n => bail_usage!("{shown} has {n} skills; name the folder or file of one"),
         }
     };
-    let original = read_original(file, true)?;
+    let original = read_original_skill(file, true)?;
     let original = original.with_context(|| format!("there is no file {}", file.display()))?;
     let side_path = file.with_file_name(SIDE_FILE);
     let side = match is_flat {
         true => None,
         // Never follow a symlink to a side file, since its target is not part of the skill.
-        false => read_original(&side_path, false)?,
+        false => read_original_skill(&side_path, false)?,
     };
     let dir = file.parent().unwrap_or(Path::new("."));
     let skill = SkillFile {
@@ -83,29 +83,29 @@ pub(super) fn run_migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus>
     };
     let about = || format!("{} is not migrated", file.display());
     let (text, lost) = match args.to {
-        MigrateFormat::V1 => (to_v1(&skill).with_context(about)?, Vec::new()),
-        MigrateFormat::Open => to_open(&skill).with_context(about)?,
+        SkillMigrateFormat::V1 => (to_v1_format(&skill).with_context(about)?, Vec::new()),
+        SkillMigrateFormat::Open => to_open_format(&skill).with_context(about)?,
     };
     let before = String::from_utf8_lossy(&original);
     let is_same = before == text && side.is_none();
-    render::migrate::show_lost(&lost);
+    render::migrate::print_format_losses(&lost);
     if let Some(out) = &args.out {
-        write_new(out, text.as_bytes())
+        write_new_file(out, text.as_bytes())
             .with_context(|| format!("cannot write {}", out.display()))?;
-        render::migrate::show_written(out);
+        render::migrate::print_migrated_file(out);
         return Ok(ExitStatus::Done);
     }
     if is_same {
         let format = match args.to {
-            MigrateFormat::V1 => FORMAT,
-            MigrateFormat::Open => "the open format",
+            SkillMigrateFormat::V1 => FORMAT,
+            SkillMigrateFormat::Open => "the open format",
         };
         render::print_note(&format!("{} is {format} already", file.display()));
         return Ok(ExitStatus::Done);
     }
-    render::migrate::show_diff(file, &before, &text);
+    render::migrate::print_file_diff(file, &before, &text);
     if let Some(side) = &side {
-        render::migrate::show_diff(&side_path, &String::from_utf8_lossy(side), "");
+        render::migrate::print_file_diff(&side_path, &String::from_utf8_lossy(side), "");
     }
     if !args.write {
         render::print_note(
@@ -125,49 +125,49 @@ pub(super) fn run_migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus>
         restrictions.join("`, `")
     );
     ensure!(
-        args.force || is_flat || !is_installed(file)?,
+        args.force || is_flat || !is_installed_skill_file(file)?,
         "{} is not replaced, because it was installed and would then count as modified; copy its folder, write to another file with --out FILE, or pass --force",
         file.display()
     );
-    replace_original(file, &original, text.as_bytes())?;
+    replace_original_skill(file, &original, text.as_bytes())?;
     if let Some(side) = &side {
-        // The written file now contains this file's data, so remove it, unless it was changed
-        // meanwhile.
+        // The written file now contains the data of the side file, so remove the side file, unless
+        // it was changed meanwhile.
         ensure!(
-            read_original(&side_path, false)?.as_ref() == Some(side),
+            read_original_skill(&side_path, false)?.as_ref() == Some(side),
             "{} was changed meanwhile, so it was not replaced; run the command again",
             side_path.display()
         );
         fs::remove_file(&side_path)
             .with_context(|| format!("cannot remove {}", side_path.display()))?;
     }
-    render::migrate::show_written(file);
+    render::migrate::print_migrated_file(file);
     Ok(ExitStatus::Done)
 }
 
-/// Reads a file like a session does. `follows` allows a symlink.
-fn read_original(file: &Path, follows: bool) -> anyhow::Result<Option<Vec<u8>>> {
+/// Reads a file with the checks of a session. If `follows` is true, the file may be a symlink.
+fn read_original_skill(file: &Path, follows: bool) -> anyhow::Result<Option<Vec<u8>>> {
     let read =
         read_content(file, follows, None).map_err(|why| anyhow!("{}: {why}", file.display()));
     Ok(read?.map(Cow::into_owned))
 }
 
-fn is_installed(file: &Path) -> anyhow::Result<bool> {
-    let setup = user_setup()?;
+fn is_installed_skill_file(file: &Path) -> anyhow::Result<bool> {
+    let setup = read_user_setup()?;
     let real = |path: &Path| path.canonicalize().ok();
     let own = file.parent().and_then(real);
-    let all = installed(&setup, &setup.paths.config.join(FOLDER));
+    let all = installed_skills(&setup, &setup.paths.config.join(FOLDER));
     Ok(own.is_some() && all.iter().any(|one| real(&one.folder) == own))
 }
 
-fn is_bundle(file: &Path) -> bool {
+fn is_bundle_file(file: &Path) -> bool {
     file.file_name()
         .is_some_and(|name| name.eq_ignore_ascii_case(FILE))
 }
 
 /// Replaces a file atomically and keeps its permissions. Fails if the file has changed since it was
 /// read.
-fn replace_original(file: &Path, original: &[u8], new: &[u8]) -> anyhow::Result<()> {
+fn replace_original_skill(file: &Path, original: &[u8], new: &[u8]) -> anyhow::Result<()> {
     // Replace the target of a symlink, so that the symlink itself stays.
     let real = file
         .canonicalize()
@@ -193,7 +193,7 @@ fn replace_original(file: &Path, original: &[u8], new: &[u8]) -> anyhow::Result<
     write().with_context(|| format!("cannot replace {}", real.display()))
 }
 
-fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+fn write_new_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut file = fs::OpenOptions::new()
         .write(true)
         .create_new(true)

@@ -20,11 +20,12 @@ use super::args::PluginArgs;
 use super::environment::{find_paths, operator_environment};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{command, plugin, render};
-pub(super) use derive::{OUTLINE_COMMAND, outline_main};
+pub(super) use derive::{OUTLINE_COMMAND, run_outline_process};
 use rind_lib::config::Config;
 use rind_lib::plugin::load::PluginSet;
 use rind_lib::skill::{
-    self, Catalogue, Diagnostic, Root, Severity, Skill, Skills, Source, Surroundings, budget_chars,
+    self, Diagnostic, Severity, Skill, SkillCatalogue, SkillEnvironment, SkillRoot, Skills, Source,
+    catalogue_budget_chars,
 };
 use rind_operator::machine::OperatorMachine;
 use rind_operator::setup::OperatorSetup;
@@ -101,39 +102,43 @@ pub(super) async fn run_skill(command: SkillCommand) -> anyhow::Result<ExitStatu
         SkillCommand::List(args) => list_skills(args).await,
         SkillCommand::Show(args) => show_skill(args).await,
         SkillCommand::Check(args) => check_skills(args).await,
-        SkillCommand::New(args) => new::new(&args).await,
+        SkillCommand::New(args) => new::create_skill(&args).await,
         SkillCommand::Install(args) => install::run_install(args).await,
         SkillCommand::Remove(args) => remove::run_remove(args).await,
         SkillCommand::Migrate(args) => migrate::run_migrate(&args),
-        SkillCommand::Test(args) => test::test(args).await,
+        SkillCommand::Test(args) => test::test_skills(args).await,
         SkillCommand::Derive(args) => derive::run_derive(&args).await,
     }
 }
 
 /// Returns the skills and plugins that a session in this folder would have.
 async fn find_skills(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
-    let load = plugin::load_of(args).await?;
+    let load = plugin::prepare_load(args).await?;
     let plugins = load.load().await.context("load plugins")?;
-    load.check(&plugins)?;
-    let roots = skills::roots(load.setup(), &plugins, load.held_folder());
+    load.check_selected_plugins(&plugins)?;
+    let roots = skills::skill_roots(load.setup(), &plugins, load.in_memory_files());
     Ok((discover_skills(&roots), plugins))
 }
 
 /// Returns the skills that a session in this folder would have, except those of plugins. Used if
 /// the plugins cannot be loaded.
-async fn found_without_plugins() -> Skills {
+async fn find_skills_without_plugins() -> Skills {
     let none = PluginSet::default();
-    if let Ok(load) = plugin::load_of(&PluginArgs::default()).await {
-        return discover_skills(&skills::roots(load.setup(), &none, load.held_folder()));
+    if let Ok(load) = plugin::prepare_load(&PluginArgs::default()).await {
+        return discover_skills(&skills::skill_roots(
+            load.setup(),
+            &none,
+            load.in_memory_files(),
+        ));
     }
     let Ok(paths) = find_paths(None) else {
         return Skills::default();
     };
     let setup = OperatorSetup::new(operator_environment(), paths, Config::default());
-    discover_skills(&skills::roots(&setup, &none, None))
+    discover_skills(&skills::skill_roots(&setup, &none, None))
 }
 
-fn discover_skills(roots: &[Root]) -> Skills {
+fn discover_skills(roots: &[SkillRoot]) -> Skills {
     skill::discover(
         roots,
         &command::reserved_names(),
@@ -142,10 +147,12 @@ fn discover_skills(roots: &[Root]) -> Skills {
 }
 
 /// Returns the skills, tools and plugins that a session in this folder would have.
-async fn found_with_surroundings(args: &PluginArgs) -> anyhow::Result<(Skills, Surroundings)> {
+async fn find_skills_and_surroundings(
+    args: &PluginArgs,
+) -> anyhow::Result<(Skills, SkillEnvironment)> {
     let (skills, plugins) = find_skills(args).await?;
     let plugins = plugins.plugins.iter();
-    let around = Surroundings {
+    let around = SkillEnvironment {
         plugins: plugins.map(|plugin| plugin.manifest.name.clone()).collect(),
         tools: super::tools::tool_names(args).await?,
     };
@@ -154,18 +161,18 @@ async fn found_with_surroundings(args: &PluginArgs) -> anyhow::Result<(Skills, S
 
 /// Returns the files of skills outside the user's folder that a new skill of this name would
 /// shadow.
-fn shadowed_by(skills: &Skills, name: &str) -> Vec<PathBuf> {
+fn skill_files_shadowed_by(skills: &Skills, name: &str) -> Vec<PathBuf> {
     let others = skills
         .places()
         .filter(|(id, _, source)| skill::key(id) == skill::key(name) && **source != Source::User);
     others.map(|(_, file, _)| file.to_owned()).collect()
 }
 
-fn of_path(path: &Path) -> Skills {
-    discover_skills(&[Root::new(Source::Local, path.to_owned())])
+fn skills_at_path(path: &Path) -> Skills {
+    discover_skills(&[SkillRoot::new(Source::Local, path.to_owned())])
 }
 
-fn as_path(word: &str) -> Option<&Path> {
+fn parse_path_argument(word: &str) -> Option<&Path> {
     let path = Path::new(word);
     let is_path = word.contains('/') || word.starts_with('.') || path.join(skill::FILE).is_file();
     (is_path && path.exists()).then_some(path)
@@ -173,18 +180,18 @@ fn as_path(word: &str) -> Option<&Path> {
 
 async fn list_skills(args: SkillListArgs) -> anyhow::Result<ExitStatus> {
     let (skills, _) = find_skills(&args.plugins).await?;
-    let catalogue = skills.catalogue(budget_chars(SHOWN_CONTEXT_TOKENS));
+    let catalogue = skills.catalogue(catalogue_budget_chars(SHOWN_CONTEXT_TOKENS));
     if args.json {
-        render::print_json(&as_json(&skills, &catalogue))?;
+        render::print_json(&skills_json(&skills, &catalogue))?;
     } else {
         render::skills::list_skills(&skills, &catalogue, SHOWN_CONTEXT_TOKENS);
-        render::skill_install::print_missing_skills(&missing_skills()?);
+        render::skill_install::print_missing_skills(&find_missing_skills()?);
     }
-    Ok(ExitStatus::status_of(skills.unusable().is_empty()))
+    Ok(ExitStatus::from_success(skills.unusable().is_empty()))
 }
 
 /// Returns the names of installed skills whose folders no longer exist.
-fn missing_skills() -> anyhow::Result<Vec<String>> {
+fn find_missing_skills() -> anyhow::Result<Vec<String>> {
     let paths = find_paths(None)?;
     let lock_path = paths.config.join(LockedSkill::FILE_NAME);
     let installed = verify_skills(
@@ -198,10 +205,10 @@ fn missing_skills() -> anyhow::Result<Vec<String>> {
     Ok(names.collect())
 }
 
-fn as_json(skills: &Skills, catalogue: &Catalogue) -> serde_json::Value {
+fn skills_json(skills: &Skills, catalogue: &SkillCatalogue) -> serde_json::Value {
     let all: Vec<_> = skills
         .iter()
-        .map(|skill| json!({"skill": **skill, "catalogue_chars": Skills::cost_chars(skill)}))
+        .map(|skill| json!({"skill": **skill, "catalogue_chars": Skills::catalogue_line_chars(skill)}))
         .collect();
     let shadowed: Vec<_> = skills
         .shadowed()
@@ -218,21 +225,21 @@ fn as_json(skills: &Skills, catalogue: &Catalogue) -> serde_json::Value {
 }
 
 async fn show_skill(args: SkillShowArgs) -> anyhow::Result<ExitStatus> {
-    let skills = match as_path(&args.skill) {
-        Some(path) => of_path(path),
+    let skills = match parse_path_argument(&args.skill) {
+        Some(path) => skills_at_path(path),
         None => find_skills(&args.plugins).await?.0,
     };
-    let one = match as_path(&args.skill) {
+    let one = match parse_path_argument(&args.skill) {
         Some(_) => skills.iter().next(),
         None => skills.find(&args.skill),
     };
     let Some(skill) = one else {
-        if let Some(unusable) = find_unusable(&skills, &args.skill) {
+        if let Some(unusable) = find_unusable_skill(&skills, &args.skill) {
             match args.json {
                 true => render::print_json(&json!({"unusable": unusable}))?,
                 false => render::skills::print_findings(&unusable.file, &unusable.diagnostics),
             }
-            return Ok(ExitStatus::status_of(false));
+            return Ok(ExitStatus::from_success(false));
         }
         let names: Vec<&str> = skills.iter().map(|skill| skill.id.as_str()).collect();
         let known = match names.as_slice() {
@@ -250,14 +257,14 @@ async fn show_skill(args: SkillShowArgs) -> anyhow::Result<ExitStatus> {
 
 /// Finds the unusable skill with this name. If `word` is a path, returns the first one, since
 /// `skills` then comes from that path alone.
-fn find_unusable<'a>(skills: &'a Skills, word: &str) -> Option<&'a skill::Unusable> {
-    let is_path = as_path(word).is_some();
+fn find_unusable_skill<'a>(skills: &'a Skills, word: &str) -> Option<&'a skill::UnusableSkill> {
+    let is_path = parse_path_argument(word).is_some();
     let mut all = skills.unusable().iter();
     all.find(|one| is_path || skill::key(&one.id) == skill::key(word))
 }
 
 async fn check_skills(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
-    let (skills, around) = found_with_surroundings(&args.plugins).await?;
+    let (skills, around) = find_skills_and_surroundings(&args.plugins).await?;
     let machine = OperatorMachine::new(&operator_environment());
     let checked = |skill: &Skill| {
         let mut diagnostics = skill.diagnostics.clone();
@@ -268,7 +275,7 @@ async fn check_skills(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
             diagnostics,
         }
     };
-    let refused = |unusable: &skill::Unusable| CheckedSkillFile {
+    let refused = |unusable: &skill::UnusableSkill| CheckedSkillFile {
         file: unusable.file.clone(),
         diagnostics: unusable.diagnostics.clone(),
     };
@@ -279,15 +286,15 @@ async fn check_skills(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
     };
     let mut results = Vec::new();
     for word in &args.skills {
-        if let Some(path) = as_path(word) {
-            let here = all_of(&of_path(path));
+        if let Some(path) = parse_path_argument(word) {
+            let here = all_of(&skills_at_path(path));
             if here.is_empty() {
                 bail_usage!("there is no skill in {}", path.display());
             }
             results.extend(here);
         } else if let Some(skill) = skills.find(word) {
             results.push(checked(skill));
-        } else if let Some(unusable) = find_unusable(&skills, word) {
+        } else if let Some(unusable) = find_unusable_skill(&skills, word) {
             results.push(refused(unusable));
         } else {
             bail_usage!(
@@ -301,10 +308,10 @@ async fn check_skills(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
     }
     match args.json {
         true => render::print_json(&results)?,
-        false => render::skills::print_checked(&results),
+        false => render::skills::print_check_results(&results),
     }
     let is_fault = |d: &Diagnostic| d.severity == Severity::Error;
-    Ok(ExitStatus::status_of(
+    Ok(ExitStatus::from_success(
         !results.iter().any(|r| r.diagnostics.iter().any(is_fault)),
     ))
 }

@@ -8,9 +8,11 @@ use clap::Args as ClapArgs;
 
 use super::super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::super::{environment, render};
-use super::{found_without_plugins, shadowed_by};
-use rind_lib::skill::{FILE, FOLDER, FORMAT, is_plain_name, is_skipped, key, parse_text};
-use rind_package::skill::names_in_use;
+use super::{find_skills_without_plugins, skill_files_shadowed_by};
+use rind_lib::skill::{
+    FILE, FOLDER, FORMAT, is_plain_name, is_skipped_folder_name, key, parse_text,
+};
+use rind_package::skill::skill_names_in_use;
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SkillNewArgs {
@@ -21,7 +23,7 @@ pub(in super::super) struct SkillNewArgs {
     into: Option<PathBuf>,
 }
 
-pub(super) async fn new(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn create_skill(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
     let name = &args.name;
     if !is_plain_name(name) {
         bail_usage!(
@@ -32,7 +34,7 @@ pub(super) async fn new(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
     if super::command::reserved_names().contains(&name.as_str()) {
         bail_usage!("`{name}` is a command of rind; choose another name");
     }
-    if is_skipped(name) {
+    if is_skipped_folder_name(name) {
         bail_usage!("sessions ignore a folder named `{name}`; choose another name");
     }
     let skills = match &args.into {
@@ -43,15 +45,15 @@ pub(super) async fn new(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
     if folder.symlink_metadata().is_ok() {
         bail_usage!("{} already exists; choose another name", folder.display());
     }
-    let mut taken = names_in_use(&skills).into_iter();
+    let mut taken = skill_names_in_use(&skills).into_iter();
     if let Some((_, other)) = taken.find(|(taken, _)| *taken == key(name)) {
         bail_usage!("{} has the same name; choose another name", other.display());
     }
     if args.into.is_none() {
-        for file in shadowed_by(&found_without_plugins().await, name) {
+        for file in skill_files_shadowed_by(&find_skills_without_plugins().await, name) {
             let file = file.display();
             render::print_warning(&format!(
-                "it is used instead of {file}, which has the same name"
+                "the new skill is used instead of {file}, which has the same name"
             ));
         }
     }

@@ -3,11 +3,13 @@
 
 use std::path::Path;
 
-use super::super::question::{QuestionLine, QuestionScreen, yes_or_no};
+use super::super::question::{QuestionLine, QuestionScreen, parse_yes_or_no};
 use super::super::render::{self, BAD, BOLD, DIM, WARN};
 use super::super::terminal::{self, TerminalSize};
-use super::install::ReadyInstall;
-use rind_lib::skill::{Context, Interaction, Requires, Severity, ToolPattern, is_skipped, key};
+use super::install::PreparedSkillInstall;
+use rind_lib::skill::{
+    Context, Interaction, Severity, SkillRequirements, ToolPattern, is_skipped_folder_name, key,
+};
 use rind_package::skill::SkillChange;
 
 /// Width of the preview if standard error is not a terminal: wide enough that no line wraps.
@@ -22,23 +24,23 @@ const PROGRAMS: [&str; 18] = [
     "pyc", "rb", "sh", "so", "ts",
 ];
 
-pub(super) fn preview_screen(all: &[ReadyInstall], skills: &Path) -> QuestionScreen {
-    let changes: Vec<&ReadyInstall> = all
+pub(super) fn preview_screen(all: &[PreparedSkillInstall], skills: &Path) -> QuestionScreen {
+    let changes: Vec<&PreparedSkillInstall> = all
         .iter()
         .filter(|one| one.change != SkillChange::Unchanged)
         .collect();
     let head = QuestionLine::new("")
-        .styled_words(WARN.bold(), "? ")
-        .own_words(&format!(
+        .with_styled_text(WARN.bold(), "? ")
+        .with_text(&format!(
             "install {} into ",
             render::format_count(changes.len() as u64, "skill")
         ))
-        .their_words(BOLD, &skills.display().to_string());
+        .with_foreign_text(BOLD, &skills.display().to_string());
     let mut parts = vec![vec![head]];
     parts.extend(changes.into_iter().map(preview_lines));
     QuestionScreen {
         parts,
-        covers: vec![QuestionLine::new("  ").styled_words(
+        covers: vec![QuestionLine::new("  ").with_styled_text(
             DIM,
             "a skill is text that the model follows; nothing in it runs by itself, and its commands ask like all others, except those listed as skipping questions",
         )],
@@ -48,12 +50,12 @@ pub(super) fn preview_screen(all: &[ReadyInstall], skills: &Path) -> QuestionScr
 }
 
 /// Asks whether to install; `true` only for yes.
-pub(super) async fn accept_preview(screen: &QuestionScreen) -> bool {
-    screen.ask_approval(yes_or_no, |yes| !yes).await == Some(true)
+pub(super) async fn confirm_preview(screen: &QuestionScreen) -> bool {
+    screen.ask_approval(parse_yes_or_no, |yes| !yes).await == Some(true)
 }
 
 /// Reports that another `rind skill` command must end first.
-pub(super) fn report_waiting() {
+pub(super) fn report_lock_wait() {
     render::print_note("waiting for another `rind skill` command to end");
 }
 
@@ -64,26 +66,26 @@ pub(super) fn print_preview(screen: &QuestionScreen) {
     rows.iter().for_each(render::say_line);
 }
 
-fn preview_lines(one: &ReadyInstall) -> Vec<QuestionLine> {
-    let ReadyInstall { skill, bundle, .. } = one;
+fn preview_lines(one: &PreparedSkillInstall) -> Vec<QuestionLine> {
+    let PreparedSkillInstall { skill, bundle, .. } = one;
     let mut lines = vec![
         QuestionLine::new("  ")
-            .their_words(BOLD, &one.name)
-            .own_words(" from ")
-            .their_words(DIM, &one.locked.origin()),
-        QuestionLine::new("    ").their_words(DIM, &skill.description),
+            .with_foreign_text(BOLD, &one.name)
+            .with_text(" from ")
+            .with_foreign_text(DIM, &one.locked.display_origin()),
+        QuestionLine::new("    ").with_foreign_text(DIM, &skill.description),
     ];
     let mut row = |name: &str, value: String| {
         if !value.is_empty() {
             lines.push(
                 QuestionLine::new("    ")
-                    .own_words(name)
-                    .own_words(": ")
-                    .their_words(BOLD, &value),
+                    .with_text(name)
+                    .with_text(": ")
+                    .with_foreign_text(BOLD, &value),
             );
         }
     };
-    // Show the skill's permissions, and the texts that steer the model, without cutting them.
+    // Show the skill's permissions, and the texts that steer the model, without truncating them.
     let patterns = |patterns: &[ToolPattern]| {
         let names: Vec<&str> = patterns.iter().map(ToolPattern::text).collect();
         names.join(", ")
@@ -97,7 +99,7 @@ fn preview_lines(one: &ReadyInstall) -> Vec<QuestionLine> {
     }
     row(
         "who may start it",
-        render::skills::invoker_text(skill).to_owned(),
+        render::skills::describe_invokers(skill).to_owned(),
     );
     if skill.context == Context::Fork {
         row("runs", "in a subagent without the conversation".to_owned());
@@ -106,7 +108,7 @@ fn preview_lines(one: &ReadyInstall) -> Vec<QuestionLine> {
         row("stays", "until you end it".to_owned());
     }
     row("offered for files", skill.paths.join(", "));
-    let Requires {
+    let SkillRequirements {
         bins,
         any_bins,
         env,
@@ -162,7 +164,7 @@ fn preview_lines(one: &ReadyInstall) -> Vec<QuestionLine> {
     });
     let mut left_out = join_names(left_out.collect());
     let mut names = bundle.left_out.keys();
-    if names.any(|name| !is_skipped(name.trim_end_matches('/'))) {
+    if names.any(|name| !is_skipped_folder_name(name.trim_end_matches('/'))) {
         left_out += " (--whole installs all except hidden ones)";
     }
     row("left out", left_out);
@@ -184,8 +186,8 @@ fn preview_lines(one: &ReadyInstall) -> Vec<QuestionLine> {
         let text = format!("{}:{finding}", bundle.file);
         lines.push(
             QuestionLine::new("    ")
-                .styled_words(style, mark)
-                .their_words(style, &text),
+                .with_styled_text(style, mark)
+                .with_foreign_text(style, &text),
         );
     }
     lines

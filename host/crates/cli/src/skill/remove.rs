@@ -6,10 +6,10 @@ use clap::Args as ClapArgs;
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::question::{QuestionLine, QuestionScreen};
 use super::super::render::{self, BOLD, DIM, WARN};
-use super::super::terminal::can_ask;
+use super::super::terminal::can_ask_at_terminal;
 use super::super::{completion, environment};
 use super::preview;
-use rind_package::skill::{SkillPlace, SkillStore};
+use rind_package::skill::{SkillNameState, SkillStore};
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SkillRemoveArgs {
@@ -33,48 +33,51 @@ pub(super) async fn run_remove(args: SkillRemoveArgs) -> anyhow::Result<ExitStat
     }
     let mut store = SkillStore::open_store(
         &environment::find_paths(None)?.config,
-        preview::report_waiting,
+        preview::report_lock_wait,
     )?;
-    let name = &store.spelled_name(name);
-    let place = store.skill_place(name);
+    let name = &store.installed_name(name);
+    let place = store.skill_name_state(name);
     match &place {
-        SkillPlace::Free => bail_usage!(
+        SkillNameState::Free => bail_usage!(
             "there is no skill `{shown}` in {}, and skills elsewhere are not removed by this command (`rind skill show {shown}` shows where it is)",
             store.skills.display()
         ),
-        SkillPlace::Edited if !args.force => bail!(
+        SkillNameState::Edited if !args.force => bail!(
             "{name} was changed since it was installed, in {}; copy your changes and add --force, which moves it to .kept beside \
              it",
             store.skills.join(name).display()
         ),
-        SkillPlace::Own(path) if !args.yes => {
+        SkillNameState::Own(path) if !args.yes => {
             let shown = path.display().to_string();
-            if !can_ask() {
+            if !can_ask_at_terminal() {
                 bail!(
                     "{shown} was not installed, and there is no terminal to ask at; add --yes, which moves it to .kept beside it"
                 );
             }
             let head = QuestionLine::new("")
-                .styled_words(WARN.bold(), "? ")
-                .own_words("remove ")
-                .their_words(BOLD, &shown)
-                .own_words(", which was not installed");
+                .with_styled_text(WARN.bold(), "? ")
+                .with_text("remove ")
+                .with_foreign_text(BOLD, &shown)
+                .with_text(", which was not installed");
             let screen = QuestionScreen {
                 parts: vec![vec![head]],
                 covers: vec![
                     QuestionLine::new("  ")
-                        .styled_words(DIM, "it is moved to .kept in the folder of skills"),
+                        .with_styled_text(DIM, "it is moved to .kept in the folder of skills"),
                 ],
                 keys: "[y]es or [n]o".to_owned(),
                 ..QuestionScreen::default()
             };
-            if !preview::accept_preview(&screen).await {
+            if !preview::confirm_preview(&screen).await {
                 bail!("{name} is not removed, because you did not confirm it");
             }
         }
-        SkillPlace::Own(_) | SkillPlace::Edited | SkillPlace::Installed | SkillPlace::Gone => {}
+        SkillNameState::Own(_)
+        | SkillNameState::Edited
+        | SkillNameState::Installed
+        | SkillNameState::Gone => {}
     }
     let kept = store.remove_skill(name, &place)?;
-    render::skill_install::show_removed(name, kept.as_deref());
+    render::skill_install::show_removed_skill(name, kept.as_deref());
     Ok(ExitStatus::Done)
 }

@@ -11,14 +11,14 @@ use super::super::case::{CaseReport, CaseReportFormat, parse_report};
 use super::super::environment::{find_paths, operator_environment};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::{plugin, render};
-use super::{as_path, find_skills, find_unusable, of_path};
-use rind_cases::skill::{FindCommands, SkillRunner, SkillSuite};
+use super::{find_skills, find_unusable_skill, parse_path_argument, skills_at_path};
+use rind_cases::skill::{CommandsLookup, SkillRunner, SkillSuite};
 use rind_cases::suite::{CaseRun, CaseSelection};
 use rind_lib::config::Config;
 use rind_lib::skill::Skills;
 use rind_lib::tool::builtin::Confining;
-use rind_lib::tool::sandbox::{SandboxConfig, SandboxNeed};
-use rind_operator::confinement::{find_with, own_folders, warn_unconfined};
+use rind_lib::tool::sandbox::{SandboxConfig, SandboxRequirement};
+use rind_operator::confinement::{find_confinement_with, own_folders, warn_commands_unconfined};
 use rind_operator::machine::OperatorMachine;
 
 #[derive(Debug, ClapArgs)]
@@ -44,9 +44,9 @@ pub(in super::super) struct SkillTestArgs {
     plugins: PluginArgs,
 }
 
-pub(super) async fn test(args: SkillTestArgs) -> anyhow::Result<ExitStatus> {
-    let suites = suites(&args).await?;
-    let load = plugin::load_of(&args.plugins).await?;
+pub(super) async fn test_skills(args: SkillTestArgs) -> anyhow::Result<ExitStatus> {
+    let suites = find_suites(&args).await?;
+    let load = plugin::prepare_load(&args.plugins).await?;
     let runner = SkillRunner {
         commands: find_commands(&load.setup().config, args.unconfined)?,
         available: Arc::new(OperatorMachine::new(&operator_environment())),
@@ -56,22 +56,22 @@ pub(super) async fn test(args: SkillTestArgs) -> anyhow::Result<ExitStatus> {
         accept: args.accept,
         ..CaseSelection::default()
     };
-    let mut report = CaseReport::report_of("skill");
+    let mut report = CaseReport::empty_case_report("skill");
     for suite in &suites {
         let on_case = |ran: &CaseRun| {
             if !args.json {
-                render::case::show_ran(ran);
+                render::case::print_case_result(ran);
             }
         };
         let ran = suite.run_suite(&runner, &selection, on_case).await;
         if ran.is_empty() && args.only.is_none() && !args.skills.is_empty() {
-            render::case::show_none(&suite.folder, &suite.id);
+            render::case::print_folder_without_cases(&suite.folder, &suite.id);
         }
         report.cases.extend(ran);
         if args.only.is_none() {
             let (unused, failed) = suite.clear_snapshots(args.accept);
             for one in &unused {
-                render::case::show_unused(one, args.accept);
+                render::case::report_unused_snapshot(one, args.accept);
             }
             failed.iter().for_each(on_case);
             report.cases.extend(failed);
@@ -82,15 +82,15 @@ pub(super) async fn test(args: SkillTestArgs) -> anyhow::Result<ExitStatus> {
     }
     match args.json {
         true => render::print_json(&report.json())?,
-        false => render::case::show_total(&report.cases, ""),
+        false => render::case::print_case_totals(&report.cases, ""),
     }
     // Fail without cases: a pipeline that runs none would otherwise always pass.
     let is_fine = !report.cases.is_empty() && report.cases.iter().all(CaseRun::passed);
-    Ok(ExitStatus::status_of(is_fine))
+    Ok(ExitStatus::from_success(is_fine))
 }
 
 /// Finds the named skills, or all, and reads their cases.
-async fn suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
+async fn find_suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
     let mut folders: Vec<(PathBuf, String)> = Vec::new();
     let mut add = |skills: &Skills| {
         let bundles = skills.iter().filter(|skill| !skill.is_flat);
@@ -105,7 +105,10 @@ async fn suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
             unusable.filter_map(|one| Some((one.file.parent()?.to_owned(), one.id.clone()))),
         );
     };
-    let all_paths = args.skills.iter().all(|word| as_path(word).is_some());
+    let all_paths = args
+        .skills
+        .iter()
+        .all(|word| parse_path_argument(word).is_some());
     let known = match args.skills.is_empty() || !all_paths {
         true => find_skills(&args.plugins).await?.0,
         false => Skills::default(),
@@ -114,16 +117,16 @@ async fn suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
         add(&known);
     }
     for word in &args.skills {
-        match as_path(word) {
+        match parse_path_argument(word) {
             Some(path) => {
-                let here = of_path(path);
+                let here = skills_at_path(path);
                 if here.is_empty() && here.unusable().is_empty() {
                     bail_usage!("there is no skill in {}", path.display());
                 }
                 add(&here);
             }
             None => {
-                let broken = find_unusable(&known, word);
+                let broken = find_unusable_skill(&known, word);
                 if let Some(broken) = broken.filter(|_| known.find(word).is_none()) {
                     add(&Skills::new([], vec![broken.clone()]));
                     continue;
@@ -149,16 +152,16 @@ async fn suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
 ///
 /// If `may_be_unconfined`, commands run unconfined where the settings turn confinement off or the
 /// machine cannot confine them, unless the settings say `required`.
-fn find_commands(config: &Config, may_be_unconfined: bool) -> anyhow::Result<Arc<FindCommands>> {
+fn find_commands(config: &Config, may_be_unconfined: bool) -> anyhow::Result<Arc<CommandsLookup>> {
     let mut config: SandboxConfig = config.section()?;
     config.network = false;
     config.write.clear();
-    let is_required = config.bash == Some(SandboxNeed::Required);
-    let is_off = may_be_unconfined && config.bash == Some(SandboxNeed::Off);
+    let is_required = config.bash == Some(SandboxRequirement::Required);
+    let is_off = may_be_unconfined && config.bash == Some(SandboxRequirement::Off);
     config.bash = Some(if is_off {
-        SandboxNeed::Off
+        SandboxRequirement::Off
     } else {
-        SandboxNeed::Required
+        SandboxRequirement::Required
     });
     let (environment, own) = (operator_environment(), own_folders(&find_paths(None)?));
     let is_said = Arc::new(AtomicBool::new(false));
@@ -166,15 +169,15 @@ fn find_commands(config: &Config, may_be_unconfined: bool) -> anyhow::Result<Arc
         let (environment, config, is_said) = (environment.clone(), config.clone(), is_said.clone());
         let own = [own.clone(), own_folders(&paths)].concat();
         Box::pin(async move {
-            let found = find_with(&environment, &paths, config, &own).await;
+            let found = find_confinement_with(&environment, &paths, config, &own).await;
             let found = found.map_err(|error| format!("{error:#}"))?;
-            let mut commands = found.quiet_commands();
-            let Some(why) = found.why_refused().filter(|_| !is_off) else {
+            let mut commands = found.commands_without_warning();
+            let Some(why) = found.refusal_reason().filter(|_| !is_off) else {
                 return Ok(commands);
             };
             commands.confining = if may_be_unconfined && !is_required {
                 if !is_said.swap(true, Ordering::Relaxed) {
-                    warn_unconfined(&environment, why);
+                    warn_commands_unconfined(&environment, why);
                 }
                 Confining::Unconfined {
                     why: why.to_owned(),

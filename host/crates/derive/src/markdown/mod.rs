@@ -19,7 +19,7 @@ const MAX_MODEL_BYTES: usize = 64 << 10;
 const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH);
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum BlockKind {
+pub(super) enum MarkdownBlockKind {
     /// Text inside a section with its own heading: headings become bold lines.
     #[default]
     Plain,
@@ -30,21 +30,24 @@ pub(super) enum BlockKind {
 }
 
 /// Sanitizes documentation. Keeps complete blocks up to about `limit` bytes; only a first block
-/// that is longer is cut inside.
-pub(super) fn render_prose(text: &str, kind: BlockKind, limit: usize) -> String {
+/// that is longer is truncated.
+pub(super) fn render_prose(text: &str, kind: MarkdownBlockKind, limit: usize) -> String {
     write_markdown(text, kind, limit).0
 }
 
 /// Sanitizes the text of a model so that it cannot break out of its section, up to about `limit`
-/// bytes. Also returns whether it was cut.
+/// bytes. Also returns whether it was truncated.
 pub fn render_summary(text: &str, limit: usize) -> (String, bool) {
     let end = text.floor_char_boundary(MAX_MODEL_BYTES);
-    let (summary, is_cut) =
-        write_markdown(text.get(..end).unwrap_or_default(), BlockKind::Plain, limit);
+    let (summary, is_cut) = write_markdown(
+        text.get(..end).unwrap_or_default(),
+        MarkdownBlockKind::Plain,
+        limit,
+    );
     (summary, is_cut || end < text.len())
 }
 
-fn write_markdown(text: &str, kind: BlockKind, limit: usize) -> (String, bool) {
+fn write_markdown(text: &str, kind: MarkdownBlockKind, limit: usize) -> (String, bool) {
     // An unresolved `[`Name`]` is a rustdoc link to an item: treat it as a link with an empty
     // target, which is dropped.
     let resolve = |link: BrokenLink<'_>| {
@@ -66,7 +69,7 @@ fn write_markdown(text: &str, kind: BlockKind, limit: usize) -> (String, bool) {
     let is_cut = writer.out.len() > limit;
     if is_cut {
         match end {
-            0 => writer.cut_output(limit),
+            0 => writer.truncate_output(limit),
             end => {
                 writer.out.truncate(end);
                 writer.out.push_str("\n\n…");
@@ -77,8 +80,8 @@ fn write_markdown(text: &str, kind: BlockKind, limit: usize) -> (String, bool) {
 }
 
 /// Returns the first sentence of documentation as one line of Markdown, of about `limit` bytes.
-pub(super) fn first_line(text: &str, kind: BlockKind, limit: usize) -> String {
-    // This limit exceeds any sentence; `render_prose` cuts only between blocks.
+pub(super) fn first_line(text: &str, kind: MarkdownBlockKind, limit: usize) -> String {
+    // `render_prose` ends only between blocks, so pass a limit that no sentence exceeds.
     let docs = render_prose(text, kind, 8 << 10);
     sentence_line(&docs, limit)
 }
@@ -99,7 +102,7 @@ pub(super) fn sentence_line(docs: &str, limit: usize) -> String {
         line.push_str(word);
     }
     if is_cut {
-        // Drop inline code that was cut in the middle.
+        // Drop inline code that was truncated in the middle.
         if line.matches('`').count() % 2 == 1 {
             line.truncate(line.rfind('`').unwrap_or_default());
         }
@@ -119,7 +122,7 @@ pub(super) fn first_paragraph(docs: &str) -> Option<&str> {
 }
 
 /// Whether rustdoc treats a code block with this info string as Rust.
-fn is_rust(info: &str) -> bool {
+fn is_rust_code_block(info: &str) -> bool {
     const OF_RUSTDOC: [&str; 8] = [
         "",
         "rust",
@@ -135,7 +138,7 @@ fn is_rust(info: &str) -> bool {
 }
 
 /// Removes the lines that rustdoc hides: they only make an example compile.
-fn without_hidden_lines(text: &str) -> String {
+fn remove_hidden_lines(text: &str) -> String {
     let is_hidden = |line: &&str| {
         let line = line.trim_start();
         line == "#" || line.starts_with("# ")
@@ -150,7 +153,9 @@ pub(super) fn first_example(text: &str, max_lines: usize) -> Option<String> {
     let mut code: Option<String> = None;
     for event in Parser::new_ext(text, OPTIONS) {
         match event {
-            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) if is_rust(&info) => {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info)))
+                if is_rust_code_block(&info) =>
+            {
                 code = Some(String::new());
             }
             Event::Text(text) => {
@@ -160,7 +165,7 @@ pub(super) fn first_example(text: &str, max_lines: usize) -> Option<String> {
             }
             Event::End(TagEnd::CodeBlock) => {
                 let Some(code) = code.take() else { continue };
-                let code = without_hidden_lines(&code);
+                let code = remove_hidden_lines(&code);
                 let is_short = code.lines().count() <= max_lines && !code.trim().is_empty();
                 return is_short.then_some(code);
             }
@@ -181,9 +186,9 @@ mod tests {
                     <!-- x -->end\n";
         let expected = "**Title**\n\nSee `Foo` and [the book](https://example.com/a) or here.\n\n- one\n  more\n- two\n  1. a\n  2. \
                         b\n\n> said\n\n```rust\nlet a = 1;\n```\n\nVec&lt;String> end";
-        assert_eq!(render_prose(text, BlockKind::Rust, 4000), expected);
+        assert_eq!(render_prose(text, MarkdownBlockKind::Rust, 4000), expected);
         assert_eq!(
-            render_prose("# T\n\n## U\n\nx", BlockKind::Document, 4000),
+            render_prose("# T\n\n## U\n\nx", MarkdownBlockKind::Document, 4000),
             "## U\n\nx"
         );
     }
@@ -192,13 +197,16 @@ mod tests {
     fn a_fence_cannot_be_closed_and_a_cut_text_ends_with_a_whole_block() {
         let text = "````\n```\n# not a heading\n````\n";
         assert_eq!(
-            render_prose(text, BlockKind::Plain, 400),
+            render_prose(text, MarkdownBlockKind::Plain, 400),
             "````\n```\n# not a heading\n````"
         );
         let long = format!("first\n\n{}", "second ".repeat(100));
-        assert_eq!(render_prose(&long, BlockKind::Rust, 100), "first\n\n…");
+        assert_eq!(
+            render_prose(&long, MarkdownBlockKind::Rust, 100),
+            "first\n\n…"
+        );
         let deep = format!("{}x", "> ".repeat(5_000));
-        assert!(render_prose(&deep, BlockKind::Rust, 1_000).len() < 1_100);
+        assert!(render_prose(&deep, MarkdownBlockKind::Rust, 1_000).len() < 1_100);
     }
 
     #[test]
@@ -207,15 +215,18 @@ mod tests {
                     list\n\n  | c |\n  |---|\n  | d |\n";
         let expected = "| a | b |\n| --- | --- |\n| `x\\|y` | one \\| [two](https://example.com) |\n| z | ~~no~~ |\n\n- in a \
                         list\n\n  | c |\n  | --- |\n  | d |";
-        assert_eq!(render_prose(text, BlockKind::Plain, 4000), expected);
-        assert_eq!(render_prose(expected, BlockKind::Plain, 4000), expected);
+        assert_eq!(render_prose(text, MarkdownBlockKind::Plain, 4000), expected);
+        assert_eq!(
+            render_prose(expected, MarkdownBlockKind::Plain, 4000),
+            expected
+        );
     }
 
     #[test]
     fn a_first_block_that_is_too_long_is_cut_at_a_word() {
         let long = "some words ".repeat(2_000);
         assert_eq!(
-            render_prose(&long, BlockKind::Plain, 24),
+            render_prose(&long, MarkdownBlockKind::Plain, 24),
             "some words some words …"
         );
         assert_eq!(
@@ -225,13 +236,16 @@ mod tests {
         assert_eq!(render_summary(" \n", 24), (String::new(), false));
         let code = format!("```text\n{}```\n", "line\n".repeat(1_000));
         assert_eq!(
-            render_prose(&code, BlockKind::Plain, 20),
+            render_prose(&code, MarkdownBlockKind::Plain, 20),
             "```text\nline\nline\n```\n\n…"
         );
         let inline = format!("before `{}` after", "x ".repeat(150));
-        assert_eq!(render_prose(&inline, BlockKind::Plain, 40), "before …");
         assert_eq!(
-            render_prose(&"é".repeat(100), BlockKind::Plain, 11),
+            render_prose(&inline, MarkdownBlockKind::Plain, 40),
+            "before …"
+        );
+        assert_eq!(
+            render_prose(&"é".repeat(100), MarkdownBlockKind::Plain, 11),
             format!("{} …", "é".repeat(5))
         );
     }
@@ -246,9 +260,9 @@ mod tests {
             "> - x\n>   y\n\nz",
         ];
         for source in sources {
-            let once = render_prose(source, BlockKind::Rust, 4000);
+            let once = render_prose(source, MarkdownBlockKind::Rust, 4000);
             assert_eq!(
-                render_prose(&once, BlockKind::Rust, 4000),
+                render_prose(&once, MarkdownBlockKind::Rust, 4000),
                 once,
                 "{source:?}"
             );

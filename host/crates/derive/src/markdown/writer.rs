@@ -5,8 +5,8 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 
-use super::super::text::{code_span, escape_markdown, fence_code, starts_with_mark};
-use super::{BlockKind, is_rust, without_hidden_lines};
+use super::super::text::{code_span, escape_markdown, fence_code, starts_markdown_block};
+use super::{MarkdownBlockKind, is_rust_code_block, remove_hidden_lines};
 use rind_lib::text::printable_text;
 
 /// Maximum depth of nested lists and quotes; deeper ones are not indented further.
@@ -25,7 +25,7 @@ const TAGS: [&str; 26] = [
 /// Writes parser events as Markdown.
 #[derive(Default)]
 pub(super) struct MarkdownWriter {
-    kind: BlockKind,
+    kind: MarkdownBlockKind,
     pub(super) out: String,
     /// Prefixes that each line gets from the open lists and quotes, outermost first.
     prefixes: Vec<&'static str>,
@@ -50,16 +50,16 @@ pub(super) struct MarkdownWriter {
 }
 
 impl MarkdownWriter {
-    pub(super) fn new(kind: BlockKind) -> Self {
+    pub(super) fn new(kind: MarkdownBlockKind) -> Self {
         Self {
             kind,
             ..Self::default()
         }
     }
 
-    /// Cuts the output within its first block, at the end of a word; an open code block is closed
-    /// and open inline code is dropped.
-    pub(super) fn cut_output(&mut self, limit: usize) {
+    /// Truncates the output within its first block, at the end of a word. Closes an open code block
+    /// and drops open inline code.
+    pub(super) fn truncate_output(&mut self, limit: usize) {
         self.out.truncate(self.out.floor_char_boundary(limit));
         let run = self.out.len() - self.out.trim_start_matches('`').len();
         if run >= 3 {
@@ -93,7 +93,11 @@ impl MarkdownWriter {
                 // `struct@Name` tells rustdoc which of several items of a name to link to; show
                 // only the name.
                 let name = match text.split_once('@') {
-                    Some((_, name)) if self.link.is_some() && self.kind == BlockKind::Rust => name,
+                    Some((_, name))
+                        if self.link.is_some() && self.kind == MarkdownBlockKind::Rust =>
+                    {
+                        name
+                    }
                     _ => &*text,
                 };
                 let text = code_span(name, MAX_CODE_BYTES);
@@ -102,10 +106,10 @@ impl MarkdownWriter {
                     false => text,
                 });
             }
-            Event::InlineHtml(html) if !is_html(&html) => self.write_text(&html),
+            Event::InlineHtml(html) if !is_html_tag(&html) => self.write_text(&html),
             Event::SoftBreak | Event::HardBreak => match self.is_in_heading {
                 true => self.out.push(' '),
-                false => self.new_line(),
+                false => self.begin_new_line(),
             },
             _ => {}
         }
@@ -114,19 +118,21 @@ impl MarkdownWriter {
     fn start_tag(&mut self, tag: Tag<'_>) {
         self.depth += 1;
         match tag {
-            Tag::Paragraph => self.new_block(),
+            Tag::Paragraph => self.begin_new_block(),
             Tag::Heading { level, .. } => {
-                self.new_block();
+                self.begin_new_block();
                 self.is_in_heading = true;
                 match (self.kind, level) {
-                    (BlockKind::Document, HeadingLevel::H1) => self.n_hidden += 1,
-                    (BlockKind::Document, HeadingLevel::H2) => self.out.push_str("## "),
-                    (BlockKind::Document, _) => self.out.push_str("### "),
-                    (BlockKind::Plain | BlockKind::Rust, _) => self.out.push_str("**"),
+                    (MarkdownBlockKind::Document, HeadingLevel::H1) => self.n_hidden += 1,
+                    (MarkdownBlockKind::Document, HeadingLevel::H2) => self.out.push_str("## "),
+                    (MarkdownBlockKind::Document, _) => self.out.push_str("### "),
+                    (MarkdownBlockKind::Plain | MarkdownBlockKind::Rust, _) => {
+                        self.out.push_str("**")
+                    }
                 }
             }
             Tag::BlockQuote(_) => {
-                self.new_block();
+                self.begin_new_block();
                 if self.prefixes.len() < MAX_DEPTH {
                     self.out.push_str("> ");
                 }
@@ -141,14 +147,14 @@ impl MarkdownWriter {
             }
             Tag::List(first) => {
                 if self.lists.is_empty() {
-                    self.new_block();
+                    self.begin_new_block();
                     self.is_first_item = true;
                 }
                 self.lists.push(first);
             }
             Tag::Item => {
                 if !std::mem::take(&mut self.is_first_item) {
-                    self.new_line();
+                    self.begin_new_line();
                 }
                 let number = self.lists.last_mut().and_then(Option::as_mut);
                 let (mark, prefix) = match number {
@@ -163,10 +169,10 @@ impl MarkdownWriter {
                 self.push_prefix(prefix);
             }
             Tag::Table(columns) => {
-                self.new_block();
+                self.begin_new_block();
                 self.n_cells = columns.len();
             }
-            Tag::TableRow => self.new_line(),
+            Tag::TableRow => self.begin_new_line(),
             Tag::TableCell => {
                 self.out.push_str("| ");
                 self.is_in_cell = true;
@@ -188,11 +194,13 @@ impl MarkdownWriter {
             TagEnd::Heading(level) => {
                 self.is_in_heading = false;
                 match (self.kind, level) {
-                    (BlockKind::Document, HeadingLevel::H1) => {
+                    (MarkdownBlockKind::Document, HeadingLevel::H1) => {
                         self.n_hidden = self.n_hidden.saturating_sub(1);
                     }
-                    (BlockKind::Document, _) => {}
-                    (BlockKind::Plain | BlockKind::Rust, _) => self.out.push_str("**"),
+                    (MarkdownBlockKind::Document, _) => {}
+                    (MarkdownBlockKind::Plain | MarkdownBlockKind::Rust, _) => {
+                        self.out.push_str("**")
+                    }
                 }
             }
             TagEnd::BlockQuote(_) | TagEnd::Item => {
@@ -201,7 +209,7 @@ impl MarkdownWriter {
             TagEnd::List(_) => {
                 self.lists.pop();
             }
-            TagEnd::CodeBlock => self.code_block(),
+            TagEnd::CodeBlock => self.write_code_block(),
             TagEnd::TableCell => {
                 self.out.push(' ');
                 self.is_in_cell = false;
@@ -209,7 +217,7 @@ impl MarkdownWriter {
             TagEnd::TableRow => self.out.push('|'),
             TagEnd::TableHead => {
                 self.out.push('|');
-                self.new_line();
+                self.begin_new_line();
                 self.out.push_str(&"| --- ".repeat(self.n_cells));
                 self.out.push('|');
             }
@@ -236,7 +244,7 @@ impl MarkdownWriter {
         self.prefixes.push(if is_deep { "" } else { prefix });
     }
 
-    fn new_line(&mut self) {
+    fn begin_new_line(&mut self) {
         if !self.out.is_empty() && !self.out.ends_with("- ") {
             self.out.push('\n');
         }
@@ -244,10 +252,10 @@ impl MarkdownWriter {
     }
 
     /// Begins a block: on the line of a list marker, and otherwise after an empty line.
-    fn new_block(&mut self) {
+    fn begin_new_block(&mut self) {
         let is_after_mark =
             self.out.ends_with("- ") || self.out.ends_with("> ") || self.out.ends_with(". ");
-        if self.out.is_empty() || (is_after_mark && self.is_at_mark()) {
+        if self.out.is_empty() || (is_after_mark && self.is_after_list_marker()) {
             return;
         }
         let kept = self.out.trim_end_matches([' ', '\n']).len();
@@ -255,11 +263,11 @@ impl MarkdownWriter {
         self.out.push('\n');
         let prefix: String = self.prefixes.concat();
         self.out.push_str(prefix.trim_end());
-        self.new_line();
+        self.begin_new_line();
     }
 
     /// Whether the last line contains only prefixes and a list marker.
-    fn is_at_mark(&self) -> bool {
+    fn is_after_list_marker(&self) -> bool {
         let line = self.out.rsplit('\n').next().unwrap_or_default();
         line.chars()
             .all(|c| c.is_ascii_digit() || " ->.".contains(c))
@@ -270,8 +278,9 @@ impl MarkdownWriter {
         if self.is_in_cell {
             text = text.replace('|', "\\|");
         }
-        let is_start = self.out.is_empty() || self.is_at_mark() || self.out.ends_with('\n');
-        if is_start && starts_with_mark(&text) {
+        let is_start =
+            self.out.is_empty() || self.is_after_list_marker() || self.out.ends_with('\n');
+        if is_start && starts_markdown_block(&text) {
             self.out.push('\\');
         }
         // Line breaks of the source are separate events; a line break inside a text comes from an
@@ -279,21 +288,21 @@ impl MarkdownWriter {
         self.out.push_str(&text.replace('\n', " "));
     }
 
-    fn code_block(&mut self) {
+    fn write_code_block(&mut self) {
         let Some((info, text)) = self.code.take() else {
             return;
         };
         if self.n_hidden > 0 || text.trim().is_empty() {
             return;
         }
-        self.new_block();
-        let block = match self.kind == BlockKind::Rust && is_rust(&info) {
-            true => fence_code("rust", &without_hidden_lines(&text)),
+        self.begin_new_block();
+        let block = match self.kind == MarkdownBlockKind::Rust && is_rust_code_block(&info) {
+            true => fence_code("rust", &remove_hidden_lines(&text)),
             false => fence_code(&info, &text),
         };
         for (at, line) in block.trim_end().lines().enumerate() {
             if at > 0 {
-                self.new_line();
+                self.begin_new_line();
             }
             self.out.push_str(line);
         }
@@ -320,7 +329,7 @@ impl MarkdownWriter {
 }
 
 /// Whether a tag is HTML. Otherwise it is a generic type, written without code markup.
-fn is_html(tag: &str) -> bool {
+fn is_html_tag(tag: &str) -> bool {
     let inner = tag.trim_start_matches(['<', '/']);
     let end = inner
         .find(|c: char| !c.is_ascii_alphanumeric())

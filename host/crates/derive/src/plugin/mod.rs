@@ -11,12 +11,14 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::bundle::SkillDraft;
-use super::markdown::{BlockKind, first_line, render_prose};
+use super::markdown::{MarkdownBlockKind, first_line, render_prose};
 use super::schema;
-use super::text::{as_sentence, code_span, fence_code, one_line, shorten_names, skill_slug};
+use super::text::{
+    code_span, end_with_full_stop, fence_code, join_first_names, one_line, skill_slug,
+};
 use super::{MAX_LISTED, MAX_README_BYTES, n_more};
 pub use package::PluginPackage;
-use package::{CallExample, PackageCommand};
+use package::{PackagedCommand, ToolCallExample};
 use rind_lib::message::{EffectClass, ToolSpec};
 
 /// Maximum length of a description in the list of all tools, in bytes.
@@ -43,7 +45,7 @@ pub(crate) fn draft_plugin_skill(package: &PluginPackage) -> SkillDraft {
         let tools = package.tools.iter();
         tools
             .take(MAX_LISTED)
-            .for_each(|tool| body.push_str(&tool_line(tool)));
+            .for_each(|tool| body.push_str(&format_tool_line(tool)));
         if let Some(n) = n_more(package.tools.len()) {
             body.push_str(&format!("- and {n} more\n"));
         }
@@ -53,20 +55,20 @@ pub(crate) fn draft_plugin_skill(package: &PluginPackage) -> SkillDraft {
         let all: Vec<String> = package
             .tools
             .iter()
-            .map(|tool| tool_page(tool, &package.examples))
+            .map(|tool| render_tool_page(tool, &package.examples))
             .collect();
         references.insert(
             "tools.md".to_owned(),
             format!("# Tools of the plugin {name}\n\n{}", all.join("\n")),
         );
     }
-    commands_section(&mut body, package);
+    write_commands_section(&mut body, package);
     if !package.hooks.is_empty() {
         body.push_str("## What it does by itself\n\nThe host calls it at these points of a session; nothing has to be done for it.\n\n");
         package.hooks.iter().for_each(|hook| body.push_str(hook));
         body.push('\n');
     }
-    body.push_str(&requested_text(package));
+    body.push_str(&render_permissions_section(package));
     if let Some(settings) = package
         .settings
         .as_ref()
@@ -83,7 +85,7 @@ pub(crate) fn draft_plugin_skill(package: &PluginPackage) -> SkillDraft {
     if let Some(readme) = package
         .readme
         .as_deref()
-        .map(|text| render_prose(text, BlockKind::Document, MAX_README_BYTES))
+        .map(|text| render_prose(text, MarkdownBlockKind::Document, MAX_README_BYTES))
     {
         let is_more = readme.trim() != package.description.trim() && !readme.is_empty();
         if is_more {
@@ -93,7 +95,7 @@ pub(crate) fn draft_plugin_skill(package: &PluginPackage) -> SkillDraft {
             );
         }
     }
-    more_references(&mut body, &references);
+    write_more_references(&mut body, &references);
     SkillDraft {
         name: skill_slug(name).unwrap_or_else(|| "plugin".to_owned()),
         package: name.clone(),
@@ -111,7 +113,7 @@ pub(crate) fn draft_plugin_skill(package: &PluginPackage) -> SkillDraft {
 /// Returns the description for the catalogue: the purpose of the plugin, and when a model should
 /// read the skill.
 fn plugin_description(package: &PluginPackage) -> String {
-    let what = as_sentence(&rind_lib::text::clean_line(&package.description, 600));
+    let what = end_with_full_stop(&rind_lib::text::clean_line(&package.description, 600));
     let names: Vec<&str> = package
         .tools
         .iter()
@@ -129,33 +131,33 @@ fn plugin_description(package: &PluginPackage) -> String {
                 .collect();
             format!(
                 "Use when the user asks about its commands: {}.",
-                shorten_names(&names, MAX_NAMED)
+                join_first_names(&names, MAX_NAMED)
             )
         }
         ([one], _) => format!("Use when its tool {one} is to be called."),
         (names, _) => format!(
             "Use when one of its tools is to be called: {}.",
-            shorten_names(names, MAX_NAMED)
+            join_first_names(names, MAX_NAMED)
         ),
     };
     rind_lib::text::clean_line(&format!("{what} {when}"), 1000)
 }
 
-fn tool_line(tool: &ToolSpec) -> String {
-    let text = first_line(&tool.description, BlockKind::Plain, MAX_LINE_BYTES);
-    let arguments = match schema::join_names(&tool.parameters).as_slice() {
+fn format_tool_line(tool: &ToolSpec) -> String {
+    let text = first_line(&tool.description, MarkdownBlockKind::Plain, MAX_LINE_BYTES);
+    let arguments = match schema::sorted_property_names(&tool.parameters).as_slice() {
         [] => "No arguments.".to_owned(),
-        names => format!("Arguments: {}.", shorten_names(names, MAX_ARGUMENTS)),
+        names => format!("Arguments: {}.", join_first_names(names, MAX_ARGUMENTS)),
     };
     format!(
         "- {} ({}): {} {arguments}\n",
         code_span(&tool.name, 64),
-        effect_text(tool.effect_class),
-        as_sentence(&text)
+        describe_effect_class(tool.effect_class),
+        end_with_full_stop(&text)
     )
 }
 
-fn effect_text(class: EffectClass) -> &'static str {
+fn describe_effect_class(class: EffectClass) -> &'static str {
     match class {
         EffectClass::Read => "only reads",
         EffectClass::Write => "changes files",
@@ -164,12 +166,16 @@ fn effect_text(class: EffectClass) -> &'static str {
     }
 }
 
-fn tool_page(tool: &ToolSpec, examples: &[CallExample]) -> String {
+fn render_tool_page(tool: &ToolSpec, examples: &[ToolCallExample]) -> String {
     let mut page = format!(
         "## {}\n\n{}\n\nEffect: {}.\n",
         code_span(&tool.name, 64),
-        render_prose(&tool.description, BlockKind::Plain, MAX_DESCRIPTION_BYTES),
-        effect_text(tool.effect_class)
+        render_prose(
+            &tool.description,
+            MarkdownBlockKind::Plain,
+            MAX_DESCRIPTION_BYTES
+        ),
+        describe_effect_class(tool.effect_class)
     );
     let arguments = schema::list_properties(&tool.parameters);
     match arguments.is_empty() {
@@ -191,11 +197,11 @@ fn tool_page(tool: &ToolSpec, examples: &[CallExample]) -> String {
     page
 }
 
-fn commands_section(body: &mut String, package: &PluginPackage) {
+fn write_commands_section(body: &mut String, package: &PluginPackage) {
     if !package.commands.is_empty() || !package.prompts.is_empty() {
         body.push_str("## Slash commands\n\nThe user types them; they are not tools.\n\n");
         let commands = package.commands.iter().take(MAX_LISTED);
-        commands.for_each(|command| body.push_str(&command_line(command)));
+        commands.for_each(|command| body.push_str(&format_command_line(command)));
         for file in package.prompts.iter().take(MAX_LISTED) {
             let name = file.trim_end_matches(".md");
             body.push_str(&format!(
@@ -213,20 +219,20 @@ fn commands_section(body: &mut String, package: &PluginPackage) {
             .collect();
         body.push_str(&format!(
             "It carries skills of its own: {}.\n\n",
-            shorten_names(&names, MAX_LISTED)
+            join_first_names(&names, MAX_LISTED)
         ));
     }
 }
 
-fn command_line(command: &PackageCommand) -> String {
+fn format_command_line(command: &PackagedCommand) -> String {
     let names = command
         .arguments
         .as_ref()
-        .map(schema::join_names)
+        .map(schema::sorted_property_names)
         .unwrap_or_default();
     let arguments = match names.as_slice() {
         [] => String::new(),
-        names => format!(" Arguments: {}.", shorten_names(names, MAX_ARGUMENTS)),
+        names => format!(" Arguments: {}.", join_first_names(names, MAX_ARGUMENTS)),
     };
     let name = code_span(&format!("/{}", command.name), 80);
     let text = one_line(&command.description, MAX_LINE_BYTES);
@@ -234,7 +240,7 @@ fn command_line(command: &PackageCommand) -> String {
 }
 
 /// Lists the requested permissions and the required plugins.
-fn requested_text(package: &PluginPackage) -> String {
+fn render_permissions_section(package: &PluginPackage) -> String {
     let mut text = "## What it may touch\n\n".to_owned();
     if package.permissions.is_empty() {
         text.push_str("It asks for no permission: it reaches no files, no network and no model.\n");
@@ -270,7 +276,7 @@ fn requested_text(package: &PluginPackage) -> String {
 }
 
 /// Lists the pages in `references` that no section links to.
-fn more_references(body: &mut String, references: &BTreeMap<String, String>) {
+fn write_more_references(body: &mut String, references: &BTreeMap<String, String>) {
     let pages = [
         ("settings.md", "its settings, which the operator changes"),
         ("readme.md", "its own documentation"),

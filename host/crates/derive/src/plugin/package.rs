@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::hooks;
 use rind_cases::file::{CaseFile, PluginCase};
-use rind_lib::grant::{Granted, SideEffect, combined, in_words};
+use rind_lib::grant::{Granted, SideEffect, combined_risk, describe_capability};
 use rind_lib::message::ToolSpec;
 use rind_lib::plugin::commands::CommandSpec;
 use rind_lib::plugin::inspect::inspect;
@@ -24,7 +24,7 @@ pub struct PluginPackage {
     pub(super) description: String,
     pub(super) side_effects: Vec<SideEffect>,
     pub(super) tools: Vec<ToolSpec>,
-    pub(super) commands: Vec<PackageCommand>,
+    pub(super) commands: Vec<PackagedCommand>,
     /// List items that describe the plugin's hooks.
     pub(super) hooks: Vec<String>,
     /// Files of prompt templates.
@@ -39,12 +39,12 @@ pub struct PluginPackage {
     pub(super) dependencies: Vec<String>,
     /// JSON Schema of the plugin's settings.
     pub(super) settings: Option<Value>,
-    pub(super) examples: Vec<CallExample>,
+    pub(super) examples: Vec<ToolCallExample>,
     pub(super) readme: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct PackageCommand {
+pub(super) struct PackagedCommand {
     pub(super) name: String,
     pub(super) description: String,
     pub(super) arguments: Option<Value>,
@@ -52,7 +52,7 @@ pub(super) struct PackageCommand {
 
 /// Call of a tool with its result, taken from a test case.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct CallExample {
+pub(super) struct ToolCallExample {
     pub(super) tool: String,
     pub(super) case: String,
     pub(super) arguments: String,
@@ -71,11 +71,11 @@ impl PluginPackage {
     ) -> Self {
         let report = inspect(loaded);
         let requested = manifest.requested();
-        let permissions = requested.iter().map(in_words).collect();
+        let permissions = requested.iter().map(describe_capability).collect();
         let commands = loaded
             .commands
             .iter()
-            .map(|command: &CommandSpec| PackageCommand {
+            .map(|command: &CommandSpec| PackagedCommand {
                 name: command.name.clone(),
                 description: command.description.clone(),
                 arguments: command.arguments.clone(),
@@ -87,10 +87,10 @@ impl PluginPackage {
             side_effects: manifest.side_effects.clone(),
             tools: loaded.tools.clone(),
             commands: commands.collect(),
-            hooks: report.hooks.iter().map(hooks::in_words).collect(),
+            hooks: report.hooks.iter().map(hooks::describe_hook).collect(),
             prompts: report.prompts.iter().map(ToString::to_string).collect(),
             skills,
-            together: combined(&Granted::new(requested), !report.hooks.is_empty()),
+            together: combined_risk(&Granted::new(requested), !report.hooks.is_empty()),
             permissions,
             dependencies: manifest
                 .dependencies
@@ -101,7 +101,7 @@ impl PluginPackage {
             examples: cases
                 .iter()
                 .flat_map(|file| &file.cases)
-                .filter_map(example_of_case)
+                .filter_map(example_from_case)
                 .collect(),
             readme,
         };
@@ -112,12 +112,12 @@ impl PluginPackage {
 }
 
 /// Returns an example from a test case in which the model calls a tool and the result is known.
-fn example_of_case(case: &PluginCase) -> Option<CallExample> {
+fn example_from_case(case: &PluginCase) -> Option<ToolCallExample> {
     let call = case.given.tool.as_ref()?;
     let result = case.expect.results.as_ref()?.first()?;
     let arguments = serde_json::to_string_pretty(&call.arguments).ok()?;
     let is_short = arguments.len() <= MAX_EXAMPLE_BYTES && result.len() <= MAX_EXAMPLE_BYTES;
-    is_short.then(|| CallExample {
+    is_short.then(|| ToolCallExample {
         tool: call.name.clone(),
         case: case.name.clone(),
         arguments,

@@ -13,7 +13,7 @@ pub(super) const CONDITION: &str = " with cfg(";
 /// Attributes that tell callers how an item may be used.
 const MARKERS: [&str; 3] = ["deprecated", "must_use", "non_exhaustive"];
 
-pub(super) fn docs_of(attributes: &[Attribute]) -> String {
+pub(super) fn doc_comment_text(attributes: &[Attribute]) -> String {
     let lines = attributes
         .iter()
         .filter_map(|attribute| match &attribute.meta {
@@ -41,7 +41,7 @@ fn string_literal(value: &Expr) -> Option<String> {
 }
 
 /// Returns the file in a `#[path]` attribute.
-pub(super) fn path_of(attributes: &[Attribute]) -> Option<String> {
+pub(super) fn path_attribute_value(attributes: &[Attribute]) -> Option<String> {
     attributes.iter().find_map(|attribute| {
         let value = &attribute
             .meta
@@ -53,17 +53,17 @@ pub(super) fn path_of(attributes: &[Attribute]) -> Option<String> {
     })
 }
 
-pub(super) fn is_hidden(attributes: &[Attribute]) -> bool {
+pub(super) fn is_doc_hidden(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let is_doc = attribute.path().is_ident("doc");
         is_doc && matches!(&attribute.meta, Meta::List(list) if list.tokens.to_string().split(',').any(|word| word.trim() == "hidden"))
     })
 }
 
-pub(super) fn is_test(attributes: &[Attribute]) -> bool {
+pub(super) fn is_test_only(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::List(list) if list.path.is_ident("cfg") => {
-            let condition = text_of(&list.tokens);
+            let condition = format_condition(&list.tokens);
             condition == "test" || condition.starts_with("all(test,")
         }
         meta => meta.path().is_ident("test"),
@@ -75,7 +75,7 @@ pub(super) fn cfg_conditions(attributes: &[Attribute]) -> Vec<String> {
     let conditions = attributes
         .iter()
         .filter_map(|attribute| match &attribute.meta {
-            Meta::List(list) if list.path.is_ident("cfg") => Some(text_of(&list.tokens)),
+            Meta::List(list) if list.path.is_ident("cfg") => Some(format_condition(&list.tokens)),
             _ => None,
         });
     conditions.collect()
@@ -89,18 +89,24 @@ pub(super) fn derived_traits(attributes: &[Attribute]) -> BTreeSet<String> {
             continue;
         };
         if list.path.is_ident("derive") {
-            traits.extend(derive_names(list));
+            traits.extend(trait_names_in_derive(list));
         } else if list.path.is_ident("cfg_attr") {
             let all = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
             let mut all = all.into_iter().flatten();
-            let condition = all.next().map(|meta| text_of(&meta_tokens(&meta)));
+            let condition = all
+                .next()
+                .map(|meta| format_condition(&attribute_argument_tokens(&meta)));
             let condition = condition.unwrap_or_default();
             for meta in all {
                 if let Meta::List(list) = &meta
                     && list.path.is_ident("derive")
                 {
-                    let names = derive_names(list).into_iter();
-                    traits.extend(names.map(|name| format!("{name}{CONDITION}{condition})")));
+                    let names = trait_names_in_derive(list).into_iter();
+                    traits.extend(
+                        names.map(|name| {
+                            [name.as_str(), CONDITION, condition.as_str(), ")"].concat()
+                        }),
+                    );
                 }
             }
         }
@@ -108,7 +114,7 @@ pub(super) fn derived_traits(attributes: &[Attribute]) -> BTreeSet<String> {
     traits
 }
 
-fn derive_names(list: &MetaList) -> Vec<String> {
+fn trait_names_in_derive(list: &MetaList) -> Vec<String> {
     let paths = list.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated);
     let names = paths.into_iter().flatten().filter_map(|path| {
         let last = path.segments.last()?;
@@ -118,18 +124,18 @@ fn derive_names(list: &MetaList) -> Vec<String> {
 }
 
 /// Removes all attributes except docs, `cfg` conditions, and [`MARKERS`].
-pub(super) fn keep_docs(attributes: &mut Vec<Attribute>) {
+pub(super) fn retain_doc_attributes(attributes: &mut Vec<Attribute>) {
     attributes.retain(|attribute| {
         let is_docs = matches!(&attribute.meta, Meta::NameValue(meta) if meta.path.is_ident("doc"));
-        is_docs || is_marker(attribute) || attribute.path().is_ident("cfg")
+        is_docs || is_usage_marker(attribute) || attribute.path().is_ident("cfg")
     });
 }
 
-pub(super) fn is_marker(attribute: &Attribute) -> bool {
+pub(super) fn is_usage_marker(attribute: &Attribute) -> bool {
     MARKERS.iter().any(|name| attribute.path().is_ident(name))
 }
 
-fn meta_tokens(meta: &Meta) -> TokenStream {
+fn attribute_argument_tokens(meta: &Meta) -> TokenStream {
     match meta {
         Meta::List(list) => {
             let path = list.path.get_ident().map(ToString::to_string);
@@ -150,6 +156,6 @@ fn meta_tokens(meta: &Meta) -> TokenStream {
 }
 
 /// Formats the tokens of a condition with the usual spaces.
-fn text_of(tokens: &TokenStream) -> String {
+fn format_condition(tokens: &TokenStream) -> String {
     tokens.to_string().replace(" (", "(").replace(" ,", ",")
 }

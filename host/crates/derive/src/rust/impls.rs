@@ -9,18 +9,18 @@ use syn::{
     Token, Type, parse_quote,
 };
 
-use super::attributes::{CONDITION, cfg_conditions, is_hidden, is_test};
-use super::items::{SeenItem, no_block, print_item, see_item};
+use super::attributes::{CONDITION, cfg_conditions, is_doc_hidden, is_test_only};
+use super::items::{VisibleItem, empty_block, print_item, read_item};
 use super::{ImplOutline, RustItemOutline};
 
 /// `impl` block. `path` is the path of its type, relative to the module of the block.
 pub(super) struct ImplBlock {
     pub(super) path: Vec<String>,
-    pub(super) gives: GivenMembers,
+    pub(super) gives: ImplMembers,
 }
 
 /// Members that an `impl` block adds to its type.
-pub(super) enum GivenMembers {
+pub(super) enum ImplMembers {
     Methods(ImplOutline),
     /// Implemented trait: its path, and the text to display.
     Trait(Vec<String>, String),
@@ -28,21 +28,21 @@ pub(super) enum GivenMembers {
 
 /// Reads an `impl` block; `None` if it adds nothing that other crates can use.
 pub(super) fn read_impl(mut item: ItemImpl) -> Option<ImplBlock> {
-    if is_test(&item.attrs) || is_hidden(&item.attrs) {
+    if is_test_only(&item.attrs) || is_doc_hidden(&item.attrs) {
         return None;
     }
     let Type::Path(own) = &*item.self_ty else {
         return None;
     };
-    let path = path_names(&own.path);
-    if own.qself.is_some() || is_parameter(&item, &path) {
+    let path = path_segment_names(&own.path);
+    if own.qself.is_some() || is_generic_parameter(&item, &path) {
         return None;
     }
     let conditions = cfg_conditions(&item.attrs);
     let items = std::mem::take(&mut item.items);
     if let Some((is_not, of, _)) = &item.trait_ {
-        let shown = match is_plain(&item) {
-            true => printed_last(of)?,
+        let shown = match applies_to_all_arguments(&item) {
+            true => print_last_segment(of)?,
             false => impl_header(&item),
         };
         let not = if is_not.is_some() { "not " } else { "" };
@@ -50,30 +50,30 @@ pub(super) fn read_impl(mut item: ItemImpl) -> Option<ImplBlock> {
         if !conditions.is_empty() {
             shown.push_str(&format!("{CONDITION}{})", conditions.join(", ")));
         }
-        let of = path_names(of);
+        let of = path_segment_names(of);
         return Some(ImplBlock {
             path,
-            gives: GivenMembers::Trait(of, shown),
+            gives: ImplMembers::Trait(of, shown),
         });
     }
-    let items: Vec<RustItemOutline> = items.into_iter().filter_map(method_outline).collect();
+    let items: Vec<RustItemOutline> = items.into_iter().filter_map(read_method).collect();
     (!items.is_empty()).then(|| ImplBlock {
         path,
-        gives: GivenMembers::Methods(ImplOutline {
-            header: (!is_plain(&item)).then(|| impl_header(&item)),
+        gives: ImplMembers::Methods(ImplOutline {
+            header: (!applies_to_all_arguments(&item)).then(|| impl_header(&item)),
             conditions,
             items,
         }),
     })
 }
 
-fn method_outline(item: ImplItem) -> Option<RustItemOutline> {
+fn read_method(item: ImplItem) -> Option<RustItemOutline> {
     let item = match item {
         ImplItem::Fn(inner) => Item::Fn(syn::ItemFn {
             attrs: inner.attrs,
             vis: inner.vis,
             sig: inner.sig,
-            block: Box::new(no_block()),
+            block: Box::new(empty_block()),
         }),
         ImplItem::Const(inner) => Item::Const(syn::ItemConst {
             attrs: inner.attrs,
@@ -89,14 +89,14 @@ fn method_outline(item: ImplItem) -> Option<RustItemOutline> {
         }),
         _ => return None,
     };
-    match see_item(item) {
-        SeenItem::Public(outline) => Some(*outline),
-        SeenItem::Private(_) | SeenItem::Nothing => None,
+    match read_item(item) {
+        VisibleItem::Public(outline) => Some(*outline),
+        VisibleItem::Private(_) | VisibleItem::Nothing => None,
     }
 }
 
 /// Returns the names in a path, without generic arguments.
-fn path_names(path: &Path) -> Vec<String> {
+fn path_segment_names(path: &Path) -> Vec<String> {
     path.segments
         .iter()
         .map(|segment| segment.ident.to_string())
@@ -104,14 +104,14 @@ fn path_names(path: &Path) -> Vec<String> {
 }
 
 /// Whether the type is a generic parameter of the `impl`, which is then a blanket implementation.
-fn is_parameter(item: &ItemImpl, path: &[String]) -> bool {
+fn is_generic_parameter(item: &ItemImpl, path: &[String]) -> bool {
     let [name] = path else { return false };
     item.generics.type_params().any(|own| own.ident == name)
 }
 
 /// Whether the `impl` applies to all arguments of its type, without bounds or concrete arguments,
 /// so that its header says no more than the name of the type.
-fn is_plain(item: &ItemImpl) -> bool {
+fn applies_to_all_arguments(item: &ItemImpl) -> bool {
     let is_free = |param: &GenericParam| match param {
         GenericParam::Type(own) => own.bounds.is_empty(),
         GenericParam::Lifetime(own) => own.bounds.is_empty(),
@@ -152,7 +152,7 @@ fn impl_header(item: &ItemImpl) -> String {
 }
 
 /// Returns the last name of a path with its generic arguments.
-fn printed_last(path: &Path) -> Option<String> {
+fn print_last_segment(path: &Path) -> Option<String> {
     let last: PathSegment = path.segments.last()?.clone();
     let mut segments: Punctuated<PathSegment, Token![::]> = Punctuated::new();
     segments.push(last);

@@ -12,7 +12,8 @@ use syn::{
 
 use super::RustItemOutline;
 use super::attributes::{
-    cfg_conditions, derived_traits, docs_of, is_hidden, is_marker, is_test, keep_docs,
+    cfg_conditions, derived_traits, doc_comment_text, is_doc_hidden, is_test_only, is_usage_marker,
+    retain_doc_attributes,
 };
 
 /// Maximum length of a constant's line that includes its value, in bytes.
@@ -22,7 +23,7 @@ const MAX_CONSTANT_BYTES: usize = 120;
 const BODY: &str = "__body_that_is_left_out";
 
 /// Item as other crates see it.
-pub(super) enum SeenItem {
+pub(super) enum VisibleItem {
     Public(Box<RustItemOutline>),
     /// A type or trait of this name that other crates cannot use.
     Private(String),
@@ -30,15 +31,15 @@ pub(super) enum SeenItem {
     Nothing,
 }
 
-pub(super) fn see_item(mut item: Item) -> SeenItem {
-    let Some((attributes, name, vis)) = item_head(&mut item) else {
-        return SeenItem::Nothing;
+pub(super) fn read_item(mut item: Item) -> VisibleItem {
+    let Some((attributes, name, vis)) = take_item_head(&mut item) else {
+        return VisibleItem::Nothing;
     };
-    if is_test(&attributes) {
-        return SeenItem::Nothing;
+    if is_test_only(&attributes) {
+        return VisibleItem::Nothing;
     }
     let is_public = vis.is_none_or(|vis| matches!(vis, Visibility::Public(_)));
-    if !is_public || is_hidden(&attributes) {
+    if !is_public || is_doc_hidden(&attributes) {
         let is_type = matches!(
             item,
             Item::Enum(_)
@@ -49,28 +50,28 @@ pub(super) fn see_item(mut item: Item) -> SeenItem {
                 | Item::Union(_)
         );
         return if is_type {
-            SeenItem::Private(name)
+            VisibleItem::Private(name)
         } else {
-            SeenItem::Nothing
+            VisibleItem::Nothing
         };
     }
     match describe_item(item, &attributes, name) {
-        Some((kind, name, signature)) => SeenItem::Public(Box::new(RustItemOutline {
+        Some((kind, name, signature)) => VisibleItem::Public(Box::new(RustItemOutline {
             kind: kind.to_owned(),
             name,
-            docs: docs_of(&attributes),
+            docs: doc_comment_text(&attributes),
             conditions: cfg_conditions(&attributes),
             signature,
             implements: derived_traits(&attributes),
             impls: Vec::new(),
         })),
-        None => SeenItem::Nothing,
+        None => VisibleItem::Nothing,
     }
 }
 
-/// Takes the attributes out of an item, except the markers of its use, and returns them with its
-/// name and visibility. The visibility is `None` for a macro, which is public by its attributes.
-fn item_head(item: &mut Item) -> Option<(Vec<Attribute>, String, Option<Visibility>)> {
+/// Removes the attributes of an item, except those that tell callers how to use it. Returns all of
+/// its attributes, its name and its visibility, which is `None` for an exported macro.
+fn take_item_head(item: &mut Item) -> Option<(Vec<Attribute>, String, Option<Visibility>)> {
     let (attributes, name, vis) = match item {
         Item::Const(own) => (&mut own.attrs, &own.ident, Some(&own.vis)),
         Item::Enum(own) => (&mut own.attrs, &own.ident, Some(&own.vis)),
@@ -91,7 +92,7 @@ fn item_head(item: &mut Item) -> Option<(Vec<Attribute>, String, Option<Visibili
         _ => return None,
     };
     let all = std::mem::take(attributes);
-    attributes.extend(all.iter().filter(|one| is_marker(one)).cloned());
+    attributes.extend(all.iter().filter(|one| is_usage_marker(one)).cloned());
     Some((all, name.to_string(), vis.cloned()))
 }
 
@@ -103,41 +104,45 @@ fn describe_item(
 ) -> Option<(&'static str, String, String)> {
     Some(match item {
         Item::Fn(mut item) => {
-            let (kind, name) = kind_of_function(attributes, &item.sig);
-            item.block = Box::new(no_block());
-            (kind, name, without_body(&print_item(Item::Fn(item))))
+            let (kind, name) = function_kind_and_name(attributes, &item.sig);
+            item.block = Box::new(empty_block());
+            (kind, name, remove_empty_body(&print_item(Item::Fn(item))))
         }
         Item::Struct(mut item) => {
-            let is_cut = public_fields(&mut item.fields);
+            let is_cut = remove_private_fields(&mut item.fields);
             let text = print_item(Item::Struct(item));
-            ("struct", name, with_note(&text, is_cut))
+            ("struct", name, append_omission_note(&text, is_cut))
         }
         Item::Union(mut item) => {
             let mut fields = Fields::Named(item.fields);
-            let is_cut = public_fields(&mut fields);
+            let is_cut = remove_private_fields(&mut fields);
             let Fields::Named(named) = fields else {
                 return None;
             };
             item.fields = named;
             let text = print_item(Item::Union(item));
-            ("union", name, with_note(&text, is_cut))
+            ("union", name, append_omission_note(&text, is_cut))
         }
         Item::Enum(mut item) => {
-            let is_cut = public_variants(&mut item);
+            let is_cut = remove_hidden_variants(&mut item);
             let text = print_item(Item::Enum(item));
-            ("enum", name, with_words(&text, is_cut, "hidden variants"))
+            (
+                "enum",
+                name,
+                append_comment(&text, is_cut, "hidden variants"),
+            )
         }
         Item::Trait(mut item) => {
-            only_signatures(&mut item);
+            remove_bodies(&mut item);
             (
                 "trait",
                 name,
-                without_bodies(&print_item(Item::Trait(item))),
+                replace_body_placeholders(&print_item(Item::Trait(item))),
             )
         }
         Item::Type(_) => ("type", name, print_item(item)),
-        Item::Const(_) => ("constant", name, constant_text(&print_item(item))),
-        Item::Static(_) => ("static", name, constant_text(&print_item(item))),
+        Item::Const(_) => ("constant", name, shorten_constant(&print_item(item))),
+        Item::Static(_) => ("static", name, shorten_constant(&print_item(item))),
         Item::Macro(_) => {
             let signature = format!("macro_rules! {name}");
             ("macro", name, signature)
@@ -148,7 +153,10 @@ fn describe_item(
 
 /// Returns the kind and name of a function. For a procedural macro, these are the kind and name
 /// that its callers use.
-fn kind_of_function(attributes: &[Attribute], signature: &Signature) -> (&'static str, String) {
+fn function_kind_and_name(
+    attributes: &[Attribute],
+    signature: &Signature,
+) -> (&'static str, String) {
     let name = signature.ident.to_string();
     for attribute in attributes {
         let path = attribute.path();
@@ -176,7 +184,7 @@ fn kind_of_function(attributes: &[Attribute], signature: &Signature) -> (&'stati
 
 /// Removes the bodies and hidden items of a trait. A provided method keeps a placeholder as its
 /// body, which shows that implementers need not write the method.
-fn only_signatures(item: &mut ItemTrait) {
+fn remove_bodies(item: &mut ItemTrait) {
     let body = syn::Ident::new(BODY, Span::call_site());
     item.items.retain_mut(|inner| {
         let attributes = match inner {
@@ -191,14 +199,14 @@ fn only_signatures(item: &mut ItemTrait) {
             TraitItem::Type(inner) => &mut inner.attrs,
             _ => return false,
         };
-        let is_shown = !is_hidden(attributes);
-        keep_docs(attributes);
+        let is_shown = !is_doc_hidden(attributes);
+        retain_doc_attributes(attributes);
         is_shown
     });
 }
 
 /// Replaces each body placeholder with `…`.
-fn without_bodies(text: &str) -> String {
+fn replace_body_placeholders(text: &str) -> String {
     let mut parts = text.split(BODY);
     let mut whole = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -210,26 +218,26 @@ fn without_bodies(text: &str) -> String {
 }
 
 /// Removes hidden variants. Returns whether any were removed.
-fn public_variants(item: &mut ItemEnum) -> bool {
+fn remove_hidden_variants(item: &mut ItemEnum) -> bool {
     let n_before = item.variants.len();
     let all = std::mem::take(&mut item.variants);
-    let shown = all.into_iter().filter(|one| !is_hidden(&one.attrs));
+    let shown = all.into_iter().filter(|one| !is_doc_hidden(&one.attrs));
     item.variants = shown.collect();
     for variant in &mut item.variants {
-        keep_docs(&mut variant.attrs);
+        retain_doc_attributes(&mut variant.attrs);
         variant
             .fields
             .iter_mut()
-            .for_each(|field| keep_docs(&mut field.attrs));
+            .for_each(|field| retain_doc_attributes(&mut field.attrs));
     }
     item.variants.len() < n_before
 }
 
 /// Removes private and hidden fields; in a tuple, only their types. Returns whether any were
 /// removed.
-fn public_fields(fields: &mut Fields) -> bool {
+fn remove_private_fields(fields: &mut Fields) -> bool {
     let is_public =
-        |field: &Field| matches!(field.vis, Visibility::Public(_)) && !is_hidden(&field.attrs);
+        |field: &Field| matches!(field.vis, Visibility::Public(_)) && !is_doc_hidden(&field.attrs);
     let has_private = !fields.iter().all(is_public);
     match fields {
         Fields::Named(named) => {
@@ -249,15 +257,15 @@ fn public_fields(fields: &mut Fields) -> bool {
     }
     fields
         .iter_mut()
-        .for_each(|field| keep_docs(&mut field.attrs));
+        .for_each(|field| retain_doc_attributes(&mut field.attrs));
     has_private && matches!(fields, Fields::Named(_))
 }
 
-fn with_note(text: &str, is_cut: bool) -> String {
-    with_words(text, is_cut, "private fields")
+fn append_omission_note(text: &str, is_cut: bool) -> String {
+    append_comment(text, is_cut, "private fields")
 }
 
-fn with_words(text: &str, is_cut: bool, words: &str) -> String {
+fn append_comment(text: &str, is_cut: bool, words: &str) -> String {
     match (is_cut, text.strip_suffix('}')) {
         (true, Some(before)) if before.ends_with('{') => {
             format!("{before} /* {words} */ }}")
@@ -267,7 +275,7 @@ fn with_words(text: &str, is_cut: bool, words: &str) -> String {
     }
 }
 
-pub(super) fn no_block() -> Block {
+pub(super) fn empty_block() -> Block {
     Block {
         brace_token: syn::token::Brace::default(),
         stmts: Vec::new(),
@@ -275,13 +283,13 @@ pub(super) fn no_block() -> Block {
 }
 
 /// Removes the empty body from a printed function.
-fn without_body(text: &str) -> String {
+fn remove_empty_body(text: &str) -> String {
     let text = text.trim_end().trim_end_matches("{}").trim_end();
     format!("{};", text.trim_end_matches(','))
 }
 
 /// Shortens a printed constant: a long value is omitted.
-fn constant_text(text: &str) -> String {
+fn shorten_constant(text: &str) -> String {
     match text.split_once(" = ") {
         Some((before, _)) if text.len() > MAX_CONSTANT_BYTES || text.contains('\n') => {
             format!("{before};")

@@ -17,9 +17,11 @@ use serde::{Deserialize, Serialize};
 
 use super::bundle::SkillDraft;
 use super::markdown::{
-    BlockKind, first_example, first_line, first_paragraph, render_prose, sentence_line,
+    MarkdownBlockKind, first_example, first_line, first_paragraph, render_prose, sentence_line,
 };
-use super::text::{as_sentence, code_span, fence_code, one_line, page_name, skill_slug};
+use super::text::{
+    code_span, end_with_full_stop, fence_code, one_line, skill_slug, unused_page_name,
+};
 use super::wit::{WitFiles, WitInterfaces};
 use super::{MAX_LISTED, MAX_README_BYTES};
 pub(crate) use read::outline_crate;
@@ -139,7 +141,7 @@ impl ModuleOutline {
 impl CrateOutline {
     /// Adds the WIT interfaces to modules that macros generate from them: `wasi::http::types` is
     /// described by `wasi:http/types`.
-    pub(crate) fn describe_made(&mut self, interfaces: &WitInterfaces) {
+    pub(crate) fn describe_generated_modules(&mut self, interfaces: &WitInterfaces) {
         for module in &mut self.modules {
             if let [namespace, package, name] = module.made_path.as_slice() {
                 module.wit = interfaces.interface_text(namespace, package, name);
@@ -175,23 +177,23 @@ pub(crate) fn draft_crate_skill(package: &CratePackage, outline: &CrateOutline) 
         .iter()
         .find(|module| !module.path.contains("::"));
     let docs = root
-        .map(|root| render_prose(&root.docs, BlockKind::Rust, MAX_DOCS_BYTES))
+        .map(|root| render_prose(&root.docs, MarkdownBlockKind::Rust, MAX_DOCS_BYTES))
         .unwrap_or_default();
     let readme = package
         .readme
         .as_deref()
-        .map(|text| render_prose(text, BlockKind::Document, MAX_README_BYTES));
+        .map(|text| render_prose(text, MarkdownBlockKind::Document, MAX_README_BYTES));
     let readme = readme.filter(|text| !text.is_empty());
     body.push_str(&format!(
         "{}\n\n{}",
         crate_introduction(package, &docs, readme.as_deref()),
-        crate_facts(package, outline)
+        format_crate_facts(package, outline)
     ));
     if let Some(example) = root.and_then(|root| first_example(&root.docs, MAX_EXAMPLE_LINES)) {
         body.push_str(&format!("## Example\n\n{}\n", fence_code("rust", &example)));
     }
-    pages::write_modules(outline, &mut body, &mut references);
-    more_references(package, readme, &mut body, &mut references);
+    pages::write_module_pages(outline, &mut body, &mut references);
+    write_more_references(package, readme, &mut body, &mut references);
     SkillDraft {
         name: skill_slug(&package.name).unwrap_or_else(|| "crate".to_owned()),
         package: package.name.clone(),
@@ -229,7 +231,7 @@ fn crate_description(package: &CratePackage, docs: &str) -> String {
         true => format!("Use when writing or reading Rust code that uses the crate {name}."),
         false => format!("Use when working with the program {name} or its source."),
     };
-    rind_lib::text::clean_line(format!("{} {when}", as_sentence(&what)).trim(), 1000)
+    rind_lib::text::clean_line(format!("{} {when}", end_with_full_stop(&what)).trim(), 1000)
 }
 
 /// Returns the first paragraph of the docs, otherwise of the README, otherwise the description.
@@ -244,7 +246,7 @@ fn crate_introduction(package: &CratePackage, docs: &str, readme: Option<&str>) 
     )
 }
 
-fn crate_facts(package: &CratePackage, outline: &CrateOutline) -> String {
+fn format_crate_facts(package: &CratePackage, outline: &CrateOutline) -> String {
     let mut facts = String::new();
     if package.is_library && outline.name != package.name {
         let name = code_span(&outline.name, 120);
@@ -287,7 +289,7 @@ fn crate_facts(package: &CratePackage, outline: &CrateOutline) -> String {
     facts
 }
 
-fn more_references(
+fn write_more_references(
     package: &CratePackage,
     readme: Option<String>,
     body: &mut String,
@@ -296,14 +298,14 @@ fn more_references(
     if !package.examples.is_empty() {
         body.push_str("## Examples in its source\n\nIn its folder `examples`:\n\n");
         for (name, about) in package.examples.iter().take(MAX_LISTED) {
-            let about = first_line(about, BlockKind::Plain, MAX_LINE_BYTES);
+            let about = first_line(about, MarkdownBlockKind::Plain, MAX_LINE_BYTES);
             let colon = if about.is_empty() { "" } else { ": " };
             body.push_str(&format!("- {}{colon}{about}\n", code_span(name, 120)));
         }
         body.push('\n');
     }
     if let Some(readme) = readme {
-        let file = page_name("readme", references);
+        let file = unused_page_name("readme", references);
         body.push_str(&format!(
             "## More\n\n- [references/{file}](references/{file}): the beginning of its README\n"
         ));

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::count_words;
-use super::super::markdown::{BlockKind, render_prose, sentence_line};
-use super::super::text::{code_span, fence_code, one_line, page_name, shorten_names};
+use super::super::markdown::{MarkdownBlockKind, render_prose, sentence_line};
+use super::super::number_with_noun;
+use super::super::text::{code_span, fence_code, join_first_names, one_line, unused_page_name};
 use super::attributes::CONDITION;
 use super::{
     CrateOutline, ImplOutline, MAX_DOCS_BYTES, MAX_LINE_BYTES, MAX_NAMES, ModuleOutline,
@@ -16,7 +16,7 @@ use crate::{MAX_LISTED, n_more};
 const MAX_TRAITS: usize = 60;
 
 /// Lists the modules in `SKILL.md`, and writes the page of each.
-pub(super) fn write_modules(
+pub(super) fn write_module_pages(
     outline: &CrateOutline,
     body: &mut String,
     references: &mut BTreeMap<String, String>,
@@ -27,12 +27,12 @@ pub(super) fn write_modules(
     body.push_str("## Modules\n\nSignatures and docs are in the file of each.\n\n");
     for (at, module) in outline.modules.iter().enumerate() {
         let inner = module.path.split_once("::");
-        let file = page_name(inner.map_or("crate", |(_, inner)| inner), references);
-        let docs = render_prose(&module.docs, BlockKind::Rust, MAX_DOCS_BYTES);
+        let file = unused_page_name(inner.map_or("crate", |(_, inner)| inner), references);
+        let docs = render_prose(&module.docs, MarkdownBlockKind::Rust, MAX_DOCS_BYTES);
         if at < MAX_LISTED {
-            body.push_str(&module_line(module, &docs, &file));
+            body.push_str(&format_module_line(module, &docs, &file));
         }
-        references.insert(file, render_page(module, &docs));
+        references.insert(file, render_module_page(module, &docs));
     }
     if let Some(n) = n_more(outline.modules.len()) {
         body.push_str(&format!(
@@ -42,7 +42,7 @@ pub(super) fn write_modules(
     body.push('\n');
 }
 
-fn module_line(module: &ModuleOutline, docs: &str, file: &str) -> String {
+fn format_module_line(module: &ModuleOutline, docs: &str, file: &str) -> String {
     let is_root = !module.path.contains("::");
     let about = match (is_root, &module.made_by) {
         // The introduction already shows the docs of the root module.
@@ -64,21 +64,24 @@ fn module_line(module: &ModuleOutline, docs: &str, file: &str) -> String {
     let items = module.items.iter().map(|item| code_span(&item.name, 120));
     let made = module.made.keys().map(|name| code_span(name, 120));
     let names: Vec<String> = items.chain(made).collect();
-    parts.extend(Some(shorten_names(&names, MAX_NAMES)).filter(|names| !names.is_empty()));
+    parts.extend(Some(join_first_names(&names, MAX_NAMES)).filter(|names| !names.is_empty()));
     let n_other: usize = module.reexports.values().map(|from| from.names.len()).sum();
     if is_root {
         let from = module.reexports.iter();
-        parts.extend(from.map(|(origin, from)| match names_of(from, false) {
-            names if names == ["everything"] => format!("everything of {}", page_place(origin)),
+        parts.extend(from.map(|(origin, from)| match list_names(from, false) {
+            names if names == ["everything"] => format!("everything of {}", format_origin(origin)),
             names => format!(
                 "from {}: {}",
-                page_place(origin),
-                shorten_names(&names, MAX_NAMES)
+                format_origin(origin),
+                join_first_names(&names, MAX_NAMES)
             ),
         }));
     } else if parts.is_empty() && n_other > 0 {
-        // Only count the names from elsewhere; the module's page lists them.
-        parts.push(format!("{} from elsewhere", count_words(n_other, "name")));
+        // Only count the names from other modules and crates; the module's page lists them.
+        parts.push(format!(
+            "{} from elsewhere",
+            number_with_noun(n_other, "name")
+        ));
     }
     let n_more = parts.len().saturating_sub(MAX_NAMES);
     parts.truncate(MAX_NAMES);
@@ -95,14 +98,14 @@ fn module_line(module: &ModuleOutline, docs: &str, file: &str) -> String {
 }
 
 /// Formats the path that names come from; an empty path means other crates.
-fn page_place(path: &str) -> String {
+fn format_origin(path: &str) -> String {
     match path {
         "" => "other crates".to_owned(),
         path => code_span(path, 200),
     }
 }
 
-fn names_of(from: &ReexportedNames, with_conditions: bool) -> Vec<String> {
+fn list_names(from: &ReexportedNames, with_conditions: bool) -> Vec<String> {
     let names = from.names.iter().map(|(name, conditions)| {
         let name = match name.as_str() {
             "*" => "everything".to_owned(),
@@ -110,14 +113,14 @@ fn names_of(from: &ReexportedNames, with_conditions: bool) -> Vec<String> {
         };
         match conditions.is_empty() || !with_conditions {
             true => name,
-            false => format!("{name} ({})", in_words(conditions)),
+            false => format!("{name} ({})", describe_cfg_conditions(conditions)),
         }
     });
     names.collect()
 }
 
 /// Describes in words the conditions under which an item is compiled.
-fn in_words(conditions: &[String]) -> String {
+fn describe_cfg_conditions(conditions: &[String]) -> String {
     let each = conditions.iter().map(|one| {
         let feature = one
             .strip_prefix("feature = \"")
@@ -132,16 +135,16 @@ fn in_words(conditions: &[String]) -> String {
 }
 
 /// Writes the conditions of an item as a sentence, if it has any.
-fn write_conditions(all: &[String], page: &mut String) {
+fn write_cfg_conditions(all: &[String], page: &mut String) {
     if !all.is_empty() {
-        let words = in_words(all);
+        let words = describe_cfg_conditions(all);
         page.push_str(&format!("W{}.\n\n", words.trim_start_matches('w')));
     }
 }
 
-fn render_page(module: &ModuleOutline, docs: &str) -> String {
+fn render_module_page(module: &ModuleOutline, docs: &str) -> String {
     let mut page = format!("# {}\n\n", code_span(&module.path, 200));
-    write_conditions(&module.conditions, &mut page);
+    write_cfg_conditions(&module.conditions, &mut page);
     if let Some(made_by) = &module.made_by {
         let lists = match module.wit {
             Some(_) => {
@@ -183,7 +186,7 @@ fn render_page(module: &ModuleOutline, docs: &str) -> String {
         }
         page.push_str(&format!("## {heading}\n\n"));
         for item in items {
-            item_part(item, "###", &mut page);
+            write_item(item, "###", &mut page);
             write_traits(item.implements.iter(), &mut page);
             write_impls(&item.impls, &mut page);
         }
@@ -194,7 +197,7 @@ fn render_page(module: &ModuleOutline, docs: &str) -> String {
     if !module.made.is_empty() {
         page.push_str("## Methods of types that macros make\n\n");
         for (name, made) in &module.made {
-            macro_part(name, made, &mut page);
+            write_generated_type(name, made, &mut page);
         }
     }
     if !module.sources.is_empty() {
@@ -202,18 +205,18 @@ fn render_page(module: &ModuleOutline, docs: &str) -> String {
             "## Macros that make public items\n\nThey are not expanded: read in them what the types that they are called for have.\n\n",
         );
         for one in &module.sources {
-            let docs = render_prose(&one.docs, BlockKind::Rust, MAX_DOCS_BYTES);
+            let docs = render_prose(&one.docs, MarkdownBlockKind::Rust, MAX_DOCS_BYTES);
             if !docs.is_empty() {
                 page.push_str(&format!("{docs}\n\n"));
             }
             page.push_str(&format!("{}\n", fence_code("rust", &one.text)));
         }
     }
-    write_elsewhere(module, &mut page);
+    write_reexports(module, &mut page);
     page
 }
 
-fn write_elsewhere(module: &ModuleOutline, page: &mut String) {
+fn write_reexports(module: &ModuleOutline, page: &mut String) {
     if !module.reexports.is_empty() {
         page.push_str("## Also named here\n\n");
         for (origin, from) in &module.reexports {
@@ -221,10 +224,10 @@ fn write_elsewhere(module: &ModuleOutline, page: &mut String) {
                 Some(names) => format!(", which the macro {} makes", code_span(names, 120)),
                 None => String::new(),
             };
-            let names = names_of(from, true).join(", ");
+            let names = list_names(from, true).join(", ");
             page.push_str(&format!(
                 "- From {}{made_by}: {names}\n",
-                page_place(origin)
+                format_origin(origin)
             ));
         }
         page.push('\n');
@@ -242,7 +245,7 @@ fn write_elsewhere(module: &ModuleOutline, page: &mut String) {
     }
 }
 
-fn macro_part(name: &str, made: &TypeOutline, page: &mut String) {
+fn write_generated_type(name: &str, made: &TypeOutline, page: &mut String) {
     page.push_str(&format!("### {}\n\n", code_span(name, 200)));
     write_traits(made.implements.iter(), page);
     write_impls(&made.impls, page);
@@ -261,7 +264,7 @@ fn write_traits<'a>(traits: impl Iterator<Item = &'a String>, page: &mut String)
     if !names.is_empty() {
         page.push_str(&format!(
             "Implements: {}.\n\n",
-            shorten_names(&names, MAX_TRAITS)
+            join_first_names(&names, MAX_TRAITS)
         ));
     }
 }
@@ -277,19 +280,19 @@ fn write_impls(all: &[ImplOutline], page: &mut String) {
             let own = std::mem::take(&mut item.conditions);
             item.conditions.clone_from(&block.conditions);
             item.conditions.extend(own);
-            item_part(&item, "####", page);
+            write_item(&item, "####", page);
         }
     }
 }
 
-fn item_part(item: &RustItemOutline, level: &str, page: &mut String) {
+fn write_item(item: &RustItemOutline, level: &str, page: &mut String) {
     page.push_str(&format!(
         "{level} {}\n\n{}\n",
         code_span(&item.name, 200),
         fence_code("rust", &item.signature)
     ));
-    write_conditions(&item.conditions, page);
-    let docs = render_prose(&item.docs, BlockKind::Rust, MAX_DOCS_BYTES);
+    write_cfg_conditions(&item.conditions, page);
+    let docs = render_prose(&item.docs, MarkdownBlockKind::Rust, MAX_DOCS_BYTES);
     if !docs.is_empty() {
         page.push_str(&format!("{docs}\n\n"));
     }

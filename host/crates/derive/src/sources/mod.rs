@@ -11,8 +11,8 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
 pub use package::read_crate;
-use rind_lib::beneath::open_regular;
-pub use wit::{has_wit, read_wit};
+use rind_lib::beneath::open_regular_file;
+pub use wit::{contains_wit_files, read_wit};
 
 /// Maximum size of a file, in bytes.
 const MAX_FILE_BYTES: u64 = 2 << 20;
@@ -32,7 +32,7 @@ pub const CARGO: &str = "Cargo.toml";
 /// File name of the README.
 const README: &str = "README.md";
 
-/// Error of reading a source.
+/// Error while reading the sources of a package: the path and the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {why}")]
 pub struct SourceError {
@@ -40,14 +40,14 @@ pub struct SourceError {
     why: String,
 }
 
-fn refuse_source(path: impl Into<String>, why: impl Into<String>) -> SourceError {
+fn source_error(path: impl Into<String>, why: impl Into<String>) -> SourceError {
     SourceError {
         path: path.into(),
         why: why.into(),
     }
 }
 
-/// Directory of a package, whose files are read within limits.
+/// Directory of a package, with the number and total size of the files read from it so far.
 struct SourceFolder {
     dir: Dir,
     n_files: usize,
@@ -58,7 +58,7 @@ impl SourceFolder {
     fn open_folder(path: &Path) -> Result<Self, SourceError> {
         let dir = Dir::open_ambient_dir(path, ambient_authority());
         let dir =
-            dir.map_err(|error| refuse_source(path.display().to_string(), error.to_string()))?;
+            dir.map_err(|error| source_error(path.display().to_string(), error.to_string()))?;
         Ok(Self {
             dir,
             n_files: 0,
@@ -69,39 +69,39 @@ impl SourceFolder {
     /// Reads a text file. Refuses a path outside the directory, also through a symlink.
     fn read_text(&mut self, path: &str) -> Result<String, SourceError> {
         let bytes = self.read_bytes(path)?;
-        String::from_utf8(bytes).map_err(|_| refuse_source(path, "it is not UTF-8"))
+        String::from_utf8(bytes).map_err(|_| source_error(path, "it is not UTF-8"))
     }
 
     fn read_bytes(&mut self, path: &str) -> Result<Vec<u8>, SourceError> {
         self.n_files += 1;
         if self.n_files > MAX_FILES {
-            return Err(refuse_source(
+            return Err(source_error(
                 path,
                 format!("the package has more than {MAX_FILES} files"),
             ));
         }
-        let found = open_regular(&self.dir, Path::new(path)).map_err(|error| {
+        let found = open_regular_file(&self.dir, Path::new(path)).map_err(|error| {
             let why = match error.kind() {
                 io::ErrorKind::PermissionDenied => {
                     "it cannot be read, or leads out of the package".to_owned()
                 }
                 _ => error.to_string(),
             };
-            refuse_source(path, why)
+            source_error(path, why)
         })?;
-        let (file, _) = found.ok_or_else(|| refuse_source(path, "it is not a regular file"))?;
+        let (file, _) = found.ok_or_else(|| source_error(path, "it is not a regular file"))?;
         let mut bytes = Vec::new();
         let read = file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes);
-        read.map_err(|error| refuse_source(path, error.to_string()))?;
+        read.map_err(|error| source_error(path, error.to_string()))?;
         if bytes.len() as u64 > MAX_FILE_BYTES {
-            return Err(refuse_source(
+            return Err(source_error(
                 path,
                 format!("it has more than {} MiB", MAX_FILE_BYTES >> 20),
             ));
         }
         self.n_bytes += bytes.len();
         if self.n_bytes > MAX_BYTES {
-            return Err(refuse_source(
+            return Err(source_error(
                 path,
                 format!("the package has more than {} MiB", MAX_BYTES >> 20),
             ));
@@ -110,7 +110,7 @@ impl SourceFolder {
     }
 
     /// Reads a text file; `None` if it is missing or outside the directory.
-    fn text_if_there(&mut self, path: &str) -> Option<String> {
+    fn read_text_if_present(&mut self, path: &str) -> Option<String> {
         self.dir.symlink_metadata(path).ok()?;
         self.read_text(path).ok()
     }
@@ -123,11 +123,11 @@ impl SourceFolder {
         self.dir.metadata(path).is_ok_and(|found| found.is_dir())
     }
 
-    /// Returns the names in a directory in order, each with whether it is a directory. A symlink to
-    /// a directory does not count as one.
+    /// Returns the sorted names of a directory's entries, each with `true` if the entry is a
+    /// directory. A symlink to a directory does not count as a directory.
     fn list_names(&self, path: &str) -> Result<Vec<(String, bool)>, SourceError> {
         let shown = if path.is_empty() { "." } else { path };
-        let failed = |error: io::Error| refuse_source(shown, error.to_string());
+        let failed = |error: io::Error| source_error(shown, error.to_string());
         let mut names = Vec::new();
         for entry in self.dir.read_dir(shown).map_err(failed)? {
             let entry = entry.map_err(failed)?;
@@ -136,7 +136,7 @@ impl SourceFolder {
                 names.push((name, is_folder));
             }
             if names.len() > MAX_FILES {
-                return Err(refuse_source(
+                return Err(source_error(
                     shown,
                     format!("the folder has more than {MAX_FILES} entries"),
                 ));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::{CARGO, MAX_DEPTH, README, SourceError, SourceFolder, refuse_source};
+use super::{CARGO, MAX_DEPTH, README, SourceError, SourceFolder, source_error};
 use crate::SourceHash;
 use crate::rust::{CrateFiles, CratePackage};
 use crate::wit::WitFiles;
@@ -31,14 +31,14 @@ pub struct CrateSource {
 pub fn read_crate(path: &Path) -> Result<CrateSource, SourceError> {
     let mut folder = SourceFolder::open_folder(path)?;
     let text = folder.read_text(CARGO)?;
-    let manifest: Table = toml::from_str(&text)
-        .map_err(|error| refuse_source(CARGO, error.to_string().trim_end()))?;
+    let manifest: Table =
+        toml::from_str(&text).map_err(|error| source_error(CARGO, error.to_string().trim_end()))?;
     let Some(package) = manifest.get("package").and_then(Value::as_table) else {
         let why = match manifest.contains_key("workspace") {
             true => "it is a workspace and no package: name the folder of one of its members",
             false => "it has no `[package]`",
         };
-        return Err(refuse_source(CARGO, why));
+        return Err(source_error(CARGO, why));
     };
     let (shared, workspace) = find_workspace(path, &manifest);
     let field = |key: &str| {
@@ -51,7 +51,7 @@ pub fn read_crate(path: &Path) -> Result<CrateSource, SourceError> {
         };
         value.and_then(Value::as_str).map(str::to_owned)
     };
-    let name = field("name").ok_or_else(|| refuse_source(CARGO, "the package has no name"))?;
+    let name = field("name").ok_or_else(|| source_error(CARGO, "the package has no name"))?;
     check_name(&name)?;
     let lib = manifest.get("lib").and_then(Value::as_table);
     let of_lib = |key: &str| {
@@ -63,9 +63,9 @@ pub fn read_crate(path: &Path) -> Result<CrateSource, SourceError> {
     check_name(&library_name)?;
     let library = match of_lib("path") {
         Some(path) => {
-            let own = path_within(&path).filter(|own| folder.is_file(own));
+            let own = normalize_path(&path).filter(|own| folder.is_file(own));
             let why = format!("`[lib]` has the path {path:?}, which is not a file of the package");
-            Some(own.ok_or_else(|| refuse_source(CARGO, why))?)
+            Some(own.ok_or_else(|| source_error(CARGO, why))?)
         }
         None => Some("src/lib.rs".to_owned()).filter(|path| folder.is_file(path)),
     };
@@ -100,9 +100,9 @@ pub fn read_crate(path: &Path) -> Result<CrateSource, SourceError> {
         }
     }
     let readme = match package.get("readme") {
-        Some(Value::String(path)) => folder.text_if_there(path),
+        Some(Value::String(path)) => folder.read_text_if_present(path),
         Some(Value::Boolean(false)) => None,
-        _ => folder.text_if_there(README),
+        _ => folder.read_text_if_present(README),
     };
     hash.add_source("readme", readme.as_deref().unwrap_or_default().as_bytes());
     let examples = read_examples(&mut folder);
@@ -129,22 +129,22 @@ pub fn read_crate(path: &Path) -> Result<CrateSource, SourceError> {
     })
 }
 
-/// Checks that a name is valid for Cargo, because headings contain it.
+/// Checks that Cargo accepts a crate's name. The skill's headings contain the name.
 fn check_name(name: &str) -> Result<(), SourceError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     match (1..=64).contains(&name.len()) && name.chars().all(is_plain) {
         true => Ok(()),
-        false => Err(refuse_source(
+        false => Err(source_error(
             CARGO,
             format!(
-                "{name:?} cannot be the name of a crate: at most 64 letters of ASCII, digits, `-` and `_`"
+                "{name:?} cannot be the name of a crate: use at most 64 ASCII letters, digits, `-` and `_`"
             ),
         )),
     }
 }
 
 /// Normalizes a path inside the package's directory; `None` if it leads outside.
-fn path_within(path: &str) -> Option<String> {
+fn normalize_path(path: &str) -> Option<String> {
     let names: Vec<&str> = path
         .split('/')
         .filter(|name| !name.is_empty() && *name != ".")
@@ -153,7 +153,8 @@ fn path_within(path: &str) -> Option<String> {
     is_within.then(|| names.join("/"))
 }
 
-/// Reads all files that may be modules of a library.
+/// Reads all Rust files that may be modules of a library, and the WIT files if a module uses
+/// `generate!`.
 fn read_sources(
     folder: &mut SourceFolder,
     root: String,
@@ -162,10 +163,12 @@ fn read_sources(
 ) -> Result<CrateFiles, SourceError> {
     let above = root.rsplit_once('/').map_or("", |(above, _)| above);
     let mut texts = BTreeMap::new();
-    folder.rust_files(above, 0, &mut texts)?;
+    folder.collect_rust_files(above, 0, &mut texts)?;
     let is_wanted = texts.values().any(|text| text.contains("generate!"));
     // WIT files are optional: without them, generated modules are described less precisely.
-    let wit = is_wanted.then(|| wit_beside(path, workspace)).flatten();
+    let wit = is_wanted
+        .then(|| read_wit_folder(path, workspace))
+        .flatten();
     Ok(CrateFiles {
         name,
         root,
@@ -175,7 +178,7 @@ fn read_sources(
 }
 
 /// Reads the directory `wit` of a crate. It may be a symlink to a directory in the same workspace.
-fn wit_beside(path: &Path, workspace: &Path) -> Option<WitFiles> {
+fn read_wit_folder(path: &Path, workspace: &Path) -> Option<WitFiles> {
     let own = path.join("wit").canonicalize().ok()?;
     let mut folder = Some(own)
         .filter(|own| own.is_dir() && own.starts_with(workspace))
@@ -210,7 +213,7 @@ fn find_workspace(path: &Path, manifest: &Table) -> (Table, PathBuf) {
         .find_map(|above| {
             let text = SourceFolder::open_folder(above)
                 .ok()?
-                .text_if_there(CARGO)?;
+                .read_text_if_present(CARGO)?;
             let found = shared(&toml::from_str(&text).ok()?)?;
             Some((found, above.to_owned()))
         })
@@ -243,7 +246,7 @@ fn read_examples(folder: &mut SourceFolder) -> Vec<(String, String)> {
             false if name.ends_with(".rs") => format!("examples/{name}"),
             false => continue,
         };
-        if let Some(text) = folder.text_if_there(&path) {
+        if let Some(text) = folder.read_text_if_present(&path) {
             let line = text
                 .lines()
                 .take(40)
@@ -256,16 +259,16 @@ fn read_examples(folder: &mut SourceFolder) -> Vec<(String, String)> {
 }
 
 impl SourceFolder {
-    fn rust_files(
+    fn collect_rust_files(
         &mut self,
         folder: &str,
         depth: usize,
         texts: &mut BTreeMap<String, String>,
     ) -> Result<(), SourceError> {
         if depth > MAX_DEPTH {
-            return Err(refuse_source(
+            return Err(source_error(
                 folder,
-                format!("folders lie more than {MAX_DEPTH} deep"),
+                format!("source folders are nested more than {MAX_DEPTH} levels deep"),
             ));
         }
         for (name, is_folder) in self.list_names(folder)? {
@@ -276,7 +279,7 @@ impl SourceFolder {
             };
             let is_skipped = name.starts_with('.') || (folder.is_empty() && name == "target");
             if is_folder && !is_skipped {
-                self.rust_files(&path, depth + 1, texts)?;
+                self.collect_rust_files(&path, depth + 1, texts)?;
             } else if !is_folder && name.ends_with(".rs") {
                 let text = self.read_text(&path)?;
                 texts.insert(path, text);

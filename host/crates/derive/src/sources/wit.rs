@@ -7,15 +7,15 @@ use crate::SourceHash;
 use crate::wit::WitFiles;
 use rind_lib::paths::file_name;
 
-/// WIT package as read from disk.
+/// Files of a WIT package, its README and a hash of both.
 pub struct WitSource {
     pub files: WitFiles,
     pub readme: Option<String>,
     pub hash: SourceHash,
 }
 
-/// Whether a directory directly contains WIT files, and so is a WIT package.
-pub fn has_wit(folder: &Path) -> bool {
+/// Whether a directory is a WIT package: it contains WIT files, not only in subdirectories.
+pub fn contains_wit_files(folder: &Path) -> bool {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries
         .take(MAX_FILES)
@@ -40,7 +40,7 @@ pub fn read_wit(path: &Path) -> Result<WitSource, SourceError> {
     } else {
         let mut folder = SourceFolder::open_folder(path)?;
         files = folder.read_wit_files("")?;
-        readme = folder.text_if_there(README);
+        readme = folder.read_text_if_present(README);
     }
     let mut hash = SourceHash::new("wit");
     files
@@ -58,7 +58,7 @@ impl SourceFolder {
     /// Reads the files of a directory and of its `deps`.
     pub(super) fn read_wit_files(&mut self, folder: &str) -> Result<WitFiles, SourceError> {
         let mut files = WitFiles {
-            main: self.wit_files(folder)?,
+            main: self.read_folder_wit_files(folder)?,
             dependencies: Vec::new(),
         };
         let deps = match folder {
@@ -71,7 +71,7 @@ impl SourceFolder {
         for (name, is_folder) in self.list_names(&deps)? {
             let own = format!("{deps}/{name}");
             let texts = match is_folder {
-                true => self.wit_files(&own)?,
+                true => self.read_folder_wit_files(&own)?,
                 false if name.ends_with(".wit") => vec![(own.clone(), self.read_text(&own)?)],
                 false => Vec::new(),
             };
@@ -82,7 +82,10 @@ impl SourceFolder {
         Ok(files)
     }
 
-    fn wit_files(&mut self, folder: &str) -> Result<Vec<(String, String)>, SourceError> {
+    fn read_folder_wit_files(
+        &mut self,
+        folder: &str,
+    ) -> Result<Vec<(String, String)>, SourceError> {
         let mut files = Vec::new();
         for (name, is_folder) in self.list_names(folder)? {
             if !is_folder && name.ends_with(".wit") {

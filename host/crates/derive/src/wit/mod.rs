@@ -10,9 +10,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::bundle::SkillDraft;
-use super::markdown::{BlockKind, first_paragraph, render_prose, sentence_line};
-use super::text::{code_span, fence_code, one_line, page_name, shorten_names, skill_slug};
-use super::{MAX_LISTED, MAX_README_BYTES, count_words, n_more};
+use super::markdown::{MarkdownBlockKind, first_paragraph, render_prose, sentence_line};
+use super::text::{
+    code_span, fence_code, join_first_names, one_line, skill_slug, unused_page_name,
+};
+use super::{MAX_LISTED, MAX_README_BYTES, n_more, number_with_noun};
 pub(crate) use read::{read_component, read_package};
 
 /// Maximum length of a line about an interface or world, in bytes.
@@ -24,7 +26,7 @@ const MAX_DOCS_BYTES: usize = 8 << 10;
 /// Maximum number of names in one line.
 const MAX_NAMES: usize = 12;
 
-/// Files of a package and of its dependencies, each as a list of paths and texts.
+/// WIT files of a package and of each of its dependencies. Each file is a pair of path and text.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct WitFiles {
     pub main: Vec<(String, String)>,
@@ -38,7 +40,7 @@ impl WitFiles {
     }
 }
 
-/// Worlds and interfaces of a package, for readers of its docs.
+/// Worlds and interfaces of a WIT package with their docs, from which the skill is rendered.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct WitOutline {
     /// Name with namespace, for example `wasi:http`; the file name for a component.
@@ -47,12 +49,12 @@ pub(crate) struct WitOutline {
     /// Whether this is a component, whose interfaces are its exports.
     pub(crate) is_component: bool,
     docs: String,
-    worlds: Vec<WorldOutline>,
-    interfaces: Vec<InterfaceOutline>,
+    worlds: Vec<WitWorldOutline>,
+    interfaces: Vec<WitInterfaceOutline>,
 }
 
 #[derive(Debug, Default, PartialEq)]
-struct WorldOutline {
+struct WitWorldOutline {
     name: String,
     docs: String,
     imports: Vec<String>,
@@ -60,7 +62,7 @@ struct WorldOutline {
 }
 
 #[derive(Debug, Default, PartialEq)]
-struct InterfaceOutline {
+struct WitInterfaceOutline {
     name: String,
     docs: String,
     /// Names imported with `use`, by the interface that they come from.
@@ -76,7 +78,7 @@ struct WitItemOutline {
     text: String,
 }
 
-/// Interfaces of a package, from which a macro generates modules of a crate.
+/// Interfaces of the WIT package from which the macro `generate!` generates modules of a crate.
 pub(crate) struct WitInterfaces(WitOutline);
 
 impl WitInterfaces {
@@ -103,7 +105,7 @@ impl WitInterfaces {
         }
         let mut all = outline.interfaces.iter();
         let interface = all.find(|one| in_rust(&one.name) == name)?;
-        let docs = render_prose(&interface.docs, BlockKind::Plain, MAX_DOCS_BYTES);
+        let docs = render_prose(&interface.docs, MarkdownBlockKind::Plain, MAX_DOCS_BYTES);
         Some(interface_sections(interface, &docs))
     }
 }
@@ -122,8 +124,9 @@ pub(crate) fn draft_wit_skill(outline: &WitOutline, readme: Option<&str>) -> Ski
     }
     let mut references = BTreeMap::new();
     let mut body = String::new();
-    let docs = render_prose(&outline.docs, BlockKind::Plain, MAX_DOCS_BYTES);
-    let readme = readme.map(|text| render_prose(text, BlockKind::Document, MAX_README_BYTES));
+    let docs = render_prose(&outline.docs, MarkdownBlockKind::Plain, MAX_DOCS_BYTES);
+    let readme =
+        readme.map(|text| render_prose(text, MarkdownBlockKind::Document, MAX_README_BYTES));
     let readme = readme.filter(|text| !text.is_empty());
     let introduction = match docs.is_empty() {
         false => docs,
@@ -139,7 +142,7 @@ pub(crate) fn draft_wit_skill(outline: &WitOutline, readme: Option<&str>) -> Ski
     write_worlds(outline, &mut body, &mut references);
     write_interfaces(outline, &mut body, &mut references);
     if let Some(readme) = readme {
-        let file = page_name("readme", &references);
+        let file = unused_page_name("readme", &references);
         body.push_str(&format!(
             "\n## More\n\n- [references/{file}](references/{file}): the beginning of its README\n"
         ));
@@ -166,8 +169,8 @@ fn wit_description(outline: &WitOutline, introduction: &str) -> String {
         "" if outline.is_component => format!("The component {shown}."),
         "" => {
             let worlds: Vec<&str> = outline.worlds.iter().map(|one| one.name.as_str()).collect();
-            let n_interfaces = count_words(outline.interfaces.len(), "interface");
-            match shorten_names(&worlds, MAX_NAMES).as_str() {
+            let n_interfaces = number_with_noun(outline.interfaces.len(), "interface");
+            match join_first_names(&worlds, MAX_NAMES).as_str() {
                 "" => format!("The WIT package {shown} with {n_interfaces}."),
                 names => {
                     format!("The WIT package {shown} with {n_interfaces} and the worlds {names}.")
@@ -198,12 +201,12 @@ fn write_worlds(
     body.push_str("## Worlds\n\n");
     let mut page = format!("# Worlds of {}\n", one_line(&outline.name, 120));
     for world in &outline.worlds {
-        let docs = render_prose(&world.docs, BlockKind::Plain, MAX_DOCS_BYTES);
+        let docs = render_prose(&world.docs, MarkdownBlockKind::Plain, MAX_DOCS_BYTES);
         let about = sentence_line(&docs, MAX_LINE_BYTES);
         let counts = format!(
             "{}, {}",
-            count_words(world.imports.len(), "import"),
-            count_words(world.exports.len(), "export")
+            number_with_noun(world.imports.len(), "import"),
+            number_with_noun(world.exports.len(), "export")
         );
         let colon = if about.is_empty() { "" } else { ": " };
         body.push_str(&format!(
@@ -247,8 +250,8 @@ fn write_interfaces(
         "## {heading}\n\nFunctions, types and their docs are in the file of each.\n\n"
     ));
     for (at, interface) in outline.interfaces.iter().enumerate() {
-        let file = page_name(&interface.name, references);
-        let docs = render_prose(&interface.docs, BlockKind::Plain, MAX_DOCS_BYTES);
+        let file = unused_page_name(&interface.name, references);
+        let docs = render_prose(&interface.docs, MarkdownBlockKind::Plain, MAX_DOCS_BYTES);
         let about = sentence_line(&docs, MAX_LINE_BYTES);
         let functions: Vec<&str> = interface
             .functions
@@ -268,11 +271,11 @@ fn write_interfaces(
             .filter_map(|(what, names)| match names.as_slice() {
                 [] => None,
                 [one] => Some(format!("{what} {one}")),
-                names => Some(format!("{what}s {}", shorten_names(names, MAX_NAMES))),
+                names => Some(format!("{what}s {}", join_first_names(names, MAX_NAMES))),
             });
         let parts: Vec<String> = parts.collect();
         let has = match parts.is_empty() {
-            true => count_words(interface.types.len(), "type"),
+            true => number_with_noun(interface.types.len(), "type"),
             false => parts.join("; "),
         };
         if at < MAX_LISTED {
@@ -291,7 +294,7 @@ fn write_interfaces(
     }
 }
 
-fn interface_page(interface: &InterfaceOutline, docs: &str) -> String {
+fn interface_page(interface: &WitInterfaceOutline, docs: &str) -> String {
     format!(
         "# Interface {}\n\n{}",
         code_span(&interface.name, 120),
@@ -299,7 +302,7 @@ fn interface_page(interface: &InterfaceOutline, docs: &str) -> String {
     )
 }
 
-fn interface_sections(interface: &InterfaceOutline, docs: &str) -> String {
+fn interface_sections(interface: &WitInterfaceOutline, docs: &str) -> String {
     let mut page = String::new();
     if !docs.is_empty() {
         page.push_str(&format!("{docs}\n\n"));
@@ -322,7 +325,7 @@ fn interface_sections(interface: &InterfaceOutline, docs: &str) -> String {
         page.push_str(&format!("## {heading}\n\n"));
         for item in items {
             page.push_str(&format!("### {}\n\n", code_span(&item.name, 120)));
-            let docs = render_prose(&item.docs, BlockKind::Plain, MAX_DOCS_BYTES);
+            let docs = render_prose(&item.docs, MarkdownBlockKind::Plain, MAX_DOCS_BYTES);
             if !docs.is_empty() {
                 page.push_str(&format!("{docs}\n\n"));
             }

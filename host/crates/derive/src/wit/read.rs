@@ -1,5 +1,6 @@
-//! Parses WIT with the parser that wasmtime's macros also use. The input is plain text, because
-//! this code runs in a separate process: a parser of untrusted text cannot be interrupted.
+//! Parses WIT with the parser that wasmtime's macros also use. The parser cannot be interrupted,
+//! so untrusted text is parsed in a separate process that can be killed. The input is therefore
+//! plain text, which can be sent to that process.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +12,18 @@ use wit_parser::{
     WorldKey,
 };
 
-use super::{InterfaceOutline, WitFiles, WitItemOutline, WitOutline, WorldOutline};
+use super::{WitFiles, WitInterfaceOutline, WitItemOutline, WitOutline, WitWorldOutline};
 
 /// Parses a package.
 ///
 /// # Errors
 /// The files are not valid WIT, or refer to a package that is not among them.
 pub(crate) fn read_package(files: &WitFiles) -> Result<WitOutline, String> {
-    let main = parse_group(&files.main)?;
+    let main = parse_package_group(&files.main)?;
     let dependencies: Result<Vec<_>, String> = files
         .dependencies
         .iter()
-        .map(|files| parse_group(files))
+        .map(|files| parse_package_group(files))
         .collect();
     let mut resolve = Resolve::default();
     let id = resolve
@@ -33,13 +34,13 @@ pub(crate) fn read_package(files: &WitFiles) -> Result<WitOutline, String> {
         own: Some(id),
     };
     let package = &resolve.packages[id];
-    let mut interfaces: Vec<InterfaceOutline> = package
+    let mut interfaces: Vec<WitInterfaceOutline> = package
         .interfaces
         .values()
         .map(|id| reader.outline_interface(*id))
         .collect();
     interfaces.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut worlds: Vec<WorldOutline> = package
+    let mut worlds: Vec<WitWorldOutline> = package
         .worlds
         .values()
         .map(|id| reader.outline_world(*id))
@@ -60,7 +61,7 @@ pub(crate) fn read_package(files: &WitFiles) -> Result<WitOutline, String> {
 /// # Errors
 /// The bytes are not a component.
 pub(crate) fn read_component(name: &str, bytes: &[u8]) -> Result<WitOutline, String> {
-    check_names(bytes)?;
+    check_world_names(bytes)?;
     let (resolve, id) = match decode(bytes).map_err(|error| format!("{error:#}"))? {
         DecodedWasm::Component(resolve, id) => (resolve, id),
         DecodedWasm::WitPackage(..) => {
@@ -78,7 +79,7 @@ pub(crate) fn read_component(name: &str, bytes: &[u8]) -> Result<WitOutline, Str
         WorldItem::Interface { id, .. } => Some(*id),
         WorldItem::Function(_) | WorldItem::Type { .. } => None,
     });
-    let mut interfaces: Vec<InterfaceOutline> =
+    let mut interfaces: Vec<WitInterfaceOutline> =
         exported.map(|id| reader.outline_interface(id)).collect();
     interfaces.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(WitOutline {
@@ -94,7 +95,7 @@ pub(crate) fn read_component(name: &str, bytes: &[u8]) -> Result<WitOutline, Str
 /// Checks that a WIT world can express the outermost imports and exports of a component. The parser
 /// assumes that without a check, and panics if a function has the name of an interface, or if a
 /// name is a URL, a digest or a dependency.
-fn check_names(bytes: &[u8]) -> Result<(), String> {
+fn check_world_names(bytes: &[u8]) -> Result<(), String> {
     let refuse = |side: &str, name: &str| {
         let name = rind_lib::text::clean_line(name, 100);
         Err(format!(
@@ -111,7 +112,7 @@ fn check_names(bytes: &[u8]) -> Result<(), String> {
                 for import in section {
                     let import = import.map_err(|error| error.to_string())?;
                     let is_instance = matches!(import.ty, ComponentTypeRef::Instance(_));
-                    if !is_describable(import.name.name, is_instance) {
+                    if !is_expressible_in_wit(import.name.name, is_instance) {
                         return refuse("imports", import.name.name);
                     }
                 }
@@ -120,7 +121,7 @@ fn check_names(bytes: &[u8]) -> Result<(), String> {
                 for export in section {
                     let export = export.map_err(|error| error.to_string())?;
                     let is_instance = export.kind == ComponentExternalKind::Instance;
-                    if !is_describable(export.name.name, is_instance) {
+                    if !is_expressible_in_wit(export.name.name, is_instance) {
                         return refuse("exports", export.name.name);
                     }
                 }
@@ -133,7 +134,7 @@ fn check_names(bytes: &[u8]) -> Result<(), String> {
 
 /// Whether WIT can express an import or export: a plain name, or the name of an interface if it is
 /// an instance.
-fn is_describable(name: &str, is_instance: bool) -> bool {
+fn is_expressible_in_wit(name: &str, is_instance: bool) -> bool {
     match name {
         // Reject `url=<…>`, `locked-dep=<…>` and `integrity=<…>`. Names of resource functions begin
         // with `[…]` and count as plain.
@@ -143,7 +144,7 @@ fn is_describable(name: &str, is_instance: bool) -> bool {
     }
 }
 
-fn parse_group(files: &[(String, String)]) -> Result<UnresolvedPackageGroup, String> {
+fn parse_package_group(files: &[(String, String)]) -> Result<UnresolvedPackageGroup, String> {
     let mut map = SourceMap::default();
     for (path, text) in files {
         map.push_str(path, text.as_str());
@@ -157,21 +158,21 @@ fn docs_text(docs: &Docs) -> String {
 
 struct WitReader<'a> {
     resolve: &'a Resolve,
-    /// Package whose interfaces are shown by their short names.
+    /// Package whose interfaces are named without the prefix of the package.
     own: Option<PackageId>,
 }
 
 impl WitReader<'_> {
-    fn outline_world(&self, id: WorldId) -> WorldOutline {
+    fn outline_world(&self, id: WorldId) -> WitWorldOutline {
         let world: &World = &self.resolve.worlds[id];
         let names = |items: &mut dyn Iterator<Item = (&WorldKey, &WorldItem)>| {
             let mut names: Vec<String> = items
-                .map(|(key, item)| self.item_of_world(key, item))
+                .map(|(key, item)| self.render_world_item(key, item))
                 .collect();
             names.sort();
             names
         };
-        WorldOutline {
+        WitWorldOutline {
             name: world.name.clone(),
             docs: docs_text(&world.docs),
             imports: names(&mut world.imports.iter()),
@@ -179,10 +180,10 @@ impl WitReader<'_> {
         }
     }
 
-    fn item_of_world(&self, key: &WorldKey, item: &WorldItem) -> String {
+    fn render_world_item(&self, key: &WorldKey, item: &WorldItem) -> String {
         let name = match key {
             WorldKey::Name(name) => name.clone(),
-            WorldKey::Interface(id) => self.name_of(*id),
+            WorldKey::Interface(id) => self.interface_name(*id),
         };
         match item {
             WorldItem::Interface { .. } => name,
@@ -197,7 +198,7 @@ impl WitReader<'_> {
     }
 
     /// Returns the name of an interface, prefixed with its package unless that is `own`.
-    fn name_of(&self, id: InterfaceId) -> String {
+    fn interface_name(&self, id: InterfaceId) -> String {
         let interface = &self.resolve.interfaces[id];
         let name = interface.name.as_deref().unwrap_or("(inline)");
         match interface.package {
@@ -208,13 +209,13 @@ impl WitReader<'_> {
         }
     }
 
-    fn outline_interface(&self, id: InterfaceId) -> InterfaceOutline {
+    fn outline_interface(&self, id: InterfaceId) -> WitInterfaceOutline {
         let interface = &self.resolve.interfaces[id];
         let mut uses: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut types = Vec::new();
         for (name, id) in &interface.types {
             let ty = &self.resolve.types[*id];
-            if let Some((from, original)) = self.used_type(*id) {
+            if let Some((from, original)) = self.find_imported_type(*id) {
                 let shown = if original == *name {
                     name.clone()
                 } else {
@@ -226,7 +227,7 @@ impl WitReader<'_> {
             types.push(WitItemOutline {
                 name: name.clone(),
                 docs: docs_text(&ty.docs),
-                text: self.type_text(name, *id, interface.functions.values()),
+                text: self.render_named_type(name, *id, interface.functions.values()),
             });
         }
         let functions = interface
@@ -242,8 +243,8 @@ impl WitReader<'_> {
                 self.render_signature(function, false)
             ),
         });
-        InterfaceOutline {
-            name: self.name_of(id),
+        WitInterfaceOutline {
+            name: self.interface_name(id),
             docs: docs_text(&interface.docs),
             uses,
             functions: functions.collect(),
@@ -252,7 +253,7 @@ impl WitReader<'_> {
     }
 
     /// Returns the interface from which a type is imported with `use`, and the type's name there.
-    fn used_type(&self, id: TypeId) -> Option<(String, String)> {
+    fn find_imported_type(&self, id: TypeId) -> Option<(String, String)> {
         let TypeDefKind::Type(Type::Id(target)) = self.resolve.types[id].kind else {
             return None;
         };
@@ -263,18 +264,22 @@ impl WitReader<'_> {
         if TypeOwner::Interface(owner) == self.resolve.types[id].owner {
             return None;
         }
-        Some((self.name_of(owner), target.name.clone().unwrap_or_default()))
+        Some((
+            self.interface_name(owner),
+            target.name.clone().unwrap_or_default(),
+        ))
     }
 
-    fn type_text<'f>(
+    fn render_named_type<'f>(
         &self,
         name: &str,
         id: TypeId,
         functions: impl Iterator<Item = &'f Function>,
     ) -> String {
         let ty = &self.resolve.types[id];
-        let field =
-            |docs_of: &Docs, text: String| format!("{}    {text},\n", render_comment(docs_of, 4));
+        let field = |docs_of: &Docs, text: String| {
+            format!("{}    {text},\n", render_docs_comment(docs_of, 4))
+        };
         let typed = |name: &str, ty: Option<&Type>| match ty {
             Some(ty) => format!("{name}({})", self.render_type(ty, 0)),
             None => name.to_owned(),
@@ -313,7 +318,7 @@ impl WitReader<'_> {
                     };
                     format!(
                         "{}    {name}{};\n",
-                        render_comment(&function.docs, 4),
+                        render_docs_comment(&function.docs, 4),
                         self.render_signature(function, true)
                     )
                 });
@@ -379,7 +384,7 @@ impl WitReader<'_> {
                 let ty = &self.resolve.types[*id];
                 return match &ty.name {
                     Some(name) => name.clone(),
-                    None => self.render_anonymous(ty, depth + 1),
+                    None => self.render_anonymous_type(ty, depth + 1),
                 };
             }
         };
@@ -393,11 +398,11 @@ impl WitReader<'_> {
             | TypeDefKind::Variant(_)
             | TypeDefKind::Enum(_)
             | TypeDefKind::Flags(_) => ty.kind.as_str().to_owned(),
-            _ => self.render_anonymous(ty, 0),
+            _ => self.render_anonymous_type(ty, 0),
         }
     }
 
-    fn render_anonymous(&self, ty: &TypeDef, depth: usize) -> String {
+    fn render_anonymous_type(&self, ty: &TypeDef, depth: usize) -> String {
         // Stop at this depth: the parser allows a hundred levels in WIT, but a component may have
         // more.
         if depth > 120 {
@@ -433,7 +438,7 @@ impl WitReader<'_> {
 }
 
 /// Formats docs as a WIT comment above an item.
-fn render_comment(docs: &Docs, indent: usize) -> String {
+fn render_docs_comment(docs: &Docs, indent: usize) -> String {
     let text = docs.contents.as_deref().unwrap_or_default().trim();
     let lines = text.lines().map(|line| {
         let line = format!("{}/// {}", " ".repeat(indent), line.trim());

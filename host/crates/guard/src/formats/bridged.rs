@@ -6,18 +6,22 @@
 //! with a reason, or `pass: true`, optionally with `ask`, `args`, `texts`, `prompt` and `notes`.
 //! The module treats any other answer as a refusal.
 
-use rind_lib::host::ForeignVerdict;
+use rind_lib::host::ExternalAgentVerdict;
 use serde_json::{Map, Value, json};
 
-use super::{CallFields, changed_content, changed_input, changed_prompt, input_of, result_act};
+use super::{
+    HookCallFields, call_arguments, changed_content, changed_prompt, merge_changed_arguments,
+    tool_result_event,
+};
 use crate::agent::GuardPoint;
 use crate::answer::{HookAnswer, reason_text};
 use crate::event::{
-    HookAct, HookEvent, OwnCall, folder_of, needed_name, needed_text, needed_value,
+    HookEvent, HookEventKind, RindToolCall, absolute_folder, required_name, required_text,
+    required_value,
 };
-use crate::tools::{ToolRow, own_call};
+use crate::tools::{ToolTranslation, to_rind_call};
 
-const FIELDS: CallFields = CallFields {
+const FIELDS: HookCallFields = HookCallFields {
     id: "id",
     tool: "tool",
     input: "args",
@@ -29,33 +33,33 @@ const TEXTS: &str = "texts";
 /// Splits a tool call that changes several files into one call per file. Returns an empty list for
 /// any other call.
 pub(super) type SplitCall =
-    fn(tool: &str, input: &Value, event: &HookEvent) -> Result<Vec<OwnCall>, String>;
+    fn(tool: &str, input: &Value, event: &HookEvent) -> Result<Vec<RindToolCall>, String>;
 
-pub(super) fn read_bridged(
-    rows: &[ToolRow],
+pub(super) fn parse_bridge_request(
+    rows: &[ToolTranslation],
     split: SplitCall,
     point: GuardPoint,
     payload: &Value,
 ) -> Result<HookEvent, String> {
-    let folder = folder_of(payload, "folder");
+    let folder = absolute_folder(payload, "folder");
     let mut event = HookEvent {
-        session: needed_name(payload, "session")?,
+        session: required_name(payload, "session")?,
         folder,
-        act: HookAct::Prompt(String::new()),
+        act: HookEventKind::Prompt(String::new()),
     };
     if point == GuardPoint::TurnStart {
-        event.act = HookAct::Prompt(needed_text(payload, "prompt")?.to_owned());
+        event.act = HookEventKind::Prompt(required_text(payload, "prompt")?.to_owned());
         return Ok(event);
     }
-    let id = needed_name(payload, FIELDS.id)?;
-    let tool = needed_name(payload, FIELDS.tool)?;
-    let input = input_of(payload, &FIELDS);
+    let id = required_name(payload, FIELDS.id)?;
+    let tool = required_name(payload, FIELDS.tool)?;
+    let input = call_arguments(payload, &FIELDS);
     event.act = match point {
-        GuardPoint::PostTool => result_act(
+        GuardPoint::PostTool => tool_result_event(
             rows,
             (id, &tool),
             input,
-            needed_value(payload, TEXTS)?,
+            required_value(payload, TEXTS)?,
             (
                 payload.get("failed") == Some(&Value::Bool(true)),
                 event.folder.as_deref(),
@@ -64,20 +68,20 @@ pub(super) fn read_bridged(
         _ => {
             let mut calls = split(&tool, input, &event)?;
             if calls.is_empty() {
-                calls.push(own_call(rows, &tool, input, event.folder.as_deref())?);
+                calls.push(to_rind_call(rows, &tool, input, event.folder.as_deref())?);
             }
-            HookAct::Call { id, calls }
+            HookEventKind::Call { id, calls }
         }
     };
     Ok(event)
 }
 
-pub(super) fn write_bridged(
-    rows: &[ToolRow],
+pub(super) fn write_bridge_answer(
+    rows: &[ToolTranslation],
     point: GuardPoint,
     payload: &Value,
     event: &HookEvent,
-    verdict: &ForeignVerdict,
+    verdict: &ExternalAgentVerdict,
 ) -> HookAnswer {
     let mut fields = Map::new();
     if !verdict.notes.is_empty() {
@@ -85,23 +89,23 @@ pub(super) fn write_bridged(
     }
     match point {
         GuardPoint::PreTool => {
-            match changed_input(rows, (payload, &FIELDS), event, verdict) {
+            match merge_changed_arguments(rows, (payload, &FIELDS), event, verdict) {
                 Ok(Some(input)) => drop(fields.insert("args".to_owned(), input)),
                 Ok(None) => {}
-                Err(why) => return refuse_bridged(&why),
+                Err(why) => return write_bridge_refusal(&why),
             }
             if let Some(question) = &verdict.asked {
                 fields.insert("ask".to_owned(), reason_text(question).into());
             }
         }
         GuardPoint::PostTool => {
-            if let (Some(content), HookAct::Result { texts, .. }) =
+            if let (Some(content), HookEventKind::Result { texts, .. }) =
                 (changed_content(verdict), &event.act)
             {
                 let result = payload.get(TEXTS).unwrap_or(&Value::Null);
-                match texts.replaced(result, content) {
+                match texts.replace_texts_in(result, content) {
                     Ok(result) => drop(fields.insert(TEXTS.to_owned(), result)),
-                    Err(why) => return refuse_bridged(&why),
+                    Err(why) => return write_bridge_refusal(&why),
                 }
             }
         }
@@ -116,6 +120,6 @@ pub(super) fn write_bridged(
     HookAnswer::json(&Value::Object(fields))
 }
 
-pub(super) fn refuse_bridged(why: &str) -> HookAnswer {
+pub(super) fn write_bridge_refusal(why: &str) -> HookAnswer {
     HookAnswer::json(&json!({"v": 1, "refuse": reason_text(why)}))
 }

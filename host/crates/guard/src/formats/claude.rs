@@ -1,26 +1,26 @@
 //! Hooks of Claude Code: JSON on standard input, a JSON object on standard output.
 //!
-//! A pass is an empty answer, never `allow`: `allow` would skip Claude Code's own permission
-//! prompt. For the same reason, changed arguments are sent without a decision.
+//! If the call may run, the answer is empty, never `allow`: `allow` would skip Claude Code's own
+//! permission prompt. For the same reason, changed arguments are sent without a decision.
 
-use rind_lib::host::ForeignVerdict;
+use rind_lib::host::ExternalAgentVerdict;
 use rind_lib::message::EffectClass;
 use serde_json::{Map, Value, json};
 
 use super::{
-    AgentFormat, CallFields, changed_content, changed_input, changed_prompt, input_of,
-    joined_notes, result_act,
+    AgentFormat, HookCallFields, call_arguments, changed_content, changed_prompt,
+    join_plugin_notes, merge_changed_arguments, tool_result_event,
 };
 use crate::agent::GuardPoint;
 use crate::answer::{HookAnswer, reason_text};
-use crate::event::{HookAct, HookEvent, folder_of, needed_name, needed_value};
+use crate::event::{HookEvent, HookEventKind, absolute_folder, required_name, required_value};
 use crate::result::ResultTexts;
-use crate::tools::{ToolRow, own_call};
+use crate::tools::{ToolTranslation, to_rind_call};
 
 /// Hook format of Claude Code.
 pub(crate) struct ClaudeFormat;
 
-pub(super) const FIELDS: CallFields = CallFields {
+pub(super) const FIELDS: HookCallFields = HookCallFields {
     id: "tool_use_id",
     tool: "tool_name",
     input: "tool_input",
@@ -32,14 +32,14 @@ const RESULT: &str = "tool_response";
 /// Event of a failed call. Its payload has the error text under `error`.
 const FAILURE: &str = "PostToolUseFailure";
 
-pub(super) const ROWS: &[ToolRow] = &[
-    ToolRow {
+pub(super) const ROWS: &[ToolTranslation] = &[
+    ToolTranslation {
         theirs: "Bash",
         own: "bash",
         effect_class: EffectClass::Execute,
         arguments: &[("command", "command")],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "Edit",
         own: "edit_file",
         effect_class: EffectClass::Write,
@@ -50,19 +50,19 @@ pub(super) const ROWS: &[ToolRow] = &[
             ("replace_all", "replace_all"),
         ],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "Write",
         own: "write_file",
         effect_class: EffectClass::Write,
         arguments: &[("path", "file_path"), ("content", "content")],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "NotebookEdit",
         own: "edit_file",
         effect_class: EffectClass::Write,
         arguments: &[("path", "notebook_path"), ("new_text", "new_source")],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "Read",
         own: "read_file",
         effect_class: EffectClass::Read,
@@ -72,13 +72,13 @@ pub(super) const ROWS: &[ToolRow] = &[
             ("limit", "limit"),
         ],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "Glob",
         own: "list_files",
         effect_class: EffectClass::Read,
         arguments: &[("path", "path"), ("glob", "pattern")],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "Grep",
         own: "search",
         effect_class: EffectClass::Read,
@@ -93,35 +93,35 @@ pub(super) const ROWS: &[ToolRow] = &[
 
 /// Reads the payload of Claude Code or Codex, whose fields are the same.
 pub(super) fn read_event(
-    rows: &[ToolRow],
+    rows: &[ToolTranslation],
     point: GuardPoint,
     payload: &Value,
 ) -> Result<HookEvent, String> {
-    let session = needed_name(payload, "session_id")?;
-    let folder = folder_of(payload, "cwd");
+    let session = required_name(payload, "session_id")?;
+    let folder = absolute_folder(payload, "cwd");
     let act = match point {
-        // The text may be empty, because a prompt may consist of an image only.
+        // Accept an empty text, because a prompt may consist of an image only.
         GuardPoint::TurnStart => {
-            let prompt = needed_value(payload, "prompt")?.as_str();
-            HookAct::Prompt(prompt.ok_or("`prompt` is not a text")?.to_owned())
+            let prompt = required_value(payload, "prompt")?.as_str();
+            HookEventKind::Prompt(prompt.ok_or("`prompt` is not a text")?.to_owned())
         }
         GuardPoint::PreTool => {
-            let tool = needed_name(payload, FIELDS.tool)?;
-            let input = input_of(payload, &FIELDS);
-            HookAct::Call {
-                id: needed_name(payload, FIELDS.id)?,
-                calls: vec![own_call(rows, &tool, input, folder.as_deref())?],
+            let tool = required_name(payload, FIELDS.tool)?;
+            let input = call_arguments(payload, &FIELDS);
+            HookEventKind::Call {
+                id: required_name(payload, FIELDS.id)?,
+                calls: vec![to_rind_call(rows, &tool, input, folder.as_deref())?],
             }
         }
         GuardPoint::PostTool => {
-            let tool = needed_name(payload, FIELDS.tool)?;
+            let tool = required_name(payload, FIELDS.tool)?;
             let is_error = payload.get("hook_event_name").and_then(Value::as_str) == Some(FAILURE);
             let key = if is_error { "error" } else { RESULT };
-            let result = needed_value(payload, key)?;
-            result_act(
+            let result = required_value(payload, key)?;
+            tool_result_event(
                 rows,
-                (needed_name(payload, FIELDS.id)?, &tool),
-                input_of(payload, &FIELDS),
+                (required_name(payload, FIELDS.id)?, &tool),
+                call_arguments(payload, &FIELDS),
                 result,
                 (is_error, folder.as_deref()),
             )?
@@ -135,21 +135,21 @@ pub(super) fn read_event(
 }
 
 /// Writes `hookSpecificOutput` for an event; writes nothing if `fields` is empty.
-pub(super) fn specific(event: &str, mut fields: Map<String, Value>) -> HookAnswer {
+pub(super) fn hook_specific_output(event: &str, mut fields: Map<String, Value>) -> HookAnswer {
     if fields.is_empty() {
-        return HookAnswer::silent();
+        return HookAnswer::empty_answer();
     }
     fields.insert("hookEventName".to_owned(), event.into());
     HookAnswer::json(&json!({ "hookSpecificOutput": fields }))
 }
 
-/// Writes the refusal of a prompt, for Claude Code and Codex.
+/// Returns the answer by which Claude Code and Codex refuse a prompt.
 pub(super) fn refuse_prompt(why: &str) -> HookAnswer {
     HookAnswer::json(&json!({"decision": "block", "reason": reason_text(why)}))
 }
 
-/// Writes the verdict for a prompt, for Claude Code and Codex.
-pub(super) fn write_prompt(verdict: &ForeignVerdict, title: &str) -> HookAnswer {
+/// Returns the answer of Claude Code and Codex hooks to a prompt that is not refused.
+pub(super) fn write_prompt_verdict(verdict: &ExternalAgentVerdict, title: &str) -> HookAnswer {
     if changed_prompt(verdict).is_some() {
         let why = format!(
             "a plugin changes the prompt, and a hook of {title} cannot; the prompt was not sent"
@@ -157,37 +157,37 @@ pub(super) fn write_prompt(verdict: &ForeignVerdict, title: &str) -> HookAnswer 
         return refuse_prompt(&why);
     }
     let mut fields = Map::new();
-    if let Some(notes) = joined_notes(verdict) {
+    if let Some(notes) = join_plugin_notes(verdict) {
         fields.insert("additionalContext".to_owned(), notes.into());
     }
-    specific("UserPromptSubmit", fields)
+    hook_specific_output("UserPromptSubmit", fields)
 }
 
 impl AgentFormat for ClaudeFormat {
-    fn read(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String> {
+    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String> {
         read_event(ROWS, point, payload)
     }
 
-    fn write(
+    fn write_verdict(
         &self,
         point: GuardPoint,
         payload: &Value,
         event: &HookEvent,
-        verdict: &ForeignVerdict,
+        verdict: &ExternalAgentVerdict,
     ) -> HookAnswer {
         let mut fields = Map::new();
-        if let Some(notes) = joined_notes(verdict) {
+        if let Some(notes) = join_plugin_notes(verdict) {
             fields.insert("additionalContext".to_owned(), notes.into());
         }
         match point {
-            GuardPoint::TurnStart => write_prompt(verdict, "Claude Code"),
+            GuardPoint::TurnStart => write_prompt_verdict(verdict, "Claude Code"),
             GuardPoint::PreTool => {
-                match changed_input(ROWS, (payload, &FIELDS), event, verdict) {
+                match merge_changed_arguments(ROWS, (payload, &FIELDS), event, verdict) {
                     Ok(Some(input)) => {
                         fields.insert("updatedInput".to_owned(), input);
                     }
                     Ok(None) => {}
-                    Err(why) => return self.refuse(point, Some(payload), &why),
+                    Err(why) => return self.write_refusal(point, Some(payload), &why),
                 }
                 if let Some(question) = &verdict.asked {
                     fields.insert("permissionDecision".to_owned(), "ask".into());
@@ -196,34 +196,34 @@ impl AgentFormat for ClaudeFormat {
                         reason_text(question).into(),
                     );
                 }
-                specific("PreToolUse", fields)
+                hook_specific_output("PreToolUse", fields)
             }
             GuardPoint::PostTool => {
-                let HookAct::Result {
+                let HookEventKind::Result {
                     texts, is_error, ..
                 } = &event.act
                 else {
-                    return HookAnswer::silent();
+                    return HookAnswer::empty_answer();
                 };
                 // A hook cannot change the text of a failed call.
                 if *is_error {
-                    return specific(FAILURE, fields);
+                    return hook_specific_output(FAILURE, fields);
                 }
                 if let Some(content) = changed_content(verdict) {
                     let result = payload.get(RESULT).unwrap_or(&Value::Null);
-                    match texts.replaced(result, content) {
+                    match texts.replace_texts_in(result, content) {
                         Ok(result) => {
                             fields.insert("updatedToolOutput".to_owned(), result);
                         }
-                        Err(why) => return self.refuse(point, Some(payload), &why),
+                        Err(why) => return self.write_refusal(point, Some(payload), &why),
                     }
                 }
-                specific("PostToolUse", fields)
+                hook_specific_output("PostToolUse", fields)
             }
         }
     }
 
-    fn refuse(&self, point: GuardPoint, payload: Option<&Value>, why: &str) -> HookAnswer {
+    fn write_refusal(&self, point: GuardPoint, payload: Option<&Value>, why: &str) -> HookAnswer {
         let reason = reason_text(why);
         match (point, payload) {
             (_, None) => HookAnswer::refusal(why),
@@ -232,19 +232,19 @@ impl AgentFormat for ClaudeFormat {
                 let mut fields = Map::new();
                 fields.insert("permissionDecision".to_owned(), "deny".into());
                 fields.insert("permissionDecisionReason".to_owned(), reason.into());
-                specific("PreToolUse", fields)
+                hook_specific_output("PreToolUse", fields)
             }
-            (GuardPoint::PostTool, Some(payload)) => withheld_result(payload, &reason),
+            (GuardPoint::PostTool, Some(payload)) => withhold_tool_result(payload, &reason),
         }
     }
 }
 
 /// Replaces the texts of a result with the reason and keeps the structure of the result, because
 /// the agent ignores a result of another structure.
-fn withheld_result(payload: &Value, reason: &str) -> HookAnswer {
+fn withhold_tool_result(payload: &Value, reason: &str) -> HookAnswer {
     let result = payload.get(RESULT).unwrap_or(&Value::Null);
     let text = format!("[the result was withheld: {reason}]");
-    let replaced = ResultTexts::find_all(result).replaced(result, &text.into());
+    let replaced = ResultTexts::find_all(result).replace_texts_in(result, &text.into());
     let mut answer = json!({"decision": "block", "reason": reason});
     if let (Ok(replaced), Some(fields)) = (replaced, answer.as_object_mut()) {
         fields.insert(

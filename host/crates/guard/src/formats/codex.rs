@@ -1,20 +1,25 @@
-//! Hooks of Codex: the same fields as Claude Code, with other effects.
+//! Hooks of Codex. Their JSON has the same fields as Claude Code's, but Codex treats answers
+//! differently.
 //!
 //! A refusal is exit code 2 with the reason on standard error. `ask` is never sent, because Codex
 //! would run the call. Codex uses changed arguments only if the decision is `allow`. A `block`
 //! after a call replaces the result with the reason.
 
-use rind_lib::host::ForeignVerdict;
+use rind_lib::host::ExternalAgentVerdict;
 use rind_lib::message::EffectClass;
 use serde_json::{Map, Value, json};
 
-use super::claude::{FIELDS, read_event, refuse_prompt, specific, write_prompt};
-use super::{AgentFormat, changed_content, changed_input, input_of, joined_notes};
+use super::claude::{
+    FIELDS, hook_specific_output, read_event, refuse_prompt, write_prompt_verdict,
+};
+use super::{
+    AgentFormat, call_arguments, changed_content, join_plugin_notes, merge_changed_arguments,
+};
 use crate::agent::GuardPoint;
 use crate::answer::{HookAnswer, reason_text};
-use crate::event::{HookAct, HookEvent};
-use crate::patch::patch_calls;
-use crate::tools::ToolRow;
+use crate::event::{HookEvent, HookEventKind};
+use crate::patch::split_patch_into_calls;
+use crate::tools::ToolTranslation;
 
 /// Hook format of Codex.
 pub(crate) struct CodexFormat;
@@ -22,20 +27,20 @@ pub(crate) struct CodexFormat;
 /// Tool whose argument `command` is a patch.
 const PATCH: &str = "apply_patch";
 
-const ROWS: &[ToolRow] = &[
-    ToolRow {
+const ROWS: &[ToolTranslation] = &[
+    ToolTranslation {
         theirs: "Bash",
         own: "bash",
         effect_class: EffectClass::Execute,
         arguments: &[("command", "command")],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: PATCH,
         own: PATCH,
         effect_class: EffectClass::Write,
         arguments: &[],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "view_image",
         own: "read_file",
         effect_class: EffectClass::Read,
@@ -44,63 +49,63 @@ const ROWS: &[ToolRow] = &[
 ];
 
 impl AgentFormat for CodexFormat {
-    fn read(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String> {
+    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String> {
         let mut event = read_event(ROWS, point, payload)?;
         let is_patch = payload.get(FIELDS.tool).and_then(Value::as_str) == Some(PATCH);
-        if let (true, HookAct::Call { calls, .. }) = (is_patch, &mut event.act) {
-            let patch = input_of(payload, &FIELDS).get("command");
+        if let (true, HookEventKind::Call { calls, .. }) = (is_patch, &mut event.act) {
+            let patch = call_arguments(payload, &FIELDS).get("command");
             let patch = patch.and_then(Value::as_str).unwrap_or_default();
-            *calls = patch_calls(patch, event.folder.as_deref())?;
+            *calls = split_patch_into_calls(patch, event.folder.as_deref())?;
         }
         Ok(event)
     }
 
-    fn write(
+    fn write_verdict(
         &self,
         point: GuardPoint,
         payload: &Value,
         event: &HookEvent,
-        verdict: &ForeignVerdict,
+        verdict: &ExternalAgentVerdict,
     ) -> HookAnswer {
         let mut fields = Map::new();
-        if let Some(notes) = joined_notes(verdict) {
+        if let Some(notes) = join_plugin_notes(verdict) {
             fields.insert("additionalContext".to_owned(), notes.into());
         }
         match point {
-            GuardPoint::TurnStart => write_prompt(verdict, "Codex"),
+            GuardPoint::TurnStart => write_prompt_verdict(verdict, "Codex"),
             GuardPoint::PreTool => {
-                match changed_input(ROWS, (payload, &FIELDS), event, verdict) {
+                match merge_changed_arguments(ROWS, (payload, &FIELDS), event, verdict) {
                     Ok(Some(input)) => {
                         fields.insert("updatedInput".to_owned(), input);
                         fields.insert("permissionDecision".to_owned(), "allow".into());
                     }
                     Ok(None) => {}
-                    Err(why) => return self.refuse(point, Some(payload), &why),
+                    Err(why) => return self.write_refusal(point, Some(payload), &why),
                 }
-                specific("PreToolUse", fields)
+                hook_specific_output("PreToolUse", fields)
             }
             GuardPoint::PostTool => match changed_content(verdict) {
-                Some(content) => replaced_result(&content.text(), joined_notes(verdict)),
-                None => specific("PostToolUse", fields),
+                Some(content) => replace_result(&content.text(), join_plugin_notes(verdict)),
+                None => hook_specific_output("PostToolUse", fields),
             },
         }
     }
 
-    fn refuse(&self, point: GuardPoint, payload: Option<&Value>, why: &str) -> HookAnswer {
+    fn write_refusal(&self, point: GuardPoint, payload: Option<&Value>, why: &str) -> HookAnswer {
         match (point, payload) {
             (GuardPoint::TurnStart, Some(_)) => refuse_prompt(why),
             (GuardPoint::PostTool, _) => {
                 let text = format!("[the result was withheld: {}]", reason_text(why));
-                replaced_result(&text, None)
+                replace_result(&text, None)
             }
             _ => HookAnswer::refusal(why),
         }
     }
 }
 
-/// Writes the answer that replaces a result with `text`. An empty reason becomes `[empty]`, because
+/// Writes the answer that replaces a result with `text`. An empty text becomes `[empty]`, because
 /// Codex ignores an answer without a reason and keeps the result.
-fn replaced_result(text: &str, notes: Option<String>) -> HookAnswer {
+fn replace_result(text: &str, notes: Option<String>) -> HookAnswer {
     let text = if text.trim().is_empty() {
         "[empty]"
     } else {

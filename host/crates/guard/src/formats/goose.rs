@@ -1,41 +1,41 @@
 //! Hooks of goose, which can refuse a call but change nothing.
 //!
 //! goose reads the decision from standard output and treats any other output as a missing decision,
-//! so a pass is written explicitly as `allow`.
+//! so the answer for a call that may run is an explicit `allow`.
 
-use rind_lib::host::ForeignVerdict;
+use rind_lib::host::ExternalAgentVerdict;
 use rind_lib::message::EffectClass;
 use serde_json::{Value, json};
 
-use super::{AgentFormat, CallFields, input_of, result_act};
+use super::{AgentFormat, HookCallFields, call_arguments, tool_result_event};
 use crate::agent::GuardPoint;
 use crate::answer::HookAnswer;
-use crate::event::{HookAct, HookEvent, folder_of, needed_name};
-use crate::tools::{ToolRow, own_call};
+use crate::event::{HookEvent, HookEventKind, absolute_folder, required_name};
+use crate::tools::{ToolTranslation, to_rind_call};
 
 /// Hook format of goose.
 pub(crate) struct GooseFormat;
 
-const FIELDS: CallFields = CallFields {
+const FIELDS: HookCallFields = HookCallFields {
     id: "tool_call_id",
     tool: "tool_name",
     input: "tool_input",
 };
 
-const ROWS: &[ToolRow] = &[
-    ToolRow {
+const ROWS: &[ToolTranslation] = &[
+    ToolTranslation {
         theirs: "developer__shell",
         own: "bash",
         effect_class: EffectClass::Execute,
         arguments: &[("command", "command"), ("timeout_seconds", "timeout_secs")],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "developer__write",
         own: "write_file",
         effect_class: EffectClass::Write,
         arguments: &[("path", "path"), ("content", "content")],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "developer__edit",
         own: "edit_file",
         effect_class: EffectClass::Write,
@@ -45,13 +45,13 @@ const ROWS: &[ToolRow] = &[
             ("new_text", "after"),
         ],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "developer__tree",
         own: "list_files",
         effect_class: EffectClass::Read,
         arguments: &[("path", "path")],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "developer__read_image",
         own: "read_file",
         effect_class: EffectClass::Read,
@@ -60,25 +60,25 @@ const ROWS: &[ToolRow] = &[
 ];
 
 impl AgentFormat for GooseFormat {
-    fn read(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String> {
-        let folder = folder_of(payload, "working_dir");
-        let tool = needed_name(payload, FIELDS.tool)?;
+    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String> {
+        let folder = absolute_folder(payload, "working_dir");
+        let tool = required_name(payload, FIELDS.tool)?;
         // goose before 1.48 sends no id.
         let id = match payload.get(FIELDS.id) {
             None | Some(Value::Null) => format!("goose_{}", rind_lib::clock::new_id()),
-            Some(_) => needed_name(payload, FIELDS.id)?,
+            Some(_) => required_name(payload, FIELDS.id)?,
         };
-        let input = input_of(payload, &FIELDS);
+        let input = call_arguments(payload, &FIELDS);
         let act = match point {
-            GuardPoint::PreTool => HookAct::Call {
+            GuardPoint::PreTool => HookEventKind::Call {
                 id,
-                calls: vec![own_call(ROWS, &tool, input, folder.as_deref())?],
+                calls: vec![to_rind_call(ROWS, &tool, input, folder.as_deref())?],
             },
             GuardPoint::PostTool => {
                 let event = payload.get("event").and_then(Value::as_str);
                 let is_error = event == Some("PostToolUseFailure");
                 let result = payload.get("tool_output").unwrap_or(&Value::Null);
-                result_act(
+                tool_result_event(
                     ROWS,
                     (id, &tool),
                     input,
@@ -91,35 +91,34 @@ impl AgentFormat for GooseFormat {
             }
         };
         Ok(HookEvent {
-            session: needed_name(payload, "session_id")?,
+            session: required_name(payload, "session_id")?,
             folder,
             act,
         })
     }
 
-    fn write(
+    fn write_verdict(
         &self,
         point: GuardPoint,
         payload: &Value,
         _: &HookEvent,
-        verdict: &ForeignVerdict,
+        verdict: &ExternalAgentVerdict,
     ) -> HookAnswer {
         match point {
             GuardPoint::PreTool if verdict.changed.is_some() => {
                 let why = "a plugin changes the arguments, and a hook of goose cannot; the call was not run";
-                self.refuse(point, Some(payload), why)
+                self.write_refusal(point, Some(payload), why)
             }
             GuardPoint::PreTool => HookAnswer::json(&json!({"decision": "allow"})),
-            _ => HookAnswer::silent(),
+            _ => HookAnswer::empty_answer(),
         }
     }
 
-    fn refuse(&self, point: GuardPoint, _: Option<&Value>, why: &str) -> HookAnswer {
+    fn write_refusal(&self, point: GuardPoint, _: Option<&Value>, why: &str) -> HookAnswer {
         match point {
             GuardPoint::PreTool => HookAnswer::refusal(why),
-            // A hook at this event cannot refuse, and goose would only log an exit code other than
-            // 0.
-            _ => HookAnswer::silent(),
+            // A hook at this event cannot refuse: goose only logs an exit code other than 0.
+            _ => HookAnswer::empty_answer(),
         }
     }
 }

@@ -15,15 +15,15 @@ mod tests;
 
 use std::path::Path;
 
-use rind_lib::host::{ForeignChange, ForeignVerdict};
+use rind_lib::host::{ExternalAgentChange, ExternalAgentVerdict};
 use rind_lib::message::Parts;
 use serde_json::Value;
 
 use super::agent::GuardPoint;
 use super::answer::HookAnswer;
-use super::event::{HookAct, HookEvent, OwnCall};
+use super::event::{HookEvent, HookEventKind, RindToolCall};
 use super::result::ResultTexts;
-use super::tools::{ToolRow, their_input};
+use super::tools::{ToolTranslation, to_agent_arguments};
 
 pub(crate) use claude::ClaudeFormat;
 pub(crate) use codex::CodexFormat;
@@ -31,23 +31,24 @@ pub(crate) use goose::GooseFormat;
 pub(crate) use opencode::OpenCodeFormat;
 pub(crate) use pi::PiFormat;
 
-/// Hook format of one agent: converts the JSON that the agent passes to a hook, and the answer.
+/// Hook format of one agent: parses the JSON that the agent passes to a hook, and writes the
+/// answer.
 pub(crate) trait AgentFormat: Sync {
     /// Parses the payload that the agent passed to its hook at `point`.
-    fn read(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String>;
+    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String>;
 
     /// Writes the answer for a verdict that does not refuse.
-    fn write(
+    fn write_verdict(
         &self,
         point: GuardPoint,
         payload: &Value,
         event: &HookEvent,
-        verdict: &ForeignVerdict,
+        verdict: &ExternalAgentVerdict,
     ) -> HookAnswer;
 
     /// Writes the answer for a refusal with the reason `why`. `payload` is `None` if it could not
     /// be parsed.
-    fn refuse(&self, point: GuardPoint, payload: Option<&Value>, why: &str) -> HookAnswer;
+    fn write_refusal(&self, point: GuardPoint, payload: Option<&Value>, why: &str) -> HookAnswer;
 }
 
 impl dyn AgentFormat {
@@ -57,24 +58,24 @@ impl dyn AgentFormat {
         point: GuardPoint,
         payload: &Value,
         event: &HookEvent,
-        verdict: &ForeignVerdict,
+        verdict: &ExternalAgentVerdict,
     ) -> HookAnswer {
         match &verdict.refused {
-            Some(why) => self.refuse(point, Some(payload), why),
-            None => self.write(point, payload, event, verdict),
+            Some(why) => self.write_refusal(point, Some(payload), why),
+            None => self.write_verdict(point, payload, event, verdict),
         }
     }
 }
 
 /// Names of the payload fields in which an agent passes a tool call.
-struct CallFields {
+struct HookCallFields {
     id: &'static str,
     tool: &'static str,
     input: &'static str,
 }
 
 /// Returns the arguments of the tool call in an agent's payload.
-fn input_of<'a>(payload: &'a Value, fields: &CallFields) -> &'a Value {
+fn call_arguments<'a>(payload: &'a Value, fields: &HookCallFields) -> &'a Value {
     payload.get(fields.input).unwrap_or(&Value::Null)
 }
 
@@ -84,63 +85,63 @@ fn input_of<'a>(payload: &'a Value, fields: &CallFields) -> &'a Value {
 /// # Errors
 /// The call changes several files, so a change of one part cannot be expressed in the agent's
 /// arguments.
-fn changed_input(
-    rows: &[ToolRow],
-    (payload, fields): (&Value, &CallFields),
+fn merge_changed_arguments(
+    rows: &[ToolTranslation],
+    (payload, fields): (&Value, &HookCallFields),
     event: &HookEvent,
-    verdict: &ForeignVerdict,
+    verdict: &ExternalAgentVerdict,
 ) -> Result<Option<Value>, String> {
-    let Some(ForeignChange::Arguments(changed)) = &verdict.changed else {
+    let Some(ExternalAgentChange::Arguments(changed)) = &verdict.changed else {
         return Ok(None);
     };
-    let HookAct::Call { calls, .. } = &event.act else {
+    let HookEventKind::Call { calls, .. } = &event.act else {
         return Ok(None);
     };
-    let [OwnCall { arguments, .. }] = calls.as_slice() else {
+    let [RindToolCall { arguments, .. }] = calls.as_slice() else {
         return Err("a plugin changes a part of a call that changes several files".to_owned());
     };
     let tool = payload.get(fields.tool).and_then(Value::as_str);
-    Ok(Some(their_input(
+    Ok(Some(to_agent_arguments(
         rows,
         tool.unwrap_or_default(),
-        input_of(payload, fields),
+        call_arguments(payload, fields),
         (arguments, changed),
         event.folder.as_deref(),
     )))
 }
 
 /// Returns the new content of a result; `None` if the verdict does not change the result.
-fn changed_content(verdict: &ForeignVerdict) -> Option<&Parts> {
+fn changed_content(verdict: &ExternalAgentVerdict) -> Option<&Parts> {
     match &verdict.changed {
-        Some(ForeignChange::Content(content)) => Some(content),
+        Some(ExternalAgentChange::Content(content)) => Some(content),
         _ => None,
     }
 }
 
 /// Returns the new text of a prompt; `None` if the verdict does not change the prompt.
-fn changed_prompt(verdict: &ForeignVerdict) -> Option<&str> {
+fn changed_prompt(verdict: &ExternalAgentVerdict) -> Option<&str> {
     match &verdict.changed {
-        Some(ForeignChange::Prompt(text)) => Some(text),
+        Some(ExternalAgentChange::Prompt(text)) => Some(text),
         _ => None,
     }
 }
 
 /// Joins the notes of plugins for the model into one text; `None` if there are none.
-fn joined_notes(verdict: &ForeignVerdict) -> Option<String> {
+fn join_plugin_notes(verdict: &ExternalAgentVerdict) -> Option<String> {
     (!verdict.notes.is_empty()).then(|| verdict.notes.join("\n"))
 }
 
 /// Creates the event for a call that has run, with its result.
-fn result_act(
-    rows: &[ToolRow],
+fn tool_result_event(
+    rows: &[ToolTranslation],
     (id, tool): (String, &str),
     input: &Value,
     result: &Value,
     (is_error, folder): (bool, Option<&Path>),
-) -> Result<HookAct, String> {
-    Ok(HookAct::Result {
+) -> Result<HookEventKind, String> {
+    Ok(HookEventKind::Result {
         id,
-        call: super::tools::own_call(rows, tool, input, folder)?,
+        call: super::tools::to_rind_call(rows, tool, input, folder)?,
         texts: ResultTexts::find(result)?,
         is_error,
     })

@@ -1,28 +1,28 @@
 //! Hooks of OpenCode, called by the module that `install` writes.
 
-use rind_lib::host::ForeignVerdict;
+use rind_lib::host::ExternalAgentVerdict;
 use rind_lib::message::EffectClass;
 use serde_json::Value;
 
 use super::AgentFormat;
-use super::bridged::{read_bridged, refuse_bridged, write_bridged};
+use super::bridged::{parse_bridge_request, write_bridge_answer, write_bridge_refusal};
 use crate::agent::GuardPoint;
 use crate::answer::HookAnswer;
-use crate::event::{HookEvent, OwnCall};
-use crate::patch::patch_calls;
-use crate::tools::ToolRow;
+use crate::event::{HookEvent, RindToolCall};
+use crate::patch::split_patch_into_calls;
+use crate::tools::ToolTranslation;
 
 /// Hook format of OpenCode.
 pub(crate) struct OpenCodeFormat;
 
-const ROWS: &[ToolRow] = &[
-    ToolRow {
+const ROWS: &[ToolTranslation] = &[
+    ToolTranslation {
         theirs: "bash",
         own: "bash",
         effect_class: EffectClass::Execute,
         arguments: &[("command", "command")],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "edit",
         own: "edit_file",
         effect_class: EffectClass::Write,
@@ -33,13 +33,13 @@ const ROWS: &[ToolRow] = &[
             ("replace_all", "replaceAll"),
         ],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "write",
         own: "write_file",
         effect_class: EffectClass::Write,
         arguments: &[("path", "filePath"), ("content", "content")],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "read",
         own: "read_file",
         effect_class: EffectClass::Read,
@@ -49,19 +49,19 @@ const ROWS: &[ToolRow] = &[
             ("limit", "limit"),
         ],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "glob",
         own: "list_files",
         effect_class: EffectClass::Read,
         arguments: &[("path", "path"), ("glob", "pattern")],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "list",
         own: "list_files",
         effect_class: EffectClass::Read,
         arguments: &[("path", "path")],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "grep",
         own: "search",
         effect_class: EffectClass::Read,
@@ -76,30 +76,34 @@ const ROWS: &[ToolRow] = &[
 /// Tools whose argument `patchText` is a patch, which may change several files.
 const PATCHES: &[&str] = &["apply_patch", "patch"];
 
-fn split_call(tool: &str, input: &Value, event: &HookEvent) -> Result<Vec<OwnCall>, String> {
+fn split_patch_call(
+    tool: &str,
+    input: &Value,
+    event: &HookEvent,
+) -> Result<Vec<RindToolCall>, String> {
     if !PATCHES.contains(&tool) {
         return Ok(Vec::new());
     }
     let patch = input.get("patchText").and_then(Value::as_str);
-    patch_calls(patch.unwrap_or_default(), event.folder.as_deref())
+    split_patch_into_calls(patch.unwrap_or_default(), event.folder.as_deref())
 }
 
 impl AgentFormat for OpenCodeFormat {
-    fn read(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String> {
-        read_bridged(ROWS, split_call, point, payload)
+    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String> {
+        parse_bridge_request(ROWS, split_patch_call, point, payload)
     }
 
-    fn write(
+    fn write_verdict(
         &self,
         point: GuardPoint,
         payload: &Value,
         event: &HookEvent,
-        verdict: &ForeignVerdict,
+        verdict: &ExternalAgentVerdict,
     ) -> HookAnswer {
-        write_bridged(ROWS, point, payload, event, verdict)
+        write_bridge_answer(ROWS, point, payload, event, verdict)
     }
 
-    fn refuse(&self, _: GuardPoint, _: Option<&Value>, why: &str) -> HookAnswer {
-        refuse_bridged(why)
+    fn write_refusal(&self, _: GuardPoint, _: Option<&Value>, why: &str) -> HookAnswer {
+        write_bridge_refusal(why)
     }
 }

@@ -1,27 +1,27 @@
 //! Events of pi, sent by the extension that `install` writes.
 
-use rind_lib::host::ForeignVerdict;
+use rind_lib::host::ExternalAgentVerdict;
 use rind_lib::message::EffectClass;
 use serde_json::{Value, json};
 
 use super::AgentFormat;
-use super::bridged::{read_bridged, refuse_bridged, write_bridged};
+use super::bridged::{parse_bridge_request, write_bridge_answer, write_bridge_refusal};
 use crate::agent::GuardPoint;
 use crate::answer::HookAnswer;
-use crate::event::{HookEvent, OwnCall};
-use crate::tools::{ToolRow, own_path};
+use crate::event::{HookEvent, RindToolCall};
+use crate::tools::{ToolTranslation, to_rind_path};
 
 /// Hook format of pi.
 pub(crate) struct PiFormat;
 
-const ROWS: &[ToolRow] = &[
-    ToolRow {
+const ROWS: &[ToolTranslation] = &[
+    ToolTranslation {
         theirs: "bash",
         own: "bash",
         effect_class: EffectClass::Execute,
         arguments: &[("command", "command"), ("timeout_seconds", "timeout")],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "edit",
         own: "edit_file",
         effect_class: EffectClass::Write,
@@ -31,31 +31,31 @@ const ROWS: &[ToolRow] = &[
             ("new_text", "newText"),
         ],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "write",
         own: "write_file",
         effect_class: EffectClass::Write,
         arguments: &[("path", "path"), ("content", "content")],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "read",
         own: "read_file",
         effect_class: EffectClass::Read,
         arguments: &[("path", "path"), ("offset", "offset"), ("limit", "limit")],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "find",
         own: "list_files",
         effect_class: EffectClass::Read,
         arguments: &[("path", "path"), ("glob", "pattern")],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "ls",
         own: "list_files",
         effect_class: EffectClass::Read,
         arguments: &[("path", "path")],
     },
-    ToolRow {
+    ToolTranslation {
         theirs: "grep",
         own: "search",
         effect_class: EffectClass::Read,
@@ -72,7 +72,11 @@ const ROWS: &[ToolRow] = &[
 const MAX_EDITS: usize = 200;
 
 /// Splits an edit call with several replacements into one call per replacement.
-fn split_call(tool: &str, input: &Value, event: &HookEvent) -> Result<Vec<OwnCall>, String> {
+fn split_edit_call(
+    tool: &str,
+    input: &Value,
+    event: &HookEvent,
+) -> Result<Vec<RindToolCall>, String> {
     let edits = input.get("edits").and_then(Value::as_array);
     let path = input.get("path").and_then(Value::as_str);
     let (Some(edits), Some(path), "edit") = (edits, path, tool) else {
@@ -84,8 +88,8 @@ fn split_call(tool: &str, input: &Value, event: &HookEvent) -> Result<Vec<OwnCal
             "the call has {n_edits} replacements, at most {MAX_EDITS} are judged"
         ));
     }
-    let path = own_path(path, event.folder.as_deref());
-    let call = |edit: &Value| OwnCall {
+    let path = to_rind_path(path, event.folder.as_deref());
+    let call = |edit: &Value| RindToolCall {
         tool: "edit_file".to_owned(),
         arguments: json!({
             "path": path,
@@ -98,21 +102,21 @@ fn split_call(tool: &str, input: &Value, event: &HookEvent) -> Result<Vec<OwnCal
 }
 
 impl AgentFormat for PiFormat {
-    fn read(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String> {
-        read_bridged(ROWS, split_call, point, payload)
+    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String> {
+        parse_bridge_request(ROWS, split_edit_call, point, payload)
     }
 
-    fn write(
+    fn write_verdict(
         &self,
         point: GuardPoint,
         payload: &Value,
         event: &HookEvent,
-        verdict: &ForeignVerdict,
+        verdict: &ExternalAgentVerdict,
     ) -> HookAnswer {
-        write_bridged(ROWS, point, payload, event, verdict)
+        write_bridge_answer(ROWS, point, payload, event, verdict)
     }
 
-    fn refuse(&self, _: GuardPoint, _: Option<&Value>, why: &str) -> HookAnswer {
-        refuse_bridged(why)
+    fn write_refusal(&self, _: GuardPoint, _: Option<&Value>, why: &str) -> HookAnswer {
+        write_bridge_refusal(why)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rind_lib::host::{ForeignChange, ForeignVerdict};
+use rind_lib::host::{ExternalAgentChange, ExternalAgentVerdict};
 use serde_json::{Value, json};
 
 use super::*;
@@ -10,46 +10,51 @@ use crate::agent::GuardedAgent;
 use crate::answer::HookAnswer;
 use crate::event::read_payload;
 
-fn recorded(name: &str) -> Vec<u8> {
+fn read_recording(name: &str) -> Vec<u8> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/recorded/guard");
     std::fs::read(folder.join(format!("{name}.json"))).unwrap()
 }
 
-/// Answers a recorded payload of an agent with the given verdict.
+/// Returns the answer to a recorded payload of an agent for `verdict`.
 fn answer(
     agent: GuardedAgent,
     point: GuardPoint,
     variant: &str,
-    verdict: &ForeignVerdict,
+    verdict: &ExternalAgentVerdict,
 ) -> HookAnswer {
     let name = format!("{}-{}{variant}", agent.name(), point.name());
-    let (payload, event) = read_payload(agent, point, &recorded(&name)).unwrap();
+    let (payload, event) = read_payload(agent, point, &read_recording(&name)).unwrap();
     agent.format().answer(point, &payload, &event, verdict)
 }
 
-fn said(answer: &HookAnswer) -> Value {
+fn parse_answer(answer: &HookAnswer) -> Value {
     assert_eq!(answer.code, 0, "{answer:?}");
     serde_json::from_str(&answer.stdout).unwrap_or_default()
 }
 
-fn changed(change: ForeignChange) -> ForeignVerdict {
-    ForeignVerdict {
+fn verdict_with_change(change: ExternalAgentChange) -> ExternalAgentVerdict {
+    ExternalAgentVerdict {
         changed: Some(change),
-        ..ForeignVerdict::default()
+        ..ExternalAgentVerdict::default()
     }
 }
 
 /// Whether the agent would refuse the call after reading this answer.
 fn is_refusal(agent: GuardedAgent, answer: &HookAnswer) -> bool {
     let code = i32::from(answer.code);
-    let outcome = crate::read_outcome(agent, Some(code), &answer.stdout, &answer.stderr);
-    matches!(outcome, crate::ProbeOutcome::Refused(why) if why.contains("Rind guard"))
+    let outcome = crate::interpret_hook_output(agent, Some(code), &answer.stdout, &answer.stderr);
+    matches!(outcome, crate::HookProbeOutcome::Refused(why) if why.contains("Rind guard"))
 }
 
 #[test]
 fn a_pass_never_allows_what_the_agent_would_ask_about() {
     for agent in GuardedAgent::ALL {
-        let passed = answer(agent, GuardPoint::PreTool, "", &ForeignVerdict::default());
+        let passed = answer(
+            agent,
+            GuardPoint::PreTool,
+            "",
+            &ExternalAgentVerdict::default(),
+        );
         let expected = match agent {
             GuardedAgent::ClaudeCode | GuardedAgent::Codex => "",
             // goose treats only `allow` and an empty output as a pass.
@@ -64,50 +69,52 @@ fn a_pass_never_allows_what_the_agent_would_ask_about() {
 }
 
 #[test]
-fn every_agent_is_told_of_a_refusal_in_its_own_form() {
+fn each_agent_receives_a_refusal_in_its_format() {
     for agent in GuardedAgent::ALL {
         let refused = answer(
             agent,
             GuardPoint::PreTool,
             "",
-            &ForeignVerdict::refused("no"),
+            &ExternalAgentVerdict::refused("no"),
         );
         assert!(is_refusal(agent, &refused), "{agent:?}: {refused:?}");
-        let unread = agent.format().refuse(GuardPoint::PreTool, None, "no");
+        let unread = agent
+            .format()
+            .write_refusal(GuardPoint::PreTool, None, "no");
         assert!(is_refusal(agent, &unread), "{agent:?}: {unread:?}");
     }
 }
 
 #[test]
-fn a_question_is_that_of_the_agent_where_it_has_one() {
-    let verdict = ForeignVerdict {
+fn a_question_uses_the_agents_prompt_if_it_has_one() {
+    let verdict = ExternalAgentVerdict {
         asked: Some("sure?".to_owned()),
-        ..ForeignVerdict::default()
+        ..ExternalAgentVerdict::default()
     };
-    let claude = said(&answer(
+    let claude = parse_answer(&answer(
         GuardedAgent::ClaudeCode,
         GuardPoint::PreTool,
         "",
         &verdict,
     ));
     assert_eq!(claude["hookSpecificOutput"]["permissionDecision"], "ask");
-    let pi = said(&answer(GuardedAgent::Pi, GuardPoint::PreTool, "", &verdict));
+    let pi = parse_answer(&answer(GuardedAgent::Pi, GuardPoint::PreTool, "", &verdict));
     assert_eq!(pi["ask"], "Rind guard: sure?");
     for agent in [
         GuardedAgent::Codex,
         GuardedAgent::Goose,
         GuardedAgent::OpenCode,
     ] {
-        assert!(agent.table().cannot_ask().is_some());
+        assert!(agent.table().reason_agent_cannot_ask().is_some());
     }
 }
 
 #[test]
-fn changed_arguments_come_back_in_the_agents_names_or_refuse() {
-    let verdict = changed(ForeignChange::Arguments(
+fn changed_arguments_use_the_agents_names_or_become_a_refusal() {
+    let verdict = verdict_with_change(ExternalAgentChange::Arguments(
         json!({"command": "quiet", "description": "List files"}),
     ));
-    let claude = said(&answer(
+    let claude = parse_answer(&answer(
         GuardedAgent::ClaudeCode,
         GuardPoint::PreTool,
         "",
@@ -120,8 +127,8 @@ fn changed_arguments_come_back_in_the_agents_names_or_refuse() {
             "updatedInput": {"command": "quiet", "description": "List files"},
         })
     );
-    let verdict = changed(ForeignChange::Arguments(json!({"command": "quiet"})));
-    let codex = said(&answer(
+    let verdict = verdict_with_change(ExternalAgentChange::Arguments(json!({"command": "quiet"})));
+    let codex = parse_answer(&answer(
         GuardedAgent::Codex,
         GuardPoint::PreTool,
         "",
@@ -133,7 +140,7 @@ fn changed_arguments_come_back_in_the_agents_names_or_refuse() {
         json!({"command": "quiet"})
     );
     for agent in [GuardedAgent::OpenCode, GuardedAgent::Pi] {
-        let told = said(&answer(agent, GuardPoint::PreTool, "", &verdict));
+        let told = parse_answer(&answer(agent, GuardPoint::PreTool, "", &verdict));
         assert_eq!(told["args"], json!({"command": "quiet"}));
     }
     let goose = answer(GuardedAgent::Goose, GuardPoint::PreTool, "", &verdict);
@@ -143,9 +150,9 @@ fn changed_arguments_come_back_in_the_agents_names_or_refuse() {
 }
 
 #[test]
-fn a_masked_result_has_the_shape_that_the_agent_takes() {
-    let verdict = changed(ForeignChange::Content("the password is ***".into()));
-    let claude = said(&answer(
+fn a_masked_result_has_the_shape_that_the_agent_accepts() {
+    let verdict = verdict_with_change(ExternalAgentChange::Content("the password is ***".into()));
+    let claude = parse_answer(&answer(
         GuardedAgent::ClaudeCode,
         GuardPoint::PostTool,
         "",
@@ -155,7 +162,7 @@ fn a_masked_result_has_the_shape_that_the_agent_takes() {
         claude["hookSpecificOutput"]["updatedToolOutput"],
         json!({"stdout": "the password is ***", "stderr": "", "interrupted": false, "isImage": false, "noOutputExpected": false})
     );
-    let codex = said(&answer(
+    let codex = parse_answer(&answer(
         GuardedAgent::Codex,
         GuardPoint::PostTool,
         "",
@@ -166,16 +173,16 @@ fn a_masked_result_has_the_shape_that_the_agent_takes() {
         json!({"decision": "block", "reason": "the password is ***"})
     );
     for agent in [GuardedAgent::OpenCode, GuardedAgent::Pi] {
-        let told = said(&answer(agent, GuardPoint::PostTool, "", &verdict));
+        let told = parse_answer(&answer(agent, GuardPoint::PostTool, "", &verdict));
         assert_eq!(told["texts"], json!(["the password is ***"]));
     }
     let goose = answer(GuardedAgent::Goose, GuardPoint::PostTool, "", &verdict);
-    assert_eq!(goose, HookAnswer::silent());
+    assert_eq!(goose, HookAnswer::empty_answer());
 }
 
 #[test]
 fn a_result_that_could_not_be_judged_is_withheld() {
-    let verdict = ForeignVerdict::refused("the daemon is gone");
+    let verdict = ExternalAgentVerdict::refused("the daemon is gone");
     for agent in [GuardedAgent::ClaudeCode, GuardedAgent::Codex] {
         let told = answer(agent, GuardPoint::PostTool, "", &verdict).stdout;
         assert!(
@@ -183,7 +190,7 @@ fn a_result_that_could_not_be_judged_is_withheld() {
             "{told}"
         );
     }
-    let claude = said(&answer(
+    let claude = parse_answer(&answer(
         GuardedAgent::ClaudeCode,
         GuardPoint::PostTool,
         "",
@@ -194,17 +201,17 @@ fn a_result_that_could_not_be_judged_is_withheld() {
 }
 
 #[test]
-fn a_prompt_is_blocked_or_changed_where_the_agent_can() {
-    let refused = ForeignVerdict::refused("not that");
-    let masked = changed(ForeignChange::Prompt("do ***".to_owned()));
+fn a_prompt_is_blocked_or_changed_if_the_agent_supports_it() {
+    let refused = ExternalAgentVerdict::refused("not that");
+    let masked = verdict_with_change(ExternalAgentChange::Prompt("do ***".to_owned()));
     for agent in [GuardedAgent::ClaudeCode, GuardedAgent::Codex] {
         for verdict in [&refused, &masked] {
-            let told = said(&answer(agent, GuardPoint::TurnStart, "", verdict));
+            let told = parse_answer(&answer(agent, GuardPoint::TurnStart, "", verdict));
             assert_eq!(told["decision"], "block", "{agent:?}");
         }
     }
     for agent in [GuardedAgent::OpenCode, GuardedAgent::Pi] {
-        let told = said(&answer(agent, GuardPoint::TurnStart, "", &masked));
+        let told = parse_answer(&answer(agent, GuardPoint::TurnStart, "", &masked));
         assert_eq!(told["prompt"], "do ***");
     }
     assert!(
@@ -216,14 +223,14 @@ fn a_prompt_is_blocked_or_changed_where_the_agent_can() {
 }
 
 #[test]
-fn a_patch_is_a_call_for_each_file_and_an_edit_of_pi_for_each_replacement() {
+fn a_patch_becomes_one_call_per_file_and_a_pi_edit_one_per_replacement() {
     let (_, event) = read_payload(
         GuardedAgent::Codex,
         GuardPoint::PreTool,
-        &recorded("codex-pre-tool-patch"),
+        &read_recording("codex-pre-tool-patch"),
     )
     .unwrap();
-    let HookAct::Call { calls, .. } = event.act else {
+    let HookEventKind::Call { calls, .. } = event.act else {
         panic!("a call");
     };
     let paths: Vec<&Value> = calls.iter().map(|call| &call.arguments["path"]).collect();
@@ -238,7 +245,7 @@ fn a_patch_is_a_call_for_each_file_and_an_edit_of_pi_for_each_replacement() {
         edit.to_string().as_bytes(),
     )
     .unwrap();
-    let HookAct::Call { calls, .. } = event.act else {
+    let HookEventKind::Call { calls, .. } = event.act else {
         panic!("a call");
     };
     assert_eq!(calls.len(), 2);
@@ -249,19 +256,19 @@ fn a_patch_is_a_call_for_each_file_and_an_edit_of_pi_for_each_replacement() {
 }
 
 #[test]
-fn the_failure_of_a_call_is_read_and_left() {
-    let verdict = changed(ForeignChange::Content("other".into()));
+fn a_failed_call_is_answered_without_a_change() {
+    let verdict = verdict_with_change(ExternalAgentChange::Content("other".into()));
     let told = answer(
         GuardedAgent::ClaudeCode,
         GuardPoint::PostTool,
         "-failure",
         &verdict,
     );
-    assert_eq!(told, HookAnswer::silent());
+    assert_eq!(told, HookAnswer::empty_answer());
 }
 
 #[test]
-fn payloads_without_what_a_point_needs_are_refused() {
+fn payloads_that_lack_a_required_field_are_refused() {
     for (agent, key) in [
         (GuardedAgent::ClaudeCode, "tool_name"),
         (GuardedAgent::Codex, "tool_use_id"),
@@ -270,7 +277,7 @@ fn payloads_without_what_a_point_needs_are_refused() {
         (GuardedAgent::Pi, "id"),
     ] {
         let name = format!("{}-pre-tool", agent.name());
-        let mut payload: Value = serde_json::from_slice(&recorded(&name)).unwrap();
+        let mut payload: Value = serde_json::from_slice(&read_recording(&name)).unwrap();
         payload.as_object_mut().unwrap().remove(key);
         let read = |payload: &Value| {
             read_payload(agent, GuardPoint::PreTool, payload.to_string().as_bytes())

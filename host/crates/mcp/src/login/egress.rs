@@ -1,5 +1,5 @@
-//! HTTP requests of logins. The egress of each request allows only the host of its URL, so a
-//! redirect to another host is refused.
+//! Sends the HTTP requests of logins. The egress of each request allows only the host of its URL,
+//! so a redirect to another host is refused.
 //!
 //! A server that is not trusted yet supplies these URLs, so they must not lead into the operator's
 //! network. They must be `https` URLs of public addresses. Exceptions are the server's own host,
@@ -13,9 +13,9 @@ use rmcp::transport::auth::{
     OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest,
 };
 
-use crate::http::origin;
-use crate::names::origin_of;
-use crate::server::host_of;
+use crate::http::main_agent_origin;
+use crate::names::server_origin;
+use crate::server::host_pattern_of_url;
 use rind_lib::egress::{
     Body, EgressOptions, Error, ErrorKind, MAX_REQUESTS, PluginEgress, Request, Response, Timeouts,
 };
@@ -35,7 +35,8 @@ pub(super) struct LoginEgress {
     server: HostPattern,
     is_private: bool,
     handle: Arc<dyn AgentHandle>,
-    /// Error of the last failed request. The protocol's library does not always pass it on.
+    /// Error of the last failed request, kept because the protocol's library does not always return
+    /// it.
     failure: Mutex<Option<String>>,
 }
 
@@ -52,7 +53,7 @@ impl LoginEgress {
     ) -> Result<Arc<Self>, String> {
         Ok(Arc::new(Self {
             name: name.to_owned(),
-            server: host_of(url)?,
+            server: host_pattern_of_url(url)?,
             is_private,
             handle,
             failure: Mutex::default(),
@@ -60,7 +61,7 @@ impl LoginEgress {
     }
 
     /// Returns and clears the error of the last failed request.
-    pub(super) fn take_failure(&self) -> Option<String> {
+    pub(super) fn take_last_request_error(&self) -> Option<String> {
         lock(&self.failure).take()
     }
 
@@ -69,13 +70,13 @@ impl LoginEgress {
     ///
     /// # Errors
     /// The URL is refused; the error is a sentence with the reason.
-    pub(super) fn check_address(&self, url: &str) -> Result<Vec<Capability>, String> {
-        let host = host_of(url)?;
+    pub(super) fn permissions_for_login_url(&self, url: &str) -> Result<Vec<Capability>, String> {
+        let host = host_pattern_of_url(url)?;
         let is_own = host == self.server;
         let is_beside = is_loopback(&host) && is_loopback(&self.server);
         if host.scheme() == Scheme::Http && !is_own && !is_beside {
             return Err(format!(
-                "the login would use {}, which is not encrypted; addresses of a login begin with `https://`",
+                "the login would use {}, which is not encrypted; the URLs of a login must begin with `https://`",
                 host.with_scheme()
             ));
         }
@@ -89,28 +90,28 @@ impl LoginEgress {
 
     /// Sends a request that can reach only the host of its URL.
     pub(super) async fn send(&self, request: Request) -> Result<Response, Error> {
-        let sent = self.try_send(request).await;
+        let sent = self.send_login_request(request).await;
         if let Err(error) = &sent {
             *lock(&self.failure) = Some(error.to_string());
         }
         sent
     }
 
-    async fn try_send(&self, request: Request) -> Result<Response, Error> {
-        let allowed = self.check_address(&request.url);
+    async fn send_login_request(&self, request: Request) -> Result<Response, Error> {
+        let allowed = self.permissions_for_login_url(&request.url);
         let allowed = allowed.map_err(|why| Error::new(ErrorKind::Host, why))?;
         let options = EgressOptions {
             deadline: TIMEOUT,
-            // No secret scan: a login must send codes and tokens.
+            // Disable the secret scan, because a login must send codes and tokens.
             inspect: None,
             ..EgressOptions::default()
         };
         let granted = Arc::new(Granted::new(allowed));
-        let plugin = origin_of(&self.name).into();
+        let plugin = server_origin(&self.name).into();
         let egress = PluginEgress::new(options, plugin, granted, Some(MAX_REQUESTS));
         let response = egress
             .open(self.handle.clone())
-            .send(request, origin())
+            .send(request, main_agent_origin())
             .await?;
         if response.body.len() > MAX_ANSWER_BYTES {
             let text = format!(
@@ -160,11 +161,11 @@ impl OAuthHttpClient for LoginEgress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::NoSession;
+    use crate::probe::NoSessionHandle;
 
     fn check(server: &str, is_private: bool, url: &str) -> Result<bool, String> {
-        let egress = LoginEgress::new("s", server, is_private, Arc::new(NoSession)).unwrap();
-        let allowed = egress.check_address(url)?;
+        let egress = LoginEgress::new("s", server, is_private, Arc::new(NoSessionHandle)).unwrap();
+        let allowed = egress.permissions_for_login_url(url)?;
         Ok(allowed
             .iter()
             .any(|own| matches!(own, Capability::PrivateNetwork(_))))

@@ -1,4 +1,4 @@
-//! Stored logins: one private file per server, changed only under a lock.
+//! Stores logins: one private file per server, changed only under a lock.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use rmcp::transport::auth::{AuthError, CredentialStore, StoredCredentials};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use rind_lib::disk::{lock_beside, open_if_present, replace_private};
+use rind_lib::disk::{lock_for_file, open_if_present, replace_private_file};
 use rind_lib::lock::lock;
 use rind_lib::paths::Paths;
 
@@ -25,7 +25,7 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Returns the path of the file with the login at a server. `name` must be a validated server name,
 /// because it becomes part of the path.
 #[must_use]
-pub fn login_file(paths: &Paths, name: &str) -> PathBuf {
+pub fn login_file_path(paths: &Paths, name: &str) -> PathBuf {
     paths.data.join(FOLDER).join(format!("{name}.json"))
 }
 
@@ -37,7 +37,7 @@ pub fn remove_login(path: &Path) -> io::Result<bool> {
     if path.symlink_metadata().is_err() {
         return Ok(false);
     }
-    let _lock = lock_beside(path, || {})?;
+    let _lock = lock_for_file(path, || {})?;
     match std::fs::remove_file(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -45,7 +45,7 @@ pub fn remove_login(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// A login at one server, with its tokens.
+/// Login at one server, with its tokens.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct StoredLogin {
     version: u32,
@@ -70,7 +70,7 @@ impl std::fmt::Debug for StoredLogin {
     }
 }
 
-/// The access token of a login.
+/// Access token of a login, with the time of its renewal.
 pub(super) struct AccessToken {
     pub(super) text: String,
     /// Time from which the token must be renewed, in seconds since 1970; `None` if the token does
@@ -90,7 +90,7 @@ impl StoredLogin {
             version: VERSION,
             url: url.to_owned(),
             issuer: issuer.to_owned(),
-            given: rind_lib::clock::now_text(),
+            given: rind_lib::clock::current_time_text(),
             client_secret,
             redirect: redirect.to_owned(),
             credentials: None,
@@ -128,7 +128,7 @@ impl StoredLogin {
     /// Writes the login atomically. The caller must hold the lock.
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
         let bytes = serde_json::to_vec_pretty(self).map_err(io::Error::other)?;
-        replace_private(path, &bytes)
+        replace_private_file(path, &bytes)
     }
 
     /// Returns the id of the OAuth client with which the login was made.
@@ -184,8 +184,8 @@ impl StoredLogin {
     }
 }
 
-/// Number of seconds before a token's expiry at which the token is renewed; half of the token's
-/// lifetime if that is shorter.
+/// Number of seconds before its expiry at which a token is renewed. For a short-lived token, half
+/// of its lifetime is used instead.
 const MARGIN_SECONDS: u64 = 60;
 
 /// Credential store for the protocol's library during a login or a renewal. The caller must hold
@@ -219,7 +219,7 @@ impl CredentialStore for LoginStore {
         let mut login = lock(&self.login);
         let mut changed = login.clone();
         changed.credentials = Some(credentials);
-        // Reject an unusable token before it replaces a usable one.
+        // Reject an unusable token before it replaces the stored token.
         changed
             .access_token()
             .map_err(AuthError::InvalidTokenType)?;
@@ -229,7 +229,7 @@ impl CredentialStore for LoginStore {
         Ok(())
     }
 
-    /// Keeps the file: only the user's command removes a login.
+    /// Does nothing: only the user's command removes a login.
     async fn clear(&self) -> Result<(), AuthError> {
         Ok(())
     }
@@ -297,7 +297,7 @@ mod tests {
                 .contains("other users")
         );
         std::fs::remove_file(&path).unwrap();
-        replace_private(&path, b"{\"access_token\": \"hunter2\"").unwrap();
+        replace_private_file(&path, b"{\"access_token\": \"hunter2\"").unwrap();
         let why = StoredLogin::read(&path).unwrap_err();
         assert!(why.contains("damaged") && !why.contains("hunter2"), "{why}");
         assert!(remove_login(&path).unwrap() && !remove_login(&path).unwrap());

@@ -1,4 +1,4 @@
-//! The OAuth flow of a login, and the renewal of tokens.
+//! Runs the OAuth flow of a login, and renews tokens.
 //!
 //! Start from [`LoginFlow::begin`].
 
@@ -14,8 +14,8 @@ use super::egress::LoginEgress;
 use super::file::{LoginStore, StoredLogin};
 use super::revoke::revocation_endpoint;
 use super::{MAX_ERROR_BYTES, header_text};
-use crate::probe::NoSession;
-use rind_lib::disk::lock_beside;
+use crate::probe::NoSessionHandle;
+use rind_lib::disk::lock_for_file;
 use rind_lib::egress::{Body, Request, Timeouts};
 use rind_lib::text::clean_line;
 
@@ -50,9 +50,9 @@ pub struct LoginRequest<'a> {
     pub client_secret: Option<&'a str>,
 }
 
-/// Outcome of a redirect URL.
+/// Outcome of [`LoginFlow::finish`].
 #[derive(Debug)]
-pub enum Redirected {
+pub enum LoginOutcome {
     /// The URL does not belong to this login, which continues; contains the reason.
     Other(String),
     /// The login failed; contains the reason, phrased to follow "the login".
@@ -90,14 +90,14 @@ impl LoginFlow {
     /// Reason, phrased to follow "the login".
     pub async fn begin(request: LoginRequest<'_>) -> Result<Self, String> {
         let LoginRequest { name, url, .. } = request;
-        let egress = LoginEgress::new(name, url, request.is_private, Arc::new(NoSession))?;
+        let egress = LoginEgress::new(name, url, request.is_private, Arc::new(NoSessionHandle))?;
         let redirect = Url::parse(request.redirect).map_err(|e| e.to_string())?;
-        let mut manager = manager_of(url, &egress).await?;
-        let challenge = challenge_of(&egress, url).await?;
-        let metadata = discover(&manager, &egress, challenge.as_deref()).await?;
+        let mut manager = create_manager(url, &egress).await?;
+        let challenge = request_challenge(&egress, url).await?;
+        let metadata = discover_metadata(&manager, &egress, challenge.as_deref()).await?;
         let issuer = metadata.issuer.clone().unwrap_or_default();
         let can_register = metadata.registration_endpoint.is_some();
-        let reads_documents = reads_client_documents(&metadata);
+        let reads_documents = supports_client_id_documents(&metadata);
         manager.set_metadata(metadata);
         let scopes = match request.scopes {
             [] => manager.select_initial_scopes(&[]).await,
@@ -107,9 +107,9 @@ impl LoginFlow {
         let secret = match request.client_id {
             // The client id is the URL of a document about the client, which the authorization
             // server would have to fetch.
-            Some(id) if is_document(id) && !reads_documents => {
+            Some(id) if is_client_document_url(id) && !reads_documents => {
                 return Err(format!(
-                    "needs another client: {} does not say that it reads documents about clients, such as {}; set `client_id` in [mcp.{name}] to the id of a client that is registered there, or remove it",
+                    "needs another client: {} does not declare that it reads documents about clients, such as {}; set `client_id` in [mcp.{name}] to the id of a client that is registered there, or remove it",
                     clean_line(&issuer, MAX_ERROR_BYTES),
                     clean_line(id, MAX_ERROR_BYTES)
                 ));
@@ -148,7 +148,7 @@ impl LoginFlow {
             manager,
             egress,
             file: request.file.to_owned(),
-            state: parameter(&Url::parse(&page).map_err(|e| e.to_string())?, "state")
+            state: unique_parameter(&Url::parse(&page).map_err(|e| e.to_string())?, "state")
                 .unwrap_or_default()
                 .unwrap_or_default(),
             url: page,
@@ -178,19 +178,19 @@ impl LoginFlow {
     }
 
     /// Completes the login with the URL to which the browser was redirected.
-    pub async fn finish(&self, redirected: &str) -> Redirected {
-        let answer = match self.read_answer(redirected) {
+    pub async fn finish(&self, redirected: &str) -> LoginOutcome {
+        let answer = match self.parse_redirect_answer(redirected) {
             Ok(answer) => answer,
             Err(outcome) => return outcome,
         };
         let file = self.file.clone();
-        let locked = tokio::task::spawn_blocking(move || lock_beside(&file, || {})).await;
+        let locked = tokio::task::spawn_blocking(move || lock_for_file(&file, || {})).await;
         let _lock = match locked {
             Ok(Ok(lock)) => lock,
             Ok(Err(error)) => {
-                return Redirected::Failed(format!("cannot be stored: {error}"));
+                return LoginOutcome::Failed(format!("cannot be stored: {error}"));
             }
-            Err(error) => return Redirected::Failed(format!("cannot be stored: {error}")),
+            Err(error) => return LoginOutcome::Failed(format!("cannot be stored: {error}")),
         };
         let exchanged = self.manager.exchange_code_for_token_with_issuer(
             &answer.code,
@@ -198,22 +198,22 @@ impl LoginFlow {
             answer.issuer.as_deref(),
         );
         match exchanged.await {
-            Ok(_) => Redirected::Done(Box::new(self.store.login())),
-            Err(error) => Redirected::Failed(auth_error_text(&error, &self.egress)),
+            Ok(_) => LoginOutcome::Done(Box::new(self.store.login())),
+            Err(error) => LoginOutcome::Failed(auth_error_text(&error, &self.egress)),
         }
     }
 
     /// Reads the authorization server's answer from a redirect URL.
-    fn read_answer(&self, redirected: &str) -> Result<LoginAnswer, Redirected> {
+    fn parse_redirect_answer(&self, redirected: &str) -> Result<RedirectAnswer, LoginOutcome> {
         let other =
-            |why: &str| Redirected::Other(format!("this is not the answer to the login: {why}"));
+            |why: &str| LoginOutcome::Other(format!("this is not the answer to the login: {why}"));
         let url = Url::parse(redirected.trim()).map_err(|_| other("it is no address"))?;
         let is_ours = url.origin() == self.redirect.origin() && url.path() == self.redirect.path();
         if !is_ours {
             return Err(other(&format!("it does not begin with {}", self.redirect)));
         }
         let one = |name: &str| {
-            let found = parameter(&url, name);
+            let found = unique_parameter(&url, name);
             found.map_err(|()| other(&format!("it has `{name}` twice")))
         };
         if one("state")?.as_deref() != Some(&*self.state) || self.state.is_empty() {
@@ -221,7 +221,7 @@ impl LoginFlow {
         }
         let issuer = one("iss")?;
         if let Some(issuer) = issuer.as_deref().filter(|issuer| *issuer != self.issuer) {
-            return Err(Redirected::Failed(format!(
+            return Err(LoginOutcome::Failed(format!(
                 "was answered by {} and not by {}: the answer may have been mixed up with that of another login",
                 clean_line(issuer, MAX_ERROR_BYTES),
                 clean_line(&self.issuer, MAX_ERROR_BYTES)
@@ -230,21 +230,24 @@ impl LoginFlow {
         if let Some(error) = one("error")? {
             let about = one("error_description")?.unwrap_or_default();
             let text = format!("was refused: {error} {about}");
-            return Err(Redirected::Failed(clean_line(text.trim(), MAX_ERROR_BYTES)));
+            return Err(LoginOutcome::Failed(clean_line(
+                text.trim(),
+                MAX_ERROR_BYTES,
+            )));
         }
         let code = one("code")?.filter(|code| !code.is_empty());
         let code = code.ok_or_else(|| other("it has no `code`"))?;
-        Ok(LoginAnswer { code, issuer })
+        Ok(RedirectAnswer { code, issuer })
     }
 }
 
-struct LoginAnswer {
+struct RedirectAnswer {
     code: String,
     issuer: Option<String>,
 }
 
 /// Returns a query parameter of a URL; fails if the parameter occurs twice.
-fn parameter(url: &Url, name: &str) -> Result<Option<String>, ()> {
+fn unique_parameter(url: &Url, name: &str) -> Result<Option<String>, ()> {
     let mut found = url.query_pairs().filter(|(key, _)| key == name);
     let value = found.next().map(|(_, value)| value.into_owned());
     match found.next() {
@@ -253,7 +256,7 @@ fn parameter(url: &Url, name: &str) -> Result<Option<String>, ()> {
     }
 }
 
-pub(super) async fn manager_of(
+pub(super) async fn create_manager(
     url: &str,
     egress: &Arc<LoginEgress>,
 ) -> Result<AuthorizationManager, String> {
@@ -261,9 +264,9 @@ pub(super) async fn manager_of(
     made.map_err(|error| auth_error_text(&error, egress))
 }
 
-/// Sends the first message without a token. Returns the challenge of the answer, if the status is
-/// 401.
-async fn challenge_of(egress: &LoginEgress, url: &str) -> Result<Option<String>, String> {
+/// Sends the first MCP message without a token. Returns the `www-authenticate` challenge if the
+/// server answers with status 401.
+async fn request_challenge(egress: &LoginEgress, url: &str) -> Result<Option<String>, String> {
     let header = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
     let request = Request {
         method: "POST".to_owned(),
@@ -282,7 +285,7 @@ async fn challenge_of(egress: &LoginEgress, url: &str) -> Result<Option<String>,
 }
 
 /// Discovers the metadata of the authorization server and checks them.
-async fn discover(
+async fn discover_metadata(
     manager: &AuthorizationManager,
     egress: &LoginEgress,
     challenge: Option<&str>,
@@ -300,21 +303,21 @@ async fn discover(
 }
 
 /// Whether a client id is the URL of a document about the client.
-fn is_document(client_id: &str) -> bool {
+fn is_client_document_url(client_id: &str) -> bool {
     client_id.starts_with("https://")
 }
 
 /// Whether an authorization server fetches documents about clients (OAuth Client ID Metadata
 /// Document).
-fn reads_client_documents(metadata: &AuthorizationMetadata) -> bool {
+fn supports_client_id_documents(metadata: &AuthorizationMetadata) -> bool {
     let field = metadata
         .additional_fields
         .get("client_id_metadata_document_supported");
     field == Some(&serde_json::Value::Bool(true))
 }
 
-/// Checks two things that the protocol's library tolerates: URLs without encryption, and servers
-/// that do not declare support for PKCE. The specification requires clients to refuse both.
+/// Refuses unencrypted URLs and authorization servers that do not declare support for PKCE. The
+/// specification requires this of clients, but the protocol's library does not check it.
 fn check_metadata(metadata: &AuthorizationMetadata, egress: &LoginEgress) -> Result<(), String> {
     let issuer = metadata.issuer.as_deref();
     let issuer = issuer.ok_or("has an authorization server that does not name its issuer")?;
@@ -323,22 +326,22 @@ fn check_metadata(metadata: &AuthorizationMetadata, egress: &LoginEgress) -> Res
     let endpoints = endpoints.map(String::as_str);
     let endpoints = endpoints.chain(revocation_endpoint(metadata));
     for url in endpoints.chain([issuer]) {
-        let checked = egress.check_address(url);
-        checked.map_err(|why| format!("has an address that is not used: {why}"))?;
+        let checked = egress.permissions_for_login_url(url);
+        checked.map_err(|why| format!("has a URL that is not allowed: {why}"))?;
     }
     let methods = metadata.code_challenge_methods_supported.as_deref();
     let has_pkce = methods.is_some_and(|all| all.iter().any(|own| own == PKCE_METHOD));
     if !has_pkce {
         return Err(format!(
-            "is not safe: {} does not say that it does PKCE with {PKCE_METHOD}",
+            "is not safe: {} does not declare support for PKCE with {PKCE_METHOD}",
             clean_line(issuer, MAX_ERROR_BYTES)
         ));
     }
     Ok(())
 }
 
-/// Reason why the metadata of the authorization server of a login cannot be used.
-pub(super) enum MetadataFault {
+/// Reason why the metadata of an authorization server cannot be used for a login.
+pub(super) enum LoginMetadataFault {
     /// The metadata cannot be fetched.
     Unavailable(AuthError),
     /// The MCP server now names another authorization server.
@@ -347,13 +350,13 @@ pub(super) enum MetadataFault {
     Refused(String),
 }
 
-impl MetadataFault {
+impl LoginMetadataFault {
     /// Describes the fault for the user, phrased to follow "the login".
     pub(super) fn describe(&self, issuer: &str, egress: &LoginEgress) -> String {
         match self {
             Self::Unavailable(error) => auth_error_text(error, egress),
             Self::OtherIssuer => format!(
-                "was given by {}, which is not the authorization server that the server names now",
+                "was issued by {}, which is no longer the authorization server that the MCP server names",
                 clean_line(issuer, MAX_ERROR_BYTES)
             ),
             Self::Refused(why) => why.clone(),
@@ -362,31 +365,31 @@ impl MetadataFault {
 }
 
 /// Fetches and checks the metadata of the authorization server that issued a login.
-pub(super) async fn issuer_metadata(
+pub(super) async fn fetch_issuer_metadata(
     manager: &AuthorizationManager,
     egress: &LoginEgress,
     issuer: &str,
-) -> Result<AuthorizationMetadata, MetadataFault> {
+) -> Result<AuthorizationMetadata, LoginMetadataFault> {
     let found = manager.resolve_metadata_from_challenge(None).await;
-    let found = found.map_err(MetadataFault::Unavailable)?;
+    let found = found.map_err(LoginMetadataFault::Unavailable)?;
     let is_same = found.metadata.issuer.as_deref() == Some(issuer);
     if !found.source.is_discovered() || !is_same {
-        return Err(MetadataFault::OtherIssuer);
+        return Err(LoginMetadataFault::OtherIssuer);
     }
-    check_metadata(&found.metadata, egress).map_err(MetadataFault::Refused)?;
+    check_metadata(&found.metadata, egress).map_err(LoginMetadataFault::Refused)?;
     Ok(found.metadata)
 }
 
-/// Renews the tokens of a login and stores them. The caller must hold the file's lock. Errors
-/// contain no text of the authorization server, because the model may see them.
-pub(super) async fn renew_login(
+/// Renews the tokens of a login and stores them. The caller must hold the file's lock. The model
+/// may see the errors, so they contain no text of the authorization server.
+pub(super) async fn renew_stored_login_tokens(
     name: &str,
     egress: &Arc<LoginEgress>,
     file: &Path,
     login: StoredLogin,
 ) -> Result<StoredLogin, String> {
     let late = |egress: &LoginEgress| {
-        let why = egress.take_failure();
+        let why = egress.take_last_request_error();
         let why =
             why.unwrap_or_else(|| "the authorization server answered with an error".to_owned());
         format!("its login cannot be renewed now: {why}")
@@ -395,14 +398,14 @@ pub(super) async fn renew_login(
     let Some(credentials) = login.credentials.clone() else {
         return Err(again("has no token"));
     };
-    let mut manager = manager_of(&login.url, egress).await?;
-    let metadata = issuer_metadata(&manager, egress, &login.issuer).await;
+    let mut manager = create_manager(&login.url, egress).await?;
+    let metadata = fetch_issuer_metadata(&manager, egress, &login.issuer).await;
     let metadata = metadata.map_err(|fault| match fault {
-        MetadataFault::Unavailable(_) => late(egress),
-        MetadataFault::OtherIssuer => {
-            again("was given by another authorization server than the one that it has now")
-        }
-        MetadataFault::Refused(why) => again(&why),
+        LoginMetadataFault::Unavailable(_) => late(egress),
+        LoginMetadataFault::OtherIssuer => again(
+            "was issued by another authorization server than the one that the MCP server names now",
+        ),
+        LoginMetadataFault::Refused(why) => again(&why),
     })?;
     manager.set_metadata(metadata);
     let mut config = OAuthClientConfig::new(credentials.client_id, login.redirect.as_str());
@@ -424,7 +427,10 @@ pub(super) async fn renew_login(
 /// Describes an error of the flow for the user, phrased to follow "the login".
 fn auth_error_text(error: &AuthError, egress: &LoginEgress) -> String {
     let mut text = format!("failed: {error}");
-    if let Some(cause) = egress.take_failure().filter(|cause| !text.contains(cause)) {
+    if let Some(cause) = egress
+        .take_last_request_error()
+        .filter(|cause| !text.contains(cause))
+    {
         text = format!("{text}: {cause}");
     }
     clean_line(&text, MAX_ERROR_BYTES)

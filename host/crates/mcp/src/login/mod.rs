@@ -1,4 +1,4 @@
-//! Logins at HTTP servers, with OAuth 2.1 as MCP profiles it.
+//! Logs in at HTTP servers with the profile of OAuth 2.1 that MCP specifies.
 //!
 //! The protocol's library runs the flow: metadata of the server (RFC 9728) and of its authorization
 //! server (RFC 8414, OpenID Connect), PKCE, client registration, `state`, and `iss` (RFC 9207).
@@ -18,8 +18,8 @@ mod flow;
 mod revoke;
 mod token;
 
-pub use file::{StoredLogin, login_file, remove_login};
-pub use flow::{LoginFlow, LoginRequest, Redirected};
+pub use file::{StoredLogin, login_file_path, remove_login};
+pub use flow::{LoginFlow, LoginOutcome, LoginRequest};
 pub use revoke::{TokenRevocation, revoke_login};
 pub(crate) use token::{ServerLogin, TOKEN_NAME};
 
@@ -49,26 +49,26 @@ pub(crate) fn challenge_parameter(challenge: &str, name: &str) -> Option<String>
 }
 
 /// Describes how to log in after a server refused a request. The suggested command contains the
-/// scopes of the challenge, because the challenge during the login may name others.
-pub(crate) fn login_text(name: &str, challenge: &str) -> String {
+/// scopes of this challenge, because the server may name other scopes in a later challenge.
+pub(crate) fn login_required_text(name: &str, challenge: &str) -> String {
     let lacks_scope =
         challenge_parameter(challenge, "error").as_deref() == Some("insufficient_scope");
-    let flags = scope_flags(challenge);
+    let flags = scope_arguments_for_login(challenge);
     let command = format!("`rind mcp login {name}{}`", flags.as_deref().unwrap_or(""));
     match (lacks_scope, flags) {
-        (true, Some(_)) => format!("wants a login with more rights; run {command}"),
+        (true, Some(_)) => format!("requires a login with more rights; run {command}"),
         (true, None) => format!(
-            "wants a login with more rights, and names none of them in plain words; run {command} with the `--scope` that its documentation names"
+            "requires a login with more rights, but does not name them in a usable form; run {command} with the `--scope` that its documentation names"
         ),
         (false, _) => format!(
-            "wants authorization; run {command}, or put a token into `headers` of its settings, as `Bearer {{TOKEN}}`"
+            "requires a login; run {command}, or put a token into `headers` of its settings, as `Bearer {{TOKEN}}`"
         ),
     }
 }
 
-/// Returns the scopes of a challenge as arguments of a command that the user copies into a shell.
-/// `None` if there are none, or if one contains a character that a shell could interpret.
-fn scope_flags(challenge: &str) -> Option<String> {
+/// Returns the scopes of a challenge as command-line arguments, which the user copies into a shell.
+/// `None` if there are no scopes, or if a scope contains a character that a shell could interpret.
+fn scope_arguments_for_login(challenge: &str) -> Option<String> {
     let scopes = challenge_parameter(challenge, "scope")?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/+@,=".contains(c);
     if scopes.len() > MAX_ERROR_BYTES || !scopes.chars().all(|c| c == ' ' || is_plain(c)) {
@@ -106,10 +106,11 @@ mod tests {
             assert_eq!(found.as_deref(), expected, "{name}");
         }
         assert!(
-            login_text("docs", challenge).ends_with("`rind mcp login docs --scope=a --scope=b`")
+            login_required_text("docs", challenge)
+                .ends_with("`rind mcp login docs --scope=a --scope=b`")
         );
-        let words = login_text("docs", "Bearer scope=\"a\"");
-        assert!(words.starts_with("wants authorization; run `rind mcp login docs --scope=a`"));
+        let words = login_required_text("docs", "Bearer scope=\"a\"");
+        assert!(words.starts_with("requires a login; run `rind mcp login docs --scope=a`"));
     }
 
     #[test]
@@ -127,10 +128,10 @@ mod tests {
             "",
         ] {
             let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
-            let words = login_text("docs", &challenge);
+            let words = login_required_text("docs", &challenge);
             assert!(words.contains("run `rind mcp login docs` with"), "{words}");
             let challenge = format!("Bearer scope=\"{scope}\"");
-            let words = login_text("docs", &challenge);
+            let words = login_required_text("docs", &challenge);
             assert!(words.contains("run `rind mcp login docs`, or"), "{words}");
         }
     }

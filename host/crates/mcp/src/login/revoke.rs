@@ -12,11 +12,11 @@ use url::form_urlencoded::{Serializer, byte_serialize};
 
 use super::egress::LoginEgress;
 use super::file::StoredLogin;
-use super::flow::{issuer_metadata, manager_of};
-use crate::probe::NoSession;
+use super::flow::{create_manager, fetch_issuer_metadata};
+use crate::probe::NoSessionHandle;
 use rind_lib::egress::{Body, Request, Timeouts};
 
-/// Outcome of a revocation.
+/// Outcome of revoking the tokens of a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenRevocation {
     /// The authorization server no longer accepts the tokens.
@@ -43,20 +43,22 @@ pub async fn revoke_login(
         return Ok(TokenRevocation::NoTokens);
     }
     let of_login = |why: String| format!("could not be revoked: the login {why}");
-    let egress = LoginEgress::new(name, &login.url, is_private, Arc::new(NoSession));
+    let egress = LoginEgress::new(name, &login.url, is_private, Arc::new(NoSessionHandle));
     let egress = egress.map_err(of_login)?;
-    let manager = manager_of(&login.url, &egress).await.map_err(of_login)?;
-    let metadata = issuer_metadata(&manager, &egress, &login.issuer).await;
+    let manager = create_manager(&login.url, &egress)
+        .await
+        .map_err(of_login)?;
+    let metadata = fetch_issuer_metadata(&manager, &egress, &login.issuer).await;
     let metadata = metadata.map_err(|fault| of_login(fault.describe(&login.issuer, &egress)))?;
     let Some(url) = revocation_endpoint(&metadata) else {
         return Ok(TokenRevocation::NotOffered);
     };
-    let client = ClientProof::new(&metadata, login);
+    let client = ClientCredentials::new(&metadata, login);
     for (kind, token) in tokens {
-        let request = client.revocation(url, kind, &token);
+        let request = client.revocation_request(url, kind, &token);
         let answered = egress.send(request).await;
         let response = answered.map_err(|error| format!("could not be revoked: {error}"))?;
-        // RFC 7009, 2.2: the server also answers with 200 for a token that it does not know.
+        // RFC 7009, 2.2: the server answers with 200 even for an unknown token.
         if response.status != 200 {
             return Err(format!(
                 "could not be revoked: the authorization server answered with {}",
@@ -73,15 +75,15 @@ pub(super) fn revocation_endpoint(metadata: &AuthorizationMetadata) -> Option<&s
     field.and_then(Value::as_str)
 }
 
-/// Client authentication of a revocation request.
-struct ClientProof {
+/// Credentials with which the client authenticates a revocation request.
+struct ClientCredentials {
     id: String,
     secret: Option<String>,
     /// Whether the client secret is sent in the body instead of the `authorization` header.
     is_in_body: bool,
 }
 
-impl ClientProof {
+impl ClientCredentials {
     fn new(metadata: &AuthorizationMetadata, login: &StoredLogin) -> Self {
         let fields = &metadata.additional_fields;
         let methods = ["revocation", "token"]
@@ -98,7 +100,7 @@ impl ClientProof {
         }
     }
 
-    fn revocation(&self, url: &str, kind: &str, token: &str) -> Request {
+    fn revocation_request(&self, url: &str, kind: &str, token: &str) -> Request {
         let mut body = Serializer::new(String::new());
         body.append_pair("token", token)
             .append_pair("token_type_hint", kind);

@@ -1,5 +1,5 @@
-//! The access token of a login in use: read before the first request, renewed before it expires,
-//! and renewed once if the server rejects it.
+//! Provides the access token for requests: reads it before the first request, renews it before it
+//! expires, and renews it once if the server rejects it.
 //!
 //! Only the egress gets the token, as a secret named [`TOKEN_NAME`]: the egress adds it to requests
 //! to the server's host and masks it in answers.
@@ -11,8 +11,8 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use super::egress::LoginEgress;
 use super::file::StoredLogin;
-use super::flow::renew_login;
-use rind_lib::disk::lock_beside;
+use super::flow::renew_stored_login_tokens;
+use rind_lib::disk::lock_for_file;
 use rind_lib::egress::{Secret, Secrets};
 use rind_lib::lock::lock;
 use rind_lib::point::handle::AgentHandle;
@@ -22,7 +22,7 @@ pub(crate) const TOKEN_NAME: &str = "MCP_LOGIN_TOKEN";
 
 type SharedToken = Arc<Mutex<Option<Secret>>>;
 
-/// The operator's secrets, plus the access token of one server.
+/// Secrets for the egress of one server: the operator's secrets and the server's access token.
 pub(crate) struct LoginSecrets {
     others: Arc<dyn Secrets>,
     token: SharedToken,
@@ -37,7 +37,7 @@ impl Secrets for LoginSecrets {
     }
 }
 
-/// A login in use, shared by all sessions.
+/// Login at one server, which all sessions share.
 pub(crate) struct ServerLogin {
     name: String,
     url: String,
@@ -83,7 +83,7 @@ impl ServerLogin {
     ///
     /// # Errors
     /// Reason, as a sentence.
-    pub(crate) async fn ready_token(
+    pub(crate) async fn valid_access_token(
         &self,
         handle: &Arc<dyn AgentHandle>,
     ) -> Result<Secret, String> {
@@ -92,56 +92,56 @@ impl ServerLogin {
         match token {
             Some(token) if renew_at.is_none_or(|at| now_seconds() < at) => Ok(token),
             _ => {
-                *renew_at = self.renew(handle, false).await?;
-                self.known_token()
+                *renew_at = self.load_or_renew_token(handle, false).await?;
+                self.token_known_to_login()
             }
         }
     }
 
-    /// Renews a token that the server rejected, unless it was already renewed after `sent` was
-    /// sent.
+    /// Renews a token that the server rejected, unless the token was already renewed since the
+    /// request with the token `sent`.
     ///
     /// # Errors
     /// Reason, as a sentence.
-    pub(crate) async fn renew_refused(
+    pub(crate) async fn renew_rejected_token(
         &self,
         handle: &Arc<dyn AgentHandle>,
         sent: &Secret,
     ) -> Result<(), String> {
         let mut renew_at = self.renew_at.lock().await;
         if lock(&self.token).as_ref() == Some(sent) {
-            *renew_at = self.renew(handle, true).await?;
+            *renew_at = self.load_or_renew_token(handle, true).await?;
         }
         Ok(())
     }
 
-    fn known_token(&self) -> Result<Secret, String> {
+    fn token_known_to_login(&self) -> Result<Secret, String> {
         let token = lock(&self.token).clone();
-        token.ok_or_else(|| self.no_login())
+        token.ok_or_else(|| self.missing_login_text())
     }
 
-    fn no_login(&self) -> String {
+    fn missing_login_text(&self) -> String {
         format!(
             "there is no login any more; run `rind mcp login {}`",
             self.name
         )
     }
 
-    /// Reloads the token from the file, because another process may have renewed it; otherwise
-    /// renews it. Returns the time from which it must be renewed again.
-    async fn renew(
+    /// Loads the token from the file if another process has renewed it there, and otherwise renews
+    /// it. Returns the time from which the token must be renewed again.
+    async fn load_or_renew_token(
         &self,
         handle: &Arc<dyn AgentHandle>,
         is_refused: bool,
     ) -> Result<Option<u64>, String> {
         let path = self.path.clone();
-        let locked = tokio::task::spawn_blocking(move || lock_beside(&path, || {})).await;
+        let locked = tokio::task::spawn_blocking(move || lock_for_file(&path, || {})).await;
         let failed = |why: String| format!("its login cannot be locked: {why}");
         let _lock = locked
             .map_err(|e| failed(e.to_string()))?
             .map_err(|e| failed(e.to_string()))?;
         let login = StoredLogin::read(&self.path)?.filter(|login| login.url == self.url);
-        let login = login.ok_or_else(|| self.no_login())?;
+        let login = login.ok_or_else(|| self.missing_login_text())?;
         let stored = login.access_token()?;
         let secret = Secret::new(&stored.text);
         let is_known = lock(&self.token).as_ref() == Some(&secret);
@@ -151,7 +151,7 @@ impl ServerLogin {
             return Ok(stored.renew_at);
         }
         let egress = LoginEgress::new(&self.name, &self.url, self.is_private, handle.clone())?;
-        let renewed = renew_login(&self.name, &egress, &self.path, login).await?;
+        let renewed = renew_stored_login_tokens(&self.name, &egress, &self.path, login).await?;
         let stored = renewed.access_token()?;
         *lock(&self.token) = Some(Secret::new(&stored.text));
         Ok(stored.renew_at)

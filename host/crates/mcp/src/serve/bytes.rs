@@ -1,13 +1,17 @@
-//! Bytes as content of a resource.
+//! Converts bytes to the content of a resource.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::ResourceContents;
 
-/// Returns bytes as the content of a resource: as text if the media type is textual and the bytes
-/// are UTF-8, otherwise as base64.
-pub(super) fn describe_bytes(bytes: Vec<u8>, uri: &str, media_type: &str) -> ResourceContents {
-    let read = match is_text(media_type) {
+/// Converts bytes to the content of a resource: to text if the media type is textual and the bytes
+/// are UTF-8, otherwise to base64.
+pub(super) fn to_resource_contents(
+    bytes: Vec<u8>,
+    uri: &str,
+    media_type: &str,
+) -> ResourceContents {
+    let read = match is_textual_media_type(media_type) {
         true => String::from_utf8(bytes).map_err(|error| error.into_bytes()),
         false => Err(bytes),
     };
@@ -19,7 +23,7 @@ pub(super) fn describe_bytes(bytes: Vec<u8>, uri: &str, media_type: &str) -> Res
 }
 
 /// Whether a media type is textual.
-fn is_text(media_type: &str) -> bool {
+fn is_textual_media_type(media_type: &str) -> bool {
     let base = media_type.split(';').next().unwrap_or_default().trim();
     base.starts_with("text/")
         || matches!(base, "application/json" | "application/xml")
@@ -36,7 +40,7 @@ mod tests {
     #[test]
     fn text_is_text_and_everything_else_base64() {
         let described = |bytes: &[u8], kind: &str| {
-            let contents = describe_bytes(bytes.to_vec(), "a:b", kind);
+            let contents = to_resource_contents(bytes.to_vec(), "a:b", kind);
             let contents = serde_json::to_value(contents).unwrap();
             assert_eq!(contents["uri"], "a:b");
             assert_eq!(contents["mimeType"], kind);

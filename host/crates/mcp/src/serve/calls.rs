@@ -1,5 +1,5 @@
-//! Tool calls of clients: started in the client's session, with questions and progress, and resumed
-//! when the client returns with an answer.
+//! Runs the tool calls of clients: starts them in the client's session, forwards questions and
+//! progress, and resumes a suspended call when the client sends the user's answer.
 
 use std::sync::Arc;
 
@@ -13,54 +13,54 @@ use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::asked::{AskedQuestion, ClientApprover, RunningCall, UserAnswer};
-use super::handler::ServerEnd;
+use super::asked::{ClientApprover, ClientQuestion, RunningClientCall, UserAnswer};
+use super::handler::McpServerHandler;
 use super::progress::CallProgress;
 use super::session::{ProgressLine, ServedSession};
-use rind_lib::host::{OutsideCall, OutsideResult};
+use rind_lib::host::{ClientCallResult, ClientToolCall};
 use rind_lib::text::clean_line;
 use rind_lib::tool::approval::Approver;
 
 /// Maximum length of a client's name that the session stores, in bytes.
 const MAX_CLIENT_BYTES: usize = 48;
 
-/// A request of a client that becomes a call in the client's session.
+/// Request of a client to call a tool, or to resume a suspended call.
 pub(super) struct ClientCall {
     pub(super) tool: String,
     pub(super) arguments: JsonObject,
-    /// State of the waiting call to resume; `None` for a new call.
+    /// State string of the suspended call to resume; `None` for a new call.
     pub(super) state: Option<String>,
     /// Answers of the user, keyed by question.
     pub(super) responses: InputResponses,
 }
 
 /// Outcome of a [`ClientCall`].
-pub(super) enum ClientAnswer {
+pub(super) enum ClientCallOutcome {
     /// The call has ended, or was refused.
-    Ended(OutsideResult),
+    Ended(ClientCallResult),
     /// The user of the client has to answer a question first.
     Asked(InputRequiredResult),
 }
 
 /// Returns the error for a tool that does not exist or is not offered.
-pub(super) fn missing_tool(name: &str) -> ErrorData {
+pub(super) fn unknown_tool_error(name: &str) -> ErrorData {
     let name = clean_line(name, 64);
     let text = format!("there is no tool `{name}`; `tools/list` lists the tools");
     ErrorData::invalid_params(text, None)
 }
 
-impl ServerEnd {
-    /// Starts a call, or resumes one that waited for its user, and returns its result or its next
+impl McpServerHandler {
+    /// Starts a tool call or resumes a suspended one. Returns the call's result or its next
     /// question.
     pub(super) async fn answer_call(
         &self,
         request: ClientCall,
         context: &RequestContext<RoleServer>,
-    ) -> Result<ClientAnswer, ErrorData> {
+    ) -> Result<ClientCallOutcome, ErrorData> {
         let (call, lines) = match request.state.clone() {
             Some(state) => match self.resume_call(request, &state)? {
-                Resumed::Running(call, lines) => (*call, lines),
-                Resumed::Asked(asked) => return Ok(ClientAnswer::Asked(asked)),
+                ResumeCallOutcome::Running(call, lines) => (*call, lines),
+                ResumeCallOutcome::Asked(asked) => return Ok(ClientCallOutcome::Asked(asked)),
             },
             None => {
                 let session = self.call_session().await?;
@@ -87,18 +87,18 @@ impl ServerEnd {
         request: ClientCall,
         context: &RequestContext<RoleServer>,
         session: ServedSession,
-    ) -> Result<RunningCall, ErrorData> {
+    ) -> Result<RunningClientCall, ErrorData> {
         let Some(tools) = session.client.tools().list().await else {
             return Err(ErrorData::internal_error("the session has ended", None));
         };
         let Some(spec) = tools.iter().find(|spec| spec.name == request.tool) else {
-            return Err(missing_tool(&request.tool));
+            return Err(unknown_tool_error(&request.tool));
         };
         let (asks, asked) = mpsc::channel(1);
-        let approver =
-            can_ask(context).then(|| Arc::new(ClientApprover(asks)) as Arc<dyn Approver>);
+        let approver = can_client_ask_user(context)
+            .then(|| Arc::new(ClientApprover(asks)) as Arc<dyn Approver>);
         let cancel = CancellationToken::new();
-        let call = OutsideCall {
+        let call = ClientToolCall {
             tool: request.tool.clone(),
             arguments: Value::Object(request.arguments.clone()),
             client: client_name(context),
@@ -107,7 +107,7 @@ impl ServerEnd {
         };
         let begun = session.client.begin_call(call);
         let result = begun.map_err(|why| ErrorData::internal_error(why, None))?;
-        Ok(RunningCall {
+        Ok(RunningClientCall {
             tool: request.tool,
             origin: spec.plugin.clone(),
             session,
@@ -118,12 +118,12 @@ impl ServerEnd {
         })
     }
 
-    /// Waits for the result of a call, and passes its questions on to the user.
+    /// Waits for the result of a call, and forwards the questions of the call to the user.
     async fn finish_call(
         &self,
-        mut call: RunningCall,
+        mut call: RunningClientCall,
         context: &RequestContext<RoleServer>,
-    ) -> Result<ClientAnswer, ErrorData> {
+    ) -> Result<ClientCallOutcome, ErrorData> {
         loop {
             let asked = tokio::select! {
                 biased;
@@ -132,33 +132,34 @@ impl ServerEnd {
                 }
                 result = &mut call.result => {
                     let lost = |_| ErrorData::internal_error("the session ended before the call did", None);
-                    return Ok(ClientAnswer::Ended(result.map_err(lost)?));
+                    return Ok(ClientCallOutcome::Ended(result.map_err(lost)?));
                 }
                 Some(asked) = call.asked.recv() => asked,
             };
-            if is_modern(context) {
-                return self.ask_by_result(call, asked).map(ClientAnswer::Asked);
+            if uses_newer_protocol(context) {
+                return self
+                    .suspend_call_and_return_question(call, asked)
+                    .map(ClientCallOutcome::Asked);
             }
             tokio::select! {
                 biased;
                 () = context.ct.cancelled() => {
                     return Err(ErrorData::internal_error("the call was cancelled", None));
                 }
-                () = ask_in_call(&context.peer, asked) => {}
+                () = ask_user_during_request(&context.peer, asked) => {}
             }
         }
     }
 
-    /// Ends the request with a question. The call keeps running until the client returns with the
-    /// answer.
-    fn ask_by_result(
+    /// Ends the request with a question. The call is suspended until the client sends the answer.
+    fn suspend_call_and_return_question(
         &self,
-        call: RunningCall,
-        asked: AskedQuestion,
+        call: RunningClientCall,
+        asked: ClientQuestion,
     ) -> Result<InputRequiredResult, ErrorData> {
         let question = InputRequest::Elicitation(asked.request.clone());
         let questions = [(asked.key.to_owned(), question)].into();
-        let Some(state) = self.pending.keep_call(call, asked) else {
+        let Some(state) = self.pending.store_suspended_call(call, asked) else {
             let text = "too many calls wait for an answer of their users; call again later";
             return Err(ErrorData::internal_error(text, None));
         };
@@ -166,42 +167,46 @@ impl ServerEnd {
     }
 
     /// Passes the user's answer to the call that waits for it.
-    fn resume_call(&self, request: ClientCall, state: &str) -> Result<Resumed, ErrorData> {
+    fn resume_call(
+        &self,
+        request: ClientCall,
+        state: &str,
+    ) -> Result<ResumeCallOutcome, ErrorData> {
         let pending = self
             .pending
-            .take_call(state, &request.tool, &request.arguments);
+            .take_suspended_call(state, &request.tool, &request.arguments);
         let Some(pending) = pending else {
             let text =
                 "no call waits with this `requestState` and these arguments; call without it";
             return Err(ErrorData::invalid_params(text, None));
         };
         if pending.asked.reply.is_closed() {
-            // The question has timed out; the call continues or has ended.
+            // The question has timed out, and the call continues or has ended without an answer.
             let lines = pending.call.session.progress.subscribe();
-            return Ok(Resumed::Running(Box::new(pending.call), lines));
+            return Ok(ResumeCallOutcome::Running(Box::new(pending.call), lines));
         }
         let Some(given) = request.responses.get(pending.asked.key) else {
-            // Without an answer, the same question is asked again.
-            let asked = self.ask_by_result(pending.call, pending.asked);
-            return asked.map(Resumed::Asked);
+            // The client sent no answer, so ask the same question again.
+            let asked = self.suspend_call_and_return_question(pending.call, pending.asked);
+            return asked.map(ResumeCallOutcome::Asked);
         };
         let lines = pending.call.session.progress.subscribe();
-        // The call may have ended meanwhile; then its result is returned.
-        let _ = pending.asked.reply.send(answer_of(given));
-        Ok(Resumed::Running(Box::new(pending.call), lines))
+        // Ignore the error: the call may have ended meanwhile, and its result is returned.
+        let _ = pending.asked.reply.send(parse_user_answer(given));
+        Ok(ResumeCallOutcome::Running(Box::new(pending.call), lines))
     }
 }
 
-/// A call after its client returned.
-enum Resumed {
-    /// The call continues; with a receiver for its progress lines.
-    Running(Box<RunningCall>, broadcast::Receiver<ProgressLine>),
+/// Outcome of resuming a call after its client sent the request again.
+enum ResumeCallOutcome {
+    /// The call continues; contains a receiver for its progress lines.
+    Running(Box<RunningClientCall>, broadcast::Receiver<ProgressLine>),
     /// The question was not answered and is asked again.
     Asked(InputRequiredResult),
 }
 
 /// Asks the user during the request, for a client with the older protocol.
-async fn ask_in_call(peer: &Peer<RoleServer>, asked: AskedQuestion) {
+async fn ask_user_during_request(peer: &Peer<RoleServer>, asked: ClientQuestion) {
     let request = ServerRequest::ElicitRequest(asked.request);
     let answer = match peer.send_request(request).await {
         Ok(ClientResult::ElicitResult(result)) => Ok(result),
@@ -216,21 +221,21 @@ async fn ask_in_call(peer: &Peer<RoleServer>, asked: AskedQuestion) {
 }
 
 /// Parses an answer that the client sent with its request.
-fn answer_of(given: &Value) -> UserAnswer {
+fn parse_user_answer(given: &Value) -> UserAnswer {
     let parsed = serde_json::from_value::<ElicitResult>(given.clone());
-    parsed.map_err(|_| "the client came back without an answer of its user".to_owned())
+    parsed.map_err(|_| "the client sent the request again without its user's answer".to_owned())
 }
 
 /// Whether the client can ask its user with a form.
-fn can_ask(context: &RequestContext<RoleServer>) -> bool {
+fn can_client_ask_user(context: &RequestContext<RoleServer>) -> bool {
     let own = context
         .client_capabilities()
         .and_then(|own| own.elicitation);
-    // A client with the older protocol that names neither form nor URL supports forms.
+    // A client with the older protocol that declares neither form nor URL supports forms.
     own.is_some_and(|own| own.form.is_some() || own.url.is_none())
 }
 
-fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+fn uses_newer_protocol(context: &RequestContext<RoleServer>) -> bool {
     let version = context.protocol_version();
     version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }

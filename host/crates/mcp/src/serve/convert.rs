@@ -11,8 +11,8 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use super::bytes::describe_bytes;
-use rind_lib::host::OutsideResult;
+use super::bytes::to_resource_contents;
+use rind_lib::host::ClientCallResult;
 use rind_lib::message::{EffectClass, Part, ToolSpec};
 use rind_lib::text::{one_line, printable_text};
 use rind_lib::tool::approval::{ApprovalAnswer, Question};
@@ -52,7 +52,7 @@ pub(super) fn describe_tool(spec: &ToolSpec) -> Tool {
 
 /// Converts the result of a call. The first JSON value becomes structured content, and also a text
 /// for clients without support for structured content.
-pub(super) fn describe_result(result: OutsideResult) -> CallToolResult {
+pub(super) fn describe_result(result: ClientCallResult) -> CallToolResult {
     let mut bytes = result.bytes.into_iter();
     let (mut content, mut structured) = (Vec::new(), None);
     for part in result.content.iter() {
@@ -71,10 +71,12 @@ pub(super) fn describe_result(result: OutsideResult) -> CallToolResult {
                 }
                 Some(bytes) => {
                     let uri = format!("blob:{}", blob.id);
-                    let resource = describe_bytes(bytes, &uri, &blob.media_type);
+                    let resource = to_resource_contents(bytes, &uri, &blob.media_type);
                     ContentBlock::resource(resource)
                 }
-                None => ContentBlock::text(blob.not_shown("its bytes cannot be read")),
+                None => {
+                    ContentBlock::text(blob.unshown_blob_placeholder("its bytes cannot be read"))
+                }
             },
         });
     }
@@ -121,8 +123,11 @@ pub(super) fn describe_question(question: &Question) -> Option<ElicitRequest> {
     ))
 }
 
-/// Reads the user's answer. Anything but an accepted form with `true` is a no.
-pub(super) fn read_answer(action: &ElicitationAction, content: Option<&Value>) -> ApprovalAnswer {
+/// Parses the user's answer to an approval question. Only an accepted form with `true` approves.
+pub(super) fn parse_approval_answer(
+    action: &ElicitationAction,
+    content: Option<&Value>,
+) -> ApprovalAnswer {
     let is_yes = content.and_then(|content| content.get(ALLOW)) == Some(&Value::Bool(true));
     match action {
         ElicitationAction::Accept if is_yes => ApprovalAnswer::Yes,
@@ -145,7 +150,7 @@ mod tests {
         let png = STANDARD
             .decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
             .unwrap();
-        let result = OutsideResult {
+        let result = ClientCallResult {
             content: vec![
                 Part::text("one"),
                 Part::Json {
@@ -200,7 +205,7 @@ mod tests {
         assert!(describe_question(&Question::new(&spec, &long, &Subject::Any, &[])).is_none());
         let yes = json!({"allow": true});
         assert_eq!(
-            read_answer(&ElicitationAction::Accept, Some(&yes)),
+            parse_approval_answer(&ElicitationAction::Accept, Some(&yes)),
             ApprovalAnswer::Yes
         );
         for (action, content) in [
@@ -210,7 +215,7 @@ mod tests {
             (ElicitationAction::Accept, Some(json!({"allow": "true"}))),
             (ElicitationAction::Accept, Some(json!({"allow": false}))),
         ] {
-            let answer = read_answer(&action, content.as_ref());
+            let answer = parse_approval_answer(&action, content.as_ref());
             assert!(matches!(answer, ApprovalAnswer::No(_)));
         }
     }

@@ -16,7 +16,7 @@ const FIELD: &str = "answer";
 const MAX_TYPED: u32 = 1_000;
 
 /// Converts a question of a plugin into a form.
-pub(super) fn describe_form(question: &PersonQuestion) -> ElicitRequest {
+pub(super) fn to_elicitation_form(question: &PersonQuestion) -> ElicitRequest {
     let field = describe_field(&question.kind);
     let properties = [(FIELD.to_owned(), field)].into();
     let schema = ElicitationSchema::new(properties).with_required(vec![FIELD.to_owned()]);
@@ -60,12 +60,15 @@ fn describe_field(kind: &QuestionKind) -> PrimitiveSchemaDefinition {
     }
 }
 
-/// Reads the answer to a form. `None` if the user gave no answer, so that the default of the
-/// question applies.
-pub(super) fn read_form(kind: &QuestionKind, result: &ElicitResult) -> Option<PersonAnswer> {
+/// Parses the answer to a form. `None` if the user gave no answer; the default of the question then
+/// applies.
+pub(super) fn parse_form_answer(
+    kind: &QuestionKind,
+    result: &ElicitResult,
+) -> Option<PersonAnswer> {
     let given = result.content.as_ref().and_then(|own| own.get(FIELD));
     match (&result.action, kind, given) {
-        // A declined yes-or-no question counts as "no".
+        // Treat a declined yes-or-no question as "no".
         (ElicitationAction::Decline, QuestionKind::Confirm { .. }, _) => {
             Some(PersonAnswer::Yes(false))
         }
@@ -80,7 +83,7 @@ pub(super) fn read_form(kind: &QuestionKind, result: &ElicitResult) -> Option<Pe
             let at = options.iter().position(|own| own == text)?;
             u32::try_from(at).ok().map(PersonAnswer::Choice)
         }
-        // An empty line means the default, as in the terminal.
+        // Treat an empty line as the default answer, as in the terminal.
         (ElicitationAction::Accept, QuestionKind::Text { .. }, Some(Value::String(text))) => {
             let text = text.trim();
             (!text.is_empty()).then(|| PersonAnswer::Text(text.to_owned()))
@@ -96,7 +99,7 @@ mod tests {
     use super::*;
 
     fn form(kind: QuestionKind) -> Value {
-        let asked = describe_form(&PersonQuestion {
+        let asked = to_elicitation_form(&PersonQuestion {
             plugin: "asker".to_owned(),
             text: "Which color?".to_owned(),
             kind,
@@ -136,7 +139,7 @@ mod tests {
     fn an_answer_that_does_not_fit_is_none() {
         let read = |kind: &QuestionKind, action: &str, content: Value| {
             let result = json!({"action": action, "content": content});
-            read_form(kind, &serde_json::from_value(result).unwrap())
+            parse_form_answer(kind, &serde_json::from_value(result).unwrap())
         };
         let (confirm, text) = (
             QuestionKind::Confirm { default: true },

@@ -1,4 +1,4 @@
-//! Handler of a connection: answers the requests of a client.
+//! Answers the requests of an MCP client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,36 +18,36 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer, Subscriptio
 use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::asked::PendingCalls;
-use super::calls::{ClientAnswer, ClientCall, missing_tool};
+use super::asked::SuspendedCalls;
+use super::calls::{ClientCall, ClientCallOutcome, unknown_tool_error};
 use super::convert::{describe_result, describe_tool};
 use super::prompts::describe_prompt;
 use super::session::{ServedSession, ServingState, SessionPool};
-use crate::names::is_material_tool;
+use crate::names::is_server_content_tool;
 use rind_lib::text::clean_line;
 
 /// Instructions for the client's model.
 const INSTRUCTIONS: &str = "Tools of plugins that Rind runs in a sandbox. Its operator's rules and guards judge each call: a refused \
                             call has a result that says who refused it and why.";
 
-/// Handler of a connection, or of a single request without one.
-pub(super) struct ServerEnd {
+/// Handler of a client's connection, or of a single request without a connection.
+pub(super) struct McpServerHandler {
     state: Arc<ServingState>,
-    pub(super) pending: PendingCalls,
+    pub(super) pending: SuspendedCalls,
     /// Sessions of this connection only.
     own: SessionPool,
-    /// Whether the client has established a connection, and so uses sessions of its own.
+    /// Whether the client has established a connection. It then uses sessions of its own.
     is_connection: AtomicBool,
     /// Permit that counts towards the limit of open connections and requests.
     _place: Option<OwnedSemaphorePermit>,
 }
 
-impl ServerEnd {
+impl McpServerHandler {
     /// Creates the handler of an established connection.
-    pub(super) fn of_connection(state: Arc<ServingState>) -> Self {
+    pub(super) fn for_connection(state: Arc<ServingState>) -> Self {
         Self {
             state,
-            pending: PendingCalls::default(),
+            pending: SuspendedCalls::default(),
             own: SessionPool::default(),
             is_connection: AtomicBool::new(true),
             _place: None,
@@ -55,48 +55,51 @@ impl ServerEnd {
     }
 
     /// Creates the handler of a request, which may establish a connection.
-    pub(super) fn of_request(
+    pub(super) fn for_request(
         state: Arc<ServingState>,
-        pending: PendingCalls,
+        pending: SuspendedCalls,
         place: OwnedSemaphorePermit,
     ) -> Self {
         Self {
             pending,
             is_connection: AtomicBool::new(false),
             _place: Some(place),
-            ..Self::of_connection(state)
+            ..Self::for_connection(state)
         }
     }
 
-    /// Returns the names of the MCP servers whose prompts and resources are passed on.
-    pub(super) fn upstream(&self) -> &[String] {
+    /// Returns the names of the MCP servers whose prompts and resources are forwarded to clients.
+    pub(super) fn upstream_servers(&self) -> &[String] {
         &self.state.serving.upstream
     }
 
     /// Returns the connection's own sessions, or the shared ones for a client without a connection.
-    fn pool(&self) -> &SessionPool {
+    fn session_pool(&self) -> &SessionPool {
         match self.is_connection.load(Ordering::Acquire) {
             true => &self.own,
             false => &self.state.shared,
         }
     }
 
-    /// Returns any session of the client, and opens one if there is none. Not for calls, because a
-    /// waiting call may block the session.
+    /// Returns any session of the client; opens one if there is none. Use [`Self::call_session`]
+    /// for calls, because a suspended call may block this session.
     pub(super) async fn session(&self) -> Result<ServedSession, ErrorData> {
-        let opened = self.state.any_session(self.pool()).await;
+        let opened = self.state.any_or_new_session(self.session_pool()).await;
         opened.map_err(|why| session_error(&why))
     }
 
-    /// Returns a session for a call of the client. If the calls in all sessions wait for their
-    /// clients, cancels the oldest of these calls, because its client may never return.
+    /// Returns a session for a call of the client. If a suspended call blocks each session, cancels
+    /// the oldest of these calls, because its client may never send the answer.
     pub(super) async fn call_session(&self) -> Result<ServedSession, ErrorData> {
         loop {
-            let ready = self.state.ready_session(self.pool()).await;
+            let ready = self
+                .state
+                .pooled_session_without_suspension(self.session_pool())
+                .await;
             if let Some(session) = ready.map_err(|why| session_error(&why))? {
                 return Ok(session);
             }
-            if !self.pending.give_up_oldest() {
+            if !self.pending.cancel_oldest_suspended_call() {
                 return Err(session_error("too many calls wait for answers"));
             }
         }
@@ -108,7 +111,7 @@ fn session_error(why: &str) -> ErrorData {
     ErrorData::internal_error(text, None)
 }
 
-impl ServerHandler for ServerEnd {
+impl ServerHandler for McpServerHandler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
@@ -124,8 +127,8 @@ impl ServerHandler for ServerEnd {
             .with_instructions(INSTRUCTIONS)
     }
 
-    /// Returns a tool for the transport, which checks headers that repeat a call's arguments
-    /// against the tool's schema.
+    /// Returns the definition of a tool. The transport uses the schema to check HTTP headers that
+    /// repeat arguments of a call.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let spec = self.state.find_tool(name)?;
         Some(describe_tool(&spec))
@@ -150,7 +153,7 @@ impl ServerHandler for ServerEnd {
         tokio::spawn(async move {
             // The first list is not a change.
             let mut is_open = tools.list().await.is_some();
-            while is_open && tools.wait_changed().await {
+            while is_open && tools.wait_until_tools_change().await {
                 is_open = peer.notify_tool_list_changed().await.is_ok();
             }
         });
@@ -165,7 +168,9 @@ impl ServerHandler for ServerEnd {
         let Some(tools) = session.client.tools().list().await else {
             return Err(ErrorData::internal_error("the session has ended", None));
         };
-        let tools = tools.iter().filter(|spec| !is_material_tool(&spec.name));
+        let tools = tools
+            .iter()
+            .filter(|spec| !is_server_content_tool(&spec.name));
         let tools = tools.map(|spec| describe_tool(spec)).collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
@@ -175,9 +180,9 @@ impl ServerHandler for ServerEnd {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        // Clients use the protocol's own requests for prompts and resources instead.
-        if is_material_tool(&request.name) {
-            return Err(missing_tool(&request.name));
+        // Refuse the internal tools: clients use the protocol's requests for prompts and resources.
+        if is_server_content_tool(&request.name) {
+            return Err(unknown_tool_error(&request.name));
         }
         let call = ClientCall {
             tool: request.name.into_owned(),
@@ -186,8 +191,8 @@ impl ServerHandler for ServerEnd {
             responses: request.input_responses.unwrap_or_default(),
         };
         Ok(match self.answer_call(call, &context).await? {
-            ClientAnswer::Ended(result) => describe_result(result).into(),
-            ClientAnswer::Asked(asked) => asked.into(),
+            ClientCallOutcome::Ended(result) => describe_result(result).into(),
+            ClientCallOutcome::Asked(asked) => asked.into(),
         })
     }
 
@@ -294,7 +299,7 @@ impl ServerHandler for ServerEnd {
     ) -> Result<ReadResourceResponse, ErrorData> {
         match self.state.skills().await.read_file(&request.uri) {
             Some(read) => Ok(read.into()),
-            None => self.read_upstream(request, &context).await,
+            None => self.read_upstream_resource(request, &context).await,
         }
     }
 
@@ -311,7 +316,7 @@ impl ServerHandler for ServerEnd {
         while is_open {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
-                serves = tools.wait_changed() => is_open = serves,
+                serves = tools.wait_until_tools_change() => is_open = serves,
             }
             is_open &= context.sink().notify_tool_list_changed().await.is_ok();
         }

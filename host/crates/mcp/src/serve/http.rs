@@ -1,7 +1,7 @@
-//! MCP server over Streamable HTTP, for the older and the newer protocol. It gets only requests
-//! whose token was already checked.
+//! Implements the MCP server over Streamable HTTP, for the older and the newer protocol.
 //!
-//! This module must not know which clients may connect: the listener checks token, `Host` and `Origin`.
+//! This module must not know which clients may connect: the listener checks token, `Host` and
+//! `Origin` before it forwards a request.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -16,8 +16,8 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::McpServing;
-use super::asked::PendingCalls;
-use super::handler::ServerEnd;
+use super::asked::SuspendedCalls;
+use super::handler::McpServerHandler;
 use super::session::ServingState;
 
 /// URL path of the server.
@@ -27,7 +27,7 @@ const PATH: &str = "/mcp";
 /// connection ends after five minutes without a request.
 const MAX_OPEN: usize = 256;
 
-/// Header that names the method of a request. Only the newer protocol has it.
+/// Header with the method of a request. Only clients with the newer protocol send it.
 const METHOD_HEADER: &str = "mcp-method";
 
 /// Maximum size of a request's body, in bytes.
@@ -37,7 +37,7 @@ const MAX_BODY_BYTES: usize = 16 << 20;
 #[derive(Clone)]
 pub struct McpHttp {
     state: Arc<ServingState>,
-    service: StreamableHttpService<ServerEnd, LocalSessionManager>,
+    service: StreamableHttpService<McpServerHandler, LocalSessionManager>,
 }
 
 impl McpHttp {
@@ -45,12 +45,12 @@ impl McpHttp {
     #[must_use]
     pub fn new(serving: McpServing, cancel: &CancellationToken) -> Self {
         let state = ServingState::new(serving, cancel.child_token());
-        let (shared, pending) = (state.clone(), PendingCalls::default());
+        let (shared, pending) = (state.clone(), SuspendedCalls::default());
         let places = Arc::new(Semaphore::new(MAX_OPEN));
         let open = move || {
             let full = |_| std::io::Error::other("too many clients are connected");
             let place = places.clone().try_acquire_owned().map_err(full)?;
-            Ok(ServerEnd::of_request(
+            Ok(McpServerHandler::for_request(
                 shared.clone(),
                 pending.clone(),
                 place,
@@ -82,15 +82,15 @@ impl McpHttp {
         B::Data: Send + 'static,
         B::Error: Display,
     {
-        // The transport checks the headers of a call against the schema of its tool before the call
-        // begins, so the tools must be known.
+        // Load the tools first, because the transport checks the headers of a call against the
+        // tool's schema before the call begins.
         if request.headers().contains_key(METHOD_HEADER) {
-            self.state.learn_tools().await;
+            self.state.wait_for_session_tool_list().await;
         }
         self.service.handle(request).await
     }
 
-    /// Closes all sessions and waits for them.
+    /// Closes all sessions and waits until they have ended.
     pub async fn close(self) {
         self.state.close_all().await;
     }

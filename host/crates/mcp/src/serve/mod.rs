@@ -1,9 +1,9 @@
 //! MCP server that offers a host's plugin tools, skills and templates to other agents.
 //!
-//! Every call runs in a session of the host, so it passes hooks, policy, approval and the session
-//! file like a call of the model. Each connection has sessions of its own; requests without a
-//! connection, as in the newer protocol, share sessions. Questions go to the client's user, by
-//! elicitation.
+//! Every call runs in a session of the host, so hooks, policy and approval apply and the session
+//! file records it, as for a call of the model. Each connection has sessions of its own; requests
+//! without a connection, as in the newer protocol, share sessions. Elicitation requests send
+//! questions to the client's user.
 //!
 //! Start from [`McpServing`].
 
@@ -28,7 +28,7 @@ use rind_lib::Session;
 use rind_lib::message::ToolSpec;
 
 pub use http::McpHttp;
-pub use prompts::{PromptArgument, PromptSource, ServedPrompt, ServedPrompts};
+pub use prompts::{ForwardedPromptSource, PromptArgument, ServedPrompt, ServedPrompts};
 pub use skills::{MAX_SKILL_BYTES, MAX_SKILL_FILES, ServedSkill};
 pub use stdio::serve_lines;
 
@@ -44,10 +44,11 @@ pub struct McpServing {
     /// Opens sessions. If a session's policy asks for approval, the client's user answers; if the
     /// client cannot ask, the call is refused.
     pub open: OpenSession,
-    /// Returns whether a tool is offered.
+    /// Function that returns whether clients may call a tool.
     pub is_offered: Arc<dyn Fn(&ToolSpec) -> bool + Send + Sync>,
-    /// Names of MCP servers whose prompts and resources are passed on. Call
-    /// [`pass_on`](crate::McpSource::pass_on) on the source of each.
+    /// Names of MCP servers whose prompts and resources are forwarded to clients. The caller must
+    /// call [`add_server_content_tools`](crate::McpSource::add_server_content_tools) on the source
+    /// of each server.
     pub upstream: Arc<[String]>,
     /// Prompts to offer: skills, templates, and prompts of MCP servers.
     pub prompts: Arc<dyn ServedPrompts>,

@@ -1,4 +1,4 @@
-//! Progress of a call: sends status lines of the plugin that runs the call to the client.
+//! Sends the progress of a call to the client: the status lines of the plugin that runs the call.
 
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext, RoleServer};
@@ -34,8 +34,8 @@ impl CallProgress {
         }
     }
 
-    /// Waits for the next line. Waiting is separate from sending, because a send that is cancelled
-    /// halfway could arrive after the next message.
+    /// Waits for the next line without sending it. A caller may cancel the wait; a cancelled send
+    /// could arrive after the next message.
     pub(super) async fn next_line(&mut self) -> ProgressLine {
         loop {
             match self.lines.recv().await {
@@ -46,7 +46,8 @@ impl CallProgress {
         }
     }
 
-    /// Sends the remaining lines before the result, because no progress may follow the result.
+    /// Sends all lines that have arrived. Call this before sending the result, because no progress
+    /// may follow it.
     pub(super) async fn send_remaining_lines(&mut self) {
         loop {
             match self.lines.try_recv() {

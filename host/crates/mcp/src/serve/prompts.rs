@@ -1,11 +1,11 @@
-//! Prompts that the server offers: the operator's skills and templates, and prompts passed on from
-//! MCP servers.
+//! Represents the prompts that the server offers: the operator's skills and templates, and
+//! forwarded prompts of MCP servers.
 
 use futures_util::future::BoxFuture;
 use rmcp::model::{Prompt, PromptArgument as ProtocolArgument};
 use serde_json::{Map, Value};
 
-/// An argument of a prompt.
+/// Argument of a prompt that the server offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptArgument {
     /// Name of the argument.
@@ -16,7 +16,7 @@ pub struct PromptArgument {
     pub is_required: bool,
 }
 
-/// A prompt that the server offers.
+/// Prompt that the server offers to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedPrompt {
     /// Name of the prompt.
@@ -25,13 +25,13 @@ pub struct ServedPrompt {
     pub description: String,
     /// Arguments, in order.
     pub arguments: Vec<PromptArgument>,
-    /// Origin of a prompt that is passed on; `None` for a skill or a template.
-    pub source: Option<PromptSource>,
+    /// MCP server from which the prompt is forwarded; `None` for a skill or a template.
+    pub source: Option<ForwardedPromptSource>,
 }
 
-/// Origin of a prompt that is passed on.
+/// MCP server of a forwarded prompt, and the name of the prompt there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PromptSource {
+pub struct ForwardedPromptSource {
     /// Name of the server in the settings.
     pub server: String,
     /// Name of the prompt on the server.

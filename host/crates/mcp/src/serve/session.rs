@@ -1,5 +1,5 @@
-//! The host's sessions that serve clients: opened at the first request that needs one, closed when
-//! the client is gone.
+//! Manages the host's sessions that serve clients. A session is opened for the first request that
+//! needs it, and closed when the client is gone.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex as StdMutex};
@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use rind_lib::Session;
 use rind_lib::event::Event;
-use rind_lib::host::{OutsideCalls, OutsideClient, OutsideTools, SessionMaterials};
+use rind_lib::host::{
+    ClientCallReceiver, ClientCallSender, SessionMaterials, ToolsOfferedToClients,
+};
 use rind_lib::lock::lock;
 use rind_lib::message::ToolSpec;
 use rind_lib::text::{clean_line, error_chain};
@@ -17,12 +19,13 @@ use tokio_util::task::TaskTracker;
 
 use super::McpServing;
 use super::skills::{SkillCatalog, SkillCatalogBuilder};
-use super::upstream::ListedUpstream;
+use super::upstream::UpstreamListCache;
 
 /// Timeout for closing all sessions when the server ends. Sessions that take longer are dropped.
 const GRACE: Duration = Duration::from_secs(8);
 
-/// Maximum number of progress lines that wait for a slow client; older ones are dropped.
+/// Maximum number of progress lines that wait for a slow client. Beyond it, the oldest line is
+/// dropped.
 const MAX_PROGRESS: usize = 16;
 
 /// Maximum number of sessions in one pool.
@@ -31,71 +34,75 @@ const MAX_POOLED: usize = 8;
 /// Maximum length of a progress line, in bytes.
 const MAX_PROGRESS_BYTES: usize = 200;
 
-/// A line about the progress of a call, with the plugin that sent it.
+/// Line about the progress of a call, and the plugin that sent the line.
 #[derive(Clone, Debug)]
 pub(super) struct ProgressLine {
     pub(super) origin: String,
     pub(super) text: String,
 }
 
-/// An open session. It closes when the last clone is dropped.
+/// Open session of the host that serves clients. It closes when the last clone is dropped.
 #[derive(Clone)]
 pub(super) struct ServedSession {
-    pub(super) client: OutsideClient,
+    pub(super) client: ClientCallSender,
     pub(super) progress: broadcast::Sender<ProgressLine>,
     /// Prompts and resources of the MCP servers in the session.
     pub(super) materials: SessionMaterials,
-    /// Last list of these MCP servers' resources.
-    pub(super) resources: ListedUpstream,
-    /// Number of calls that wait until their client returns with an answer.
+    /// Cached lists of the resources of these MCP servers.
+    pub(super) resources: UpstreamListCache,
+    /// Number of suspended calls, which wait until their client sends the user's answer.
     n_waiting: Arc<AtomicUsize>,
 }
 
 impl ServedSession {
-    /// Counts a call as waiting for its client until the result is dropped.
-    pub(super) fn begin_wait(&self) -> WaitingClient {
+    /// Counts a call as suspended until the returned guard is dropped.
+    pub(super) fn count_suspended_call(&self) -> SuspendedCallGuard {
         self.n_waiting.fetch_add(1, Ordering::AcqRel);
-        WaitingClient(self.n_waiting.clone())
+        SuspendedCallGuard(self.n_waiting.clone())
     }
 
-    fn is_waiting(&self) -> bool {
+    fn has_suspended_call(&self) -> bool {
         self.n_waiting.load(Ordering::Acquire) > 0
     }
 }
 
-/// Counts a call as waiting for its client until it is dropped.
-pub(super) struct WaitingClient(Arc<AtomicUsize>);
+/// Guard that counts a call as suspended until the guard is dropped.
+pub(super) struct SuspendedCallGuard(Arc<AtomicUsize>);
 
-impl Drop for WaitingClient {
+impl Drop for SuspendedCallGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-/// Interchangeable sessions for the same clients. Besides one free session, there is another for
-/// each one in which a call waits for its client. A plugin runs one call at a time, so a client
-/// that never returns would otherwise block the others.
+/// Interchangeable sessions for the same clients: one session for each suspended call, and at most
+/// one session without a suspended call. A plugin runs one call at a time, so in a single session a
+/// client that never sends its answer would block the other calls.
 #[derive(Default)]
 pub(super) struct SessionPool(Mutex<Vec<ServedSession>>);
 
-/// Tools against which requests are checked, even before the newest session has listed its own.
+/// Tools against which requests are checked: those of the newest session, or of an earlier session
+/// until the newest session has listed its tools.
 #[derive(Default)]
-struct KnownTools {
-    /// Tools of the session that was opened last. It may not have listed them yet.
-    newest: Option<OutsideTools>,
+struct ServedToolLists {
+    /// Tools of the session that was opened last; empty until the session has listed them.
+    newest: Option<ToolsOfferedToClients>,
     /// Tools that an earlier session listed.
     before: Option<Arc<[Arc<ToolSpec>]>>,
 }
 
-impl KnownTools {
-    fn follow(&mut self, newest: OutsideTools) {
-        self.before = self.listed();
+impl ServedToolLists {
+    fn set_newest_session_tools(&mut self, newest: ToolsOfferedToClients) {
+        self.before = self.newest_listed_tools();
         self.newest = Some(newest);
     }
 
-    /// Returns the tools of the newest session that has listed them.
-    fn listed(&self) -> Option<Arc<[Arc<ToolSpec>]>> {
-        let newest = self.newest.as_ref().and_then(OutsideTools::last_told);
+    /// Returns the tools of the newest session that has listed its tools.
+    fn newest_listed_tools(&self) -> Option<Arc<[Arc<ToolSpec>]>> {
+        let newest = self
+            .newest
+            .as_ref()
+            .and_then(ToolsOfferedToClients::last_published_tools);
         newest.or_else(|| self.before.clone())
     }
 }
@@ -106,7 +113,7 @@ pub(super) struct ServingState {
     /// Sessions of clients without a connection.
     pub(super) shared: SessionPool,
     skills: OnceCell<SkillCatalog>,
-    tools: StdMutex<KnownTools>,
+    tools: StdMutex<ServedToolLists>,
     tasks: TaskTracker,
     /// Token whose cancellation ends all sessions.
     cancel: CancellationToken,
@@ -124,21 +131,21 @@ impl ServingState {
         })
     }
 
-    /// Returns a session of the pool in which no call waits for its client, and opens one if
-    /// necessary. `None` if the pool is full of sessions with waiting calls.
+    /// Returns a session of the pool without a suspended call; opens one if necessary. `None` if
+    /// the pool is full and each session has a suspended call.
     ///
     /// # Errors
     /// Reason, as a sentence.
-    pub(super) async fn ready_session(
+    pub(super) async fn pooled_session_without_suspension(
         &self,
         pool: &SessionPool,
     ) -> Result<Option<ServedSession>, String> {
         let mut open = pool.0.lock().await;
-        // Keep only one session without waiting calls. A session that is dropped here closes when
-        // its calls end.
+        // Keep only one session without a suspended call. A session that is dropped here closes
+        // when its calls end.
         let mut has_ready = false;
-        open.retain(|own| own.is_waiting() || !std::mem::replace(&mut has_ready, true));
-        if let Some(ready) = open.iter().find(|own| !own.is_waiting()) {
+        open.retain(|own| own.has_suspended_call() || !std::mem::replace(&mut has_ready, true));
+        if let Some(ready) = open.iter().find(|own| !own.has_suspended_call()) {
             return Ok(Some(ready.clone()));
         }
         if open.len() >= MAX_POOLED {
@@ -149,12 +156,15 @@ impl ServingState {
         Ok(Some(session))
     }
 
-    /// Returns any session of the pool, for data that is the same in all of them, and opens one if
-    /// the pool is empty.
+    /// Returns any session of the pool, for requests that every session answers in the same way.
+    /// Opens a session if the pool is empty.
     ///
     /// # Errors
     /// Reason, as a sentence.
-    pub(super) async fn any_session(&self, pool: &SessionPool) -> Result<ServedSession, String> {
+    pub(super) async fn any_or_new_session(
+        &self,
+        pool: &SessionPool,
+    ) -> Result<ServedSession, String> {
         let mut open = pool.0.lock().await;
         if let Some(first) = open.first() {
             return Ok(first.clone());
@@ -164,7 +174,7 @@ impl ServingState {
         Ok(session)
     }
 
-    /// Opens a session. It closes when the last clone of the result is dropped.
+    /// Opens a session, which closes when the last clone of the returned value is dropped.
     ///
     /// # Errors
     /// Reason, as a sentence.
@@ -173,8 +183,8 @@ impl ServingState {
         let opened = tokio::task::spawn_blocking(move || open()).await;
         let session = opened.map_err(|error| error.to_string())??;
         let is_offered = self.serving.is_offered.clone();
-        let (calls, client) = OutsideCalls::new(move |spec| is_offered(spec));
-        lock(&self.tools).follow(client.tools());
+        let (calls, client) = ClientCallReceiver::new(move |spec| is_offered(spec));
+        lock(&self.tools).set_newest_session_tools(client.tools());
         let (progress, _) = broadcast::channel(MAX_PROGRESS);
         let told = progress.clone();
         session.observe(move |stamped| {
@@ -193,24 +203,24 @@ impl ServingState {
             client,
             progress,
             materials,
-            resources: ListedUpstream::default(),
+            resources: UpstreamListCache::default(),
             n_waiting: Arc::default(),
         })
     }
 
     /// Returns a tool from the newest known list of tools.
     pub(super) fn find_tool(&self, name: &str) -> Option<Arc<ToolSpec>> {
-        let tools = lock(&self.tools).listed()?;
+        let tools = lock(&self.tools).newest_listed_tools()?;
         tools.iter().find(|spec| spec.name == name).cloned()
     }
 
-    /// Waits until the tools are known, and opens a session for this if necessary.
-    pub(super) async fn learn_tools(&self) {
+    /// Waits until a session has listed its tools; opens a session if none is open.
+    pub(super) async fn wait_for_session_tool_list(&self) {
         let known = lock(&self.tools).newest.clone();
         let known = match known {
             Some(known) => Some(known),
-            // Ignore the error: the request itself will report why no session can be opened.
-            None => match self.any_session(&self.shared).await {
+            // Ignore the error: the handler of the request will report it.
+            None => match self.any_or_new_session(&self.shared).await {
                 Ok(session) => Some(session.client.tools()),
                 Err(_) => None,
             },
@@ -220,13 +230,13 @@ impl ServingState {
         }
     }
 
-    /// Returns the skills, which the first call reads.
+    /// Returns the skills. The first call reads them.
     pub(super) async fn skills(&self) -> &SkillCatalog {
         let read = self.serving.skills.clone();
         let read = async {
             let read = tokio::task::spawn_blocking(move || {
                 let mut building = SkillCatalogBuilder::default();
-                read(&mut |skill| building.add(skill));
+                read(&mut |skill| building.add_or_log_skill(skill));
                 building.finish()
             });
             let read = read.await;
@@ -249,9 +259,9 @@ impl ServingState {
     }
 }
 
-/// Serves calls until the clients are gone, then closes the session. A session without calls is
-/// removed, because many clients start a server only to list its tools.
-async fn run_session(mut session: Session, calls: OutsideCalls, cancel: CancellationToken) {
+/// Serves the calls of a session until its clients are gone, and then closes the session. Deletes
+/// the stored session if it had no calls, because many clients only list the tools.
+async fn run_session(mut session: Session, calls: ClientCallReceiver, cancel: CancellationToken) {
     let id = session.id().clone();
     let store = session.host().store().clone();
     if let Err(error) = session.serve_calls(calls, &cancel).await {
@@ -280,12 +290,12 @@ async fn run_session(mut session: Session, calls: OutsideCalls, cancel: Cancella
 #[cfg(test)]
 impl ServedSession {
     /// Returns a session without a task that serves it.
-    pub(super) fn unserved() -> Self {
+    pub(super) fn without_serving_task() -> Self {
         Self {
-            client: OutsideCalls::new(|_| true).1,
+            client: ClientCallReceiver::new(|_| true).1,
             progress: broadcast::channel(1).0,
             materials: SessionMaterials::default(),
-            resources: ListedUpstream::default(),
+            resources: UpstreamListCache::default(),
             n_waiting: Arc::default(),
         }
     }
@@ -306,14 +316,14 @@ mod tests {
             effect_class: EffectClass::Read,
             plugin: None,
         };
-        let mut known = KnownTools {
+        let mut known = ServedToolLists {
             before: Some([Arc::new(spec)].into()),
-            ..KnownTools::default()
+            ..ServedToolLists::default()
         };
         // Neither of these two sessions lists its tools.
         for _ in 0..2 {
-            known.follow(OutsideCalls::new(|_| true).1.tools());
-            let listed = known.listed().unwrap();
+            known.set_newest_session_tools(ClientCallReceiver::new(|_| true).1.tools());
+            let listed = known.newest_listed_tools().unwrap();
             assert_eq!(listed[0].name, "probe");
         }
     }

@@ -1,4 +1,4 @@
-//! Skills, offered with the skills extension of the protocol: a list with the digest of each file,
+//! Offers skills through the protocol's extension for skills: a list with the digest of each file,
 //! and the files as resources.
 //!
 //! The files are read once, so that a client gets exactly the bytes of the listed digests.
@@ -11,7 +11,7 @@ use rmcp::model::{
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::bytes::describe_bytes;
+use super::bytes::to_resource_contents;
 use rind_lib::text::clean_line;
 
 /// Maximum number of files in a skill; clients need not accept more.
@@ -23,12 +23,12 @@ pub const MAX_SKILL_BYTES: u64 = 16 << 20;
 /// Maximum total size of all skills, in bytes.
 const MAX_ALL_BYTES: u64 = 128 << 20;
 
-/// A skill with its files, read once.
+/// Skill that the server offers, with the content of its files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServedSkill {
     /// Parts of the path in the skill's URI; the last part is the skill's name.
     pub place: Vec<String>,
-    /// Fields of its front matter.
+    /// Fields of the front matter in `SKILL.md`.
     pub front: Map<String, Value>,
     /// Content of the files, keyed by the parts of their paths.
     pub files: BTreeMap<Vec<String>, Vec<u8>>,
@@ -50,9 +50,9 @@ pub(super) struct SkillCatalogBuilder {
 }
 
 impl SkillCatalogBuilder {
-    /// Adds a skill. An invalid skill is logged and left out, because it would make the complete
-    /// list invalid.
-    pub(super) fn add(&mut self, skill: ServedSkill) {
+    /// Adds a skill. Logs and omits an invalid skill, because it would make the complete list
+    /// invalid.
+    pub(super) fn add_or_log_skill(&mut self, skill: ServedSkill) {
         let name = clean_line(&skill.place.join("/"), 200);
         let size = skill.files.values().map(|own| own.len() as u64).sum();
         let added = match self.places.insert(skill.place.clone()) {
@@ -68,7 +68,7 @@ impl SkillCatalogBuilder {
         }
     }
 
-    /// Returns the catalog.
+    /// Returns the catalog of all valid skills.
     pub(super) fn finish(self) -> SkillCatalog {
         self.catalog
     }
@@ -85,15 +85,15 @@ impl SkillCatalog {
         else {
             return Err("its front matter lacks a name or a description".to_owned());
         };
-        let root = root_of(&read.place).ok_or("its name does not fit into an address")?;
+        let root = skill_folder_uri(&read.place).ok_or("its name does not fit into an address")?;
         let mut manifest = Vec::new();
         let mut files = BTreeMap::new();
         for (path, bytes) in read.files {
-            let uri = file_uri(&root, &path).ok_or("a file does not fit into an address")?;
+            let uri = skill_file_uri(&root, &path).ok_or("a file does not fit into an address")?;
             manifest.push(SkillResource::from_bytes(uri.clone(), &bytes));
-            files.insert(uri, (media_type(&path, &bytes).to_owned(), bytes));
+            files.insert(uri, (guess_media_type(&path, &bytes).to_owned(), bytes));
         }
-        let uri = file_uri(&root, &[SKILL_MD.to_owned()]).ok_or("it has no address")?;
+        let uri = skill_file_uri(&root, &[SKILL_MD.to_owned()]).ok_or("it has no address")?;
         let mut described = SkillFrontmatter::new(name, description);
         described.extra = front;
         let skill = Skill::new(uri, described, SkillResources::Files(manifest));
@@ -126,7 +126,7 @@ impl SkillCatalog {
     /// Returns the content of the file with this URI.
     pub(super) fn read_file(&self, uri: &str) -> Option<ReadResourceResult> {
         let (kind, bytes) = self.files.get(uri)?;
-        let contents = describe_bytes(bytes.clone(), uri, kind);
+        let contents = to_resource_contents(bytes.clone(), uri, kind);
         Some(ReadResourceResult::new(vec![contents]))
     }
 }
@@ -134,7 +134,7 @@ impl SkillCatalog {
 const MARKDOWN: &str = "text/markdown";
 
 /// Guesses the media type of a file from its extension and its bytes.
-fn media_type(path: &[String], bytes: &[u8]) -> &'static str {
+fn guess_media_type(path: &[String], bytes: &[u8]) -> &'static str {
     let name = path.last().map(String::as_str).unwrap_or_default();
     let end = name.rsplit_once('.').map_or("", |(_, end)| end);
     match end.to_ascii_lowercase().as_str() {
@@ -148,23 +148,23 @@ fn media_type(path: &[String], bytes: &[u8]) -> &'static str {
 }
 
 /// Returns the URI of a skill's folder.
-fn root_of(place: &[String]) -> Option<Url> {
+fn skill_folder_uri(place: &[String]) -> Option<Url> {
     let (first, rest) = place.split_first()?;
     let mut root = Url::parse("skill://skill/").ok()?;
     root.set_host(Some(first)).ok()?;
-    put_parts(&mut root, rest)?;
+    append_path_parts(&mut root, rest)?;
     Some(root)
 }
 
 /// Returns the URI of a file in a folder.
-fn file_uri(root: &Url, path: &[String]) -> Option<String> {
+fn skill_file_uri(root: &Url, path: &[String]) -> Option<String> {
     let mut uri = root.clone();
-    put_parts(&mut uri, path)?;
+    append_path_parts(&mut uri, path)?;
     Some(uri.to_string())
 }
 
 /// Appends parts to the path of a URI; `None` if a part, such as `..`, is not possible in a URI.
-fn put_parts(uri: &mut Url, parts: &[String]) -> Option<()> {
+fn append_path_parts(uri: &mut Url, parts: &[String]) -> Option<()> {
     let is_part = |part: &String| !matches!(part.as_str(), "" | "." | "..");
     if !parts.iter().all(is_part) {
         return None;
@@ -182,7 +182,9 @@ mod tests {
 
     fn catalog(skills: Vec<ServedSkill>) -> SkillCatalog {
         let mut building = SkillCatalogBuilder::default();
-        skills.into_iter().for_each(|skill| building.add(skill));
+        skills
+            .into_iter()
+            .for_each(|skill| building.add_or_log_skill(skill));
         building.finish()
     }
 

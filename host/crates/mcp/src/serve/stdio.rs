@@ -1,4 +1,5 @@
-//! MCP server over standard input and output: one message per line, and no other output.
+//! Implements the MCP server over standard input and output: one message per line, and no other
+//! output.
 
 use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::McpServing;
-use super::handler::ServerEnd;
+use super::handler::McpServerHandler;
 use super::session::ServingState;
 use rind_lib::text::clean_line;
 
@@ -26,15 +27,15 @@ const MAX_READ_AHEAD: usize = 16;
 /// Maximum number of messages that wait to be written.
 const MAX_UNWRITTEN: usize = 64;
 
-/// Timeout for writing the last messages at the end.
+/// Timeout for writing the queued messages when the server ends.
 const WRITE_GRACE: Duration = Duration::from_secs(2);
 
 /// Maximum number of error answers to lines that are not messages. Without a limit, a client that
 /// echoes these answers would cause an endless loop.
 const MAX_COMPLAINTS: usize = 100;
 
-/// A line that the client sent.
-enum ReadLine {
+/// Line that the client sent, or a note that it was too long.
+enum ClientLine {
     Whole(Vec<u8>),
     TooLong,
 }
@@ -64,13 +65,13 @@ pub async fn serve_lines(
         .spawn(move || write_lines(output, written, done))
         .map_err(failed)?;
     let state = ServingState::new(serving, cancel.child_token());
-    let transport = LineTransport {
+    let transport = StdioLineTransport {
         lines,
         writer,
         has_begun: false,
         n_complaints: 0,
     };
-    let end = ServerEnd::of_connection(state.clone());
+    let end = McpServerHandler::for_connection(state.clone());
     let served = end.serve_with_ct(transport, cancel.child_token()).await;
     let outcome = match served {
         Ok(running) => {
@@ -87,13 +88,13 @@ pub async fn serve_lines(
         )),
     };
     state.close_all().await;
-    // Answers may still be queued for a client that no longer reads.
+    // Wait for queued answers only for a limited time: the client may no longer read.
     let _ = tokio::time::timeout(WRITE_GRACE, drained).await;
     outcome
 }
 
 /// Reads lines until the end of the input, an error, or the receiver is dropped.
-fn read_lines(input: impl Read, sender: &mpsc::Sender<ReadLine>) {
+fn read_lines(input: impl Read, sender: &mpsc::Sender<ClientLine>) {
     let mut input = BufReader::new(input);
     let (mut line, mut is_too_long) = (Vec::new(), false);
     loop {
@@ -114,8 +115,8 @@ fn read_lines(input: impl Read, sender: &mpsc::Sender<ReadLine>) {
         if is_end {
             let whole = std::mem::take(&mut line);
             let read = match std::mem::take(&mut is_too_long) {
-                true => ReadLine::TooLong,
-                false => ReadLine::Whole(whole),
+                true => ClientLine::TooLong,
+                false => ClientLine::Whole(whole),
             };
             if sender.blocking_send(read).is_err() {
                 return;
@@ -143,32 +144,32 @@ fn write_lines(
     let _ = done.send(());
 }
 
-/// Transport over the lines of one client.
-struct LineTransport {
-    lines: mpsc::Receiver<ReadLine>,
+/// Transport that exchanges messages as lines with one client.
+struct StdioLineTransport {
+    lines: mpsc::Receiver<ClientLine>,
     writer: mpsc::Sender<Vec<u8>>,
     /// Whether a request has arrived. Notifications before the first request are ignored.
     has_begun: bool,
     n_complaints: usize,
 }
 
-impl LineTransport {
+impl StdioLineTransport {
     /// Parses a line. A line that is not a message is answered with an error.
-    async fn take_line(&mut self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
+    async fn parse_line(&mut self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
         match serde_json::from_slice(line) {
             Ok(message) => {
                 self.has_begun |= matches!(message, RxJsonRpcMessage::<RoleServer>::Request(_));
                 self.has_begun.then_some(message)
             }
             Err(error) => {
-                let (id, fault) = fault_of(line, &error);
-                self.complain(id, fault).await;
+                let (id, fault) = invalid_line_error(line, &error);
+                self.send_error(id, fault).await;
                 None
             }
         }
     }
 
-    async fn complain(&mut self, id: Option<RequestId>, fault: ErrorData) {
+    async fn send_error(&mut self, id: Option<RequestId>, fault: ErrorData) {
         self.n_complaints += 1;
         if self.n_complaints > MAX_COMPLAINTS {
             return;
@@ -182,7 +183,7 @@ impl LineTransport {
 }
 
 /// Returns the error for a line that is not a message, and the request's id if the line has one.
-fn fault_of(line: &[u8], error: &serde_json::Error) -> (Option<RequestId>, ErrorData) {
+fn invalid_line_error(line: &[u8], error: &serde_json::Error) -> (Option<RequestId>, ErrorData) {
     let value = match serde_json::from_slice::<Value>(line) {
         Ok(value) => value,
         Err(why) => {
@@ -203,7 +204,7 @@ fn fault_of(line: &[u8], error: &serde_json::Error) -> (Option<RequestId>, Error
     (id, ErrorData::invalid_request(text, None))
 }
 
-impl Transport<RoleServer> for LineTransport {
+impl Transport<RoleServer> for StdioLineTransport {
     type Error = std::io::Error;
 
     fn name() -> Cow<'static, str> {
@@ -225,14 +226,14 @@ impl Transport<RoleServer> for LineTransport {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             match self.lines.recv().await? {
-                ReadLine::TooLong => {
+                ClientLine::TooLong => {
                     let text = format!("a message has at most {} MiB", MAX_LINE_BYTES >> 20);
-                    self.complain(None, ErrorData::invalid_request(text, None))
+                    self.send_error(None, ErrorData::invalid_request(text, None))
                         .await;
                 }
-                ReadLine::Whole(line) if line.trim_ascii().is_empty() => {}
-                ReadLine::Whole(line) => {
-                    if let Some(message) = self.take_line(&line).await {
+                ClientLine::Whole(line) if line.trim_ascii().is_empty() => {}
+                ClientLine::Whole(line) => {
+                    if let Some(message) = self.parse_line(&line).await {
                         return Some(message);
                     }
                 }
@@ -257,8 +258,8 @@ mod tests {
         let mut read = Vec::new();
         while let Ok(line) = lines.try_recv() {
             read.push(match line {
-                ReadLine::Whole(line) => Some(line.len()),
-                ReadLine::TooLong => None,
+                ClientLine::Whole(line) => Some(line.len()),
+                ClientLine::TooLong => None,
             });
         }
         read
@@ -276,7 +277,7 @@ mod tests {
     fn a_line_that_is_no_message_is_answered_with_its_id_where_it_has_one() {
         let fault = |line: &str| {
             let error = serde_json::from_str::<RxJsonRpcMessage<RoleServer>>(line).unwrap_err();
-            let (id, fault) = fault_of(line.as_bytes(), &error);
+            let (id, fault) = invalid_line_error(line.as_bytes(), &error);
             (id.map(|id| id.to_string()), fault.code.0)
         };
         assert_eq!(fault("{"), (None, -32700));

@@ -1,7 +1,8 @@
-//! Prompts and resources of MCP servers, passed on to clients.
+//! Forwards the prompts and resources of MCP servers to clients.
 //!
-//! Lists are passed on without policy checks. Getting a prompt or reading a resource is a call in
-//! the client's session, with hooks, policy and approval. Start from [`ServerEnd::read_upstream`].
+//! Lists are forwarded without policy checks. A request for a prompt or resource is a call in the
+//! client's session, subject to hooks, policy and approval. Start from
+//! [`McpServerHandler::read_upstream_resource`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,40 +17,43 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::calls::{ClientAnswer, ClientCall};
-use super::handler::ServerEnd;
-use super::prompts::PromptSource;
-use super::upstream_list::{NoOwner, ServerList, UpstreamLists};
-use crate::names::{MaterialKind, material_tool, origin_of};
+use super::calls::{ClientCall, ClientCallOutcome};
+use super::handler::McpServerHandler;
+use super::prompts::ForwardedPromptSource;
+use super::upstream_list::{NoUriOwner, ServerList, UpstreamLists};
+use crate::names::{ServerContentKind, server_content_tool_name, server_origin};
 use crate::resource::check_uri;
 use crate::shape::{prompt_result, resource_result};
-use rind_lib::host::{ListedResource, OutsideResult};
-use rind_lib::secret::Scanner;
+use rind_lib::host::{ClientCallResult, ListedResource};
+use rind_lib::secret::SecretScanner;
 use rind_lib::text::clean_line;
 
-/// Age of the lists after which the servers list their resources again. Until then, a server that
-/// failed is not asked again either.
+/// Maximum age of the cached resource lists. Older lists are requested again, also from servers
+/// that failed.
 const MAX_LISTED_AGE: Duration = Duration::from_secs(60);
 
-/// Age of the lists after which the servers list their resources again if no server lists a
-/// requested URI, because the resource may be new.
+/// Maximum age of the cached resource lists if they do not contain a requested URI. Older lists are
+/// requested again, because the resource may be new.
 const MIN_LISTED_AGE: Duration = Duration::from_secs(2);
 
 /// Maximum length of a quoted URI, in bytes.
 const MAX_QUOTED_BYTES: usize = 200;
 
-/// Last lists of the resources of a session's MCP servers. Clones share the data.
+/// Cache of the resource lists of a session's MCP servers. Clones share the cache.
 #[derive(Clone, Default)]
-pub(super) struct ListedUpstream(Arc<AsyncMutex<Option<DatedLists>>>);
+pub(super) struct UpstreamListCache(Arc<AsyncMutex<Option<DatedLists>>>);
 
 /// Lists of all servers, with the time at which they were read.
 type DatedLists = (Instant, Arc<UpstreamLists>);
 
-impl ServerEnd {
+impl McpServerHandler {
     /// Lists the resources and templates of all servers concurrently, unless the last lists are
     /// younger than `max_age`. If a server fails, only its own list is missing.
-    async fn list_upstream(&self, max_age: Duration) -> Result<Arc<UpstreamLists>, ErrorData> {
-        let upstream = self.upstream();
+    async fn list_upstream_resources_and_templates(
+        &self,
+        max_age: Duration,
+    ) -> Result<Arc<UpstreamLists>, ErrorData> {
+        let upstream = self.upstream_servers();
         if upstream.is_empty() {
             return Ok(Arc::default());
         }
@@ -61,7 +65,10 @@ impl ServerEnd {
             return Ok(lists.clone());
         }
         let listed = upstream.iter().map(async |server| {
-            let listed = session.materials.list_resources(&origin_of(server)).await;
+            let listed = session
+                .materials
+                .list_resources(&server_origin(server))
+                .await;
             if let Err(why) = &listed {
                 tracing::warn!(
                     "the resources of the MCP server `{server}` are not listed: it {why}"
@@ -77,23 +84,27 @@ impl ServerEnd {
         Ok(lists)
     }
 
-    /// Returns the servers' resources for a list of resources.
+    /// Returns the resources of all servers, for the answer to a client that lists resources.
     ///
     /// # Errors
     /// No session can be opened.
     pub(super) async fn upstream_resources(&self) -> Result<Vec<Resource>, ErrorData> {
-        let lists = self.list_upstream(MAX_LISTED_AGE).await?;
-        let shown = lists.shown_resources().into_iter();
+        let lists = self
+            .list_upstream_resources_and_templates(MAX_LISTED_AGE)
+            .await?;
+        let shown = lists.resources_for_clients().into_iter();
         Ok(shown.map(describe_resource).collect())
     }
 
-    /// Returns the servers' templates for a list of templates.
+    /// Returns the templates of all servers, for the answer to a client that lists templates.
     ///
     /// # Errors
     /// No session can be opened.
     pub(super) async fn upstream_templates(&self) -> Result<Vec<ResourceTemplate>, ErrorData> {
-        let lists = self.list_upstream(MAX_LISTED_AGE).await?;
-        let shown = lists.shown_templates().into_iter();
+        let lists = self
+            .list_upstream_resources_and_templates(MAX_LISTED_AGE)
+            .await?;
+        let shown = lists.templates_for_clients().into_iter();
         Ok(shown.filter_map(describe_template).collect())
     }
 
@@ -101,22 +112,24 @@ impl ServerEnd {
     ///
     /// # Errors
     /// No server or more than one lists it, or the call is refused or fails.
-    pub(super) async fn read_upstream(
+    pub(super) async fn read_upstream_resource(
         &self,
         request: ReadResourceRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri;
-        let server = self.server_of(&uri).await?;
+        let server = self.find_listing_server(&uri).await?;
         let call = ClientCall {
-            tool: material_tool(&server, MaterialKind::Resource),
-            arguments: object(json!({"uri": uri.clone()})),
+            tool: server_content_tool_name(&server, ServerContentKind::Resource),
+            arguments: into_json_object(json!({"uri": uri.clone()})),
             state: request.request_state,
             responses: request.input_responses.unwrap_or_default(),
         };
         match self.answer_call(call, context).await? {
-            ClientAnswer::Asked(asked) => Ok(asked.into()),
-            ClientAnswer::Ended(result) => Ok(resource_result(&uri, succeeded(result)?).into()),
+            ClientCallOutcome::Asked(asked) => Ok(asked.into()),
+            ClientCallOutcome::Ended(result) => {
+                Ok(resource_result(&uri, require_success(result)?).into())
+            }
         }
     }
 
@@ -126,25 +139,25 @@ impl ServerEnd {
     /// The call is refused or fails.
     pub(super) async fn get_upstream_prompt(
         &self,
-        source: &PromptSource,
+        source: &ForwardedPromptSource,
         request: GetPromptRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let given = request.arguments.unwrap_or_default();
         let call = ClientCall {
-            tool: material_tool(&source.server, MaterialKind::Prompt),
-            arguments: object(json!({"name": source.prompt, "arguments": given})),
+            tool: server_content_tool_name(&source.server, ServerContentKind::Prompt),
+            arguments: into_json_object(json!({"name": source.prompt, "arguments": given})),
             state: request.request_state,
             responses: request.input_responses.unwrap_or_default(),
         };
         match self.answer_call(call, context).await? {
-            ClientAnswer::Asked(asked) => Ok(asked.into()),
-            ClientAnswer::Ended(result) => Ok(prompt_result(succeeded(result)?).into()),
+            ClientCallOutcome::Asked(asked) => Ok(asked.into()),
+            ClientCallOutcome::Ended(result) => Ok(prompt_result(require_success(result)?).into()),
         }
     }
 
-    /// Returns the only server that lists a URI or a template that the URI matches.
-    async fn server_of(&self, uri: &str) -> Result<String, ErrorData> {
+    /// Returns the name of the only server that lists a URI, or a template that matches it.
+    async fn find_listing_server(&self, uri: &str) -> Result<String, ErrorData> {
         if let Err(why) = check_uri(uri) {
             let text = format!("there is no such resource: the address {why}");
             return Err(ErrorData::resource_not_found(
@@ -152,24 +165,28 @@ impl ServerEnd {
                 Some(json!({"uri": uri})),
             ));
         }
-        let mut lists = self.list_upstream(MAX_LISTED_AGE).await?;
-        if lists.owner_of(uri) == Err(NoOwner::Nobody) {
-            lists = self.list_upstream(MIN_LISTED_AGE).await?;
+        let mut lists = self
+            .list_upstream_resources_and_templates(MAX_LISTED_AGE)
+            .await?;
+        if lists.server_that_lists_uri(uri) == Err(NoUriOwner::Nobody) {
+            lists = self
+                .list_upstream_resources_and_templates(MIN_LISTED_AGE)
+                .await?;
         }
         let quoted = || clean_line(uri, MAX_QUOTED_BYTES);
-        match lists.owner_of(uri) {
+        match lists.server_that_lists_uri(uri) {
             Ok(server) => Ok(server.to_owned()),
-            Err(NoOwner::Nobody) => Err(missing_resource(uri)),
-            Err(NoOwner::Several(first, second)) => {
+            Err(NoUriOwner::Nobody) => Err(missing_resource_error(uri)),
+            Err(NoUriOwner::Several(first, second)) => {
                 let text = format!(
-                    "the MCP servers `{first}` and `{second}` both have `{}`; pass on one of them only",
+                    "the MCP servers `{first}` and `{second}` both have the resource `{}`; forward only one of these servers",
                     quoted()
                 );
                 Err(ErrorData::invalid_params(text, None))
             }
-            Err(NoOwner::Unknown(server, why)) => {
+            Err(NoUriOwner::Unknown(server, why)) => {
                 let text = format!(
-                    "no server is asked for `{}`, because it may be of the MCP server `{server}`, which does not list its resources: it {why}; try again in {} s, or pass that server on no more",
+                    "the resource `{}` was not requested, because it may belong to the MCP server `{server}`, whose resources are not known: the server {why}; try again in {} s, or stop forwarding that server",
                     quoted(),
                     MAX_LISTED_AGE.as_secs()
                 );
@@ -180,8 +197,8 @@ impl ServerEnd {
 }
 
 /// Returns the error for a URI that no server lists.
-pub(super) fn missing_resource(uri: &str) -> ErrorData {
-    let text = "there is no such resource; `resources/list` lists those that there are";
+pub(super) fn missing_resource_error(uri: &str) -> ErrorData {
+    let text = "there is no such resource; `resources/list` lists the available resources";
     ErrorData::resource_not_found(text, Some(json!({"uri": uri})))
 }
 
@@ -199,8 +216,9 @@ fn describe_template(own: &ListedResource) -> Option<ResourceTemplate> {
     Some(described)
 }
 
-/// Returns the result of a successful call; a failed call becomes an error with the result's text.
-fn succeeded(result: OutsideResult) -> Result<OutsideResult, ErrorData> {
+/// Returns the result of a successful call. Converts a failed call to an error with the result's
+/// text.
+fn require_success(result: ClientCallResult) -> Result<ClientCallResult, ErrorData> {
     match result.is_error {
         false => Ok(result),
         true => {
@@ -210,7 +228,7 @@ fn succeeded(result: OutsideResult) -> Result<OutsideResult, ErrorData> {
     }
 }
 
-fn object(value: Value) -> JsonObject {
+fn into_json_object(value: Value) -> JsonObject {
     match value {
         Value::Object(object) => object,
         _ => JsonObject::new(),
@@ -218,5 +236,5 @@ fn object(value: Value) -> JsonObject {
 }
 
 fn masked(text: &str) -> String {
-    Scanner::shared().masked(text).into_owned()
+    SecretScanner::shared().masked(text).into_owned()
 }

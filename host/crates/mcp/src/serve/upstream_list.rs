@@ -1,15 +1,15 @@
-//! Last listed resources of several MCP servers: which server owns a URI, and which resources
-//! clients see.
+//! Stores the resource lists of several MCP servers. Finds the server that owns a URI, and selects
+//! the resources that clients see.
 //!
-//! Does not depend on sessions and calls. Start from [`UpstreamLists::owner_of`].
+//! The module must not know sessions or calls. Start from [`UpstreamLists::server_that_lists_uri`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::resource::{check_uri, fits_template};
+use crate::resource::{check_uri, matches_template};
 use rind_lib::host::ListedResource;
-use rind_lib::secret::Scanner;
+use rind_lib::secret::SecretScanner;
 
-/// Maximum size of the texts in a list, in bytes, divided equally among the servers.
+/// Maximum size of all texts in the list for clients, in bytes. Each server gets an equal share.
 const MAX_LISTED_BYTES: usize = 4 << 20;
 
 /// URI scheme of skills. The host serves these itself.
@@ -19,46 +19,48 @@ const SKILL_SCHEME: &str = "skill";
 pub(super) struct ServerList {
     /// Name of the server.
     pub(super) server: String,
-    /// Resources and templates, or the reason why they are not known, phrased to follow "it".
+    /// Resources and templates, or the reason why the server did not list them, phrased to follow
+    /// "the server".
     pub(super) listed: Result<Vec<ListedResource>, String>,
 }
 
-/// Resources and templates of all servers that are passed on.
+/// Resources and templates of all servers that are forwarded to clients.
 #[derive(Default)]
 pub(super) struct UpstreamLists(Vec<ServerList>);
 
-/// Reason why no server is asked for a URI.
+/// Reason why a URI is not requested from any server.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum NoOwner {
+pub(super) enum NoUriOwner {
     /// No server lists the URI.
     Nobody,
     /// Several servers list the URI, among them these two.
     Several(String, String),
-    /// The list of this server is missing, for this reason, so the owner is unknown.
+    /// The owner is unknown, because this server did not list its resources; contains its name and
+    /// the reason.
     Unknown(String, String),
 }
 
 impl UpstreamLists {
-    /// Stores lists without URIs of skills, which the host serves itself.
+    /// Stores the lists. Removes URIs of skills, which the host serves itself.
     pub(super) fn new(mut all: Vec<ServerList>) -> Self {
         for listed in all.iter_mut().filter_map(|own| own.listed.as_mut().ok()) {
-            listed.retain(|own| !is_of_skill(address_of(own)));
+            listed.retain(|own| !is_skill_uri(uri_or_template_text(own)));
         }
         Self(all)
     }
 
-    /// Returns the only server that lists a URI or a template that the URI matches. If the list of
-    /// a server is missing, that server may be another owner, so the result is an error.
+    /// Returns the name of the only server that lists a URI, or a template that matches it. Fails
+    /// if a server did not list its resources, because that server may own the URI too.
     ///
     /// # Errors
     /// No server, several servers, or an unknown number of servers list the URI.
-    pub(super) fn owner_of(&self, uri: &str) -> Result<&str, NoOwner> {
-        if check_uri(uri).is_err() || is_of_skill(uri) {
-            return Err(NoOwner::Nobody);
+    pub(super) fn server_that_lists_uri(&self, uri: &str) -> Result<&str, NoUriOwner> {
+        if check_uri(uri).is_err() || is_skill_uri(uri) {
+            return Err(NoUriOwner::Nobody);
         }
         let has = |own: &ListedResource| match &own.template {
             None => own.uri == uri,
-            Some(template) => fits_template(template, uri),
+            Some(template) => matches_template(template, uri),
         };
         let mut owners: BTreeSet<&str> = BTreeSet::new();
         let mut missing = None;
@@ -68,53 +70,56 @@ impl UpstreamLists {
                     owners.insert(&own.server);
                 }
                 Ok(_) => {}
-                Err(why) => missing = Some(NoOwner::Unknown(own.server.clone(), why.clone())),
+                Err(why) => missing = Some(NoUriOwner::Unknown(own.server.clone(), why.clone())),
             }
         }
         let mut owners = owners.into_iter();
         match (owners.next(), owners.next(), missing) {
             (Some(first), Some(second), _) => {
-                Err(NoOwner::Several(first.to_owned(), second.to_owned()))
+                Err(NoUriOwner::Several(first.to_owned(), second.to_owned()))
             }
             (_, _, Some(missing)) => Err(missing),
             (Some(owner), None, None) => Ok(owner),
-            (None, _, None) => Err(NoOwner::Nobody),
+            (None, _, None) => Err(NoUriOwner::Nobody),
         }
     }
 
-    /// Returns the resources to list, each once. Excludes URIs that several servers list, and URIs
-    /// with a secret, because a client could not request them once the secret is masked.
-    pub(super) fn shown_resources(&self) -> Vec<&ListedResource> {
-        self.shown(|own| own.template.is_none())
+    /// Returns the resources that clients see, each once. Excludes URIs that several servers list.
+    /// Excludes URIs with a secret too: the secret is masked, so a client could not request them.
+    pub(super) fn resources_for_clients(&self) -> Vec<&ListedResource> {
+        self.select_listed(|own| own.template.is_none())
     }
 
-    /// Returns the templates to list, by the same rules as [`Self::shown_resources`].
-    pub(super) fn shown_templates(&self) -> Vec<&ListedResource> {
-        self.shown(|own| own.template.is_some())
+    /// Returns the templates that clients see, by the rules of [`Self::resources_for_clients`].
+    pub(super) fn templates_for_clients(&self) -> Vec<&ListedResource> {
+        self.select_listed(|own| own.template.is_some())
     }
 
-    /// Returns the servers whose lists are known, each with its list.
-    fn known(&self) -> impl Iterator<Item = (&str, &[ListedResource])> {
+    /// Returns the name and the list of each server that listed its resources.
+    fn listed_server_resources(&self) -> impl Iterator<Item = (&str, &[ListedResource])> {
         let known = self.0.iter();
         known.filter_map(|own| Some((own.server.as_str(), own.listed.as_ref().ok()?.as_slice())))
     }
 
-    fn shown(&self, is_wanted: impl Fn(&ListedResource) -> bool) -> Vec<&ListedResource> {
+    fn select_listed(&self, is_wanted: impl Fn(&ListedResource) -> bool) -> Vec<&ListedResource> {
         let mut owners: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for (server, listed) in self.known() {
+        for (server, listed) in self.listed_server_resources() {
             for own in listed.iter().filter(|own| is_wanted(own)) {
-                owners.entry(address_of(own)).or_default().insert(server);
+                owners
+                    .entry(uri_or_template_text(own))
+                    .or_default()
+                    .insert(server);
             }
         }
         let share = MAX_LISTED_BYTES / self.0.len().max(1);
         let mut shown = Vec::new();
-        for (server, listed) in self.known() {
+        for (server, listed) in self.listed_server_resources() {
             let mut n_bytes = 0_usize;
             for own in listed.iter().filter(|own| is_wanted(own)) {
-                let address = address_of(own);
-                // A resource that its server lists twice is shown once.
+                let address = uri_or_template_text(own);
+                // Show a resource once, even if its server lists it twice.
                 let is_first = owners.remove(address).is_some_and(|own| own.len() == 1);
-                if !is_first || !Scanner::shared().scan(address).is_empty() {
+                if !is_first || !SecretScanner::shared().scan(address).is_empty() {
                     continue;
                 }
                 n_bytes += address.len() + own.name.len() + own.description.len();
@@ -133,11 +138,11 @@ impl UpstreamLists {
 }
 
 /// Returns the URI of a resource, or the text of a template.
-fn address_of(own: &ListedResource) -> &str {
+fn uri_or_template_text(own: &ListedResource) -> &str {
     own.template.as_ref().unwrap_or(&own.uri)
 }
 
-fn is_of_skill(address: &str) -> bool {
+fn is_skill_uri(address: &str) -> bool {
     let scheme = address.split_once(':').map(|(scheme, _)| scheme);
     scheme.is_some_and(|own| own.eq_ignore_ascii_case(SKILL_SCHEME))
 }
@@ -166,10 +171,10 @@ mod tests {
         }
     }
 
-    fn shown(lists: &UpstreamLists) -> Vec<&str> {
-        let resources = lists.shown_resources().into_iter();
-        let all = resources.chain(lists.shown_templates());
-        all.map(address_of).collect()
+    fn select_listed(lists: &UpstreamLists) -> Vec<&str> {
+        let resources = lists.resources_for_clients().into_iter();
+        let all = resources.chain(lists.templates_for_clients());
+        all.map(uri_or_template_text).collect()
     }
 
     #[test]
@@ -181,8 +186,9 @@ mod tests {
             ),
             server("b", &["x://both", "y://{id}", "z://{id}"]),
         ]);
-        let several =
-            |first: &str, second: &str| Err(NoOwner::Several(first.to_owned(), second.to_owned()));
+        let several = |first: &str, second: &str| {
+            Err(NoUriOwner::Several(first.to_owned(), second.to_owned()))
+        };
         for (uri, expected) in [
             ("x://one", Ok("a")),
             ("x://twice", Ok("a")),
@@ -191,13 +197,13 @@ mod tests {
             // An exactly listed URI does not take precedence over a template of another server.
             ("y://7", several("a", "b")),
             ("y://8", Ok("b")),
-            ("x://none", Err(NoOwner::Nobody)),
-            ("z://1\u{1b}", Err(NoOwner::Nobody)),
+            ("x://none", Err(NoUriOwner::Nobody)),
+            ("z://1\u{1b}", Err(NoUriOwner::Nobody)),
         ] {
-            assert_eq!(lists.owner_of(uri), expected, "{uri}");
+            assert_eq!(lists.server_that_lists_uri(uri), expected, "{uri}");
         }
         assert_eq!(
-            shown(&lists),
+            select_listed(&lists),
             ["x://one", "x://twice", "y://7", "y://{id}", "z://{id}"]
         );
     }
@@ -205,18 +211,21 @@ mod tests {
     #[test]
     fn while_the_list_of_a_server_is_missing_no_other_server_gets_its_addresses() {
         let lists = UpstreamLists::new(vec![server("a", &["x://one"]), failed("b")]);
-        let unknown = Err(NoOwner::Unknown("b".to_owned(), "hangs".to_owned()));
-        assert_eq!(lists.owner_of("x://one"), unknown);
-        assert_eq!(lists.owner_of("x://two"), unknown);
-        assert_eq!(shown(&lists), ["x://one"]);
+        let unknown = Err(NoUriOwner::Unknown("b".to_owned(), "hangs".to_owned()));
+        assert_eq!(lists.server_that_lists_uri("x://one"), unknown);
+        assert_eq!(lists.server_that_lists_uri("x://two"), unknown);
+        assert_eq!(select_listed(&lists), ["x://one"]);
     }
 
     #[test]
     fn no_server_has_the_addresses_of_skills() {
         let own = ["skill://pdf/SKILL.md", "Skill://{+any}", "skills://x"];
         let lists = UpstreamLists::new(vec![server("a", &own)]);
-        assert_eq!(shown(&lists), ["skills://x"]);
-        assert_eq!(lists.owner_of("skill://pdf/SKILL.md"), Err(NoOwner::Nobody));
+        assert_eq!(select_listed(&lists), ["skills://x"]);
+        assert_eq!(
+            lists.server_that_lists_uri("skill://pdf/SKILL.md"),
+            Err(NoUriOwner::Nobody)
+        );
     }
 
     #[test]
@@ -230,13 +239,13 @@ mod tests {
             server("a", &addresses),
             server("b", &["x://last", "x://other"]),
         ]);
-        let shown = shown(&lists);
+        let shown = select_listed(&lists);
         let n_bytes: usize = shown.iter().map(|own| own.len()).sum();
         assert!(n_bytes <= MAX_LISTED_BYTES / 2 + 100, "{n_bytes}");
         assert_eq!(shown.last(), Some(&"x://other"));
         assert!(matches!(
-            lists.owner_of("x://last"),
-            Err(NoOwner::Several(..))
+            lists.server_that_lists_uri("x://last"),
+            Err(NoUriOwner::Several(..))
         ));
     }
 }

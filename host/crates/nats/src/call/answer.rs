@@ -1,4 +1,4 @@
-//! The holder's side of calls: answers requests for the sessions that this program holds.
+//! Answers requests for the sessions that this program has open.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use rind_lib::session::SessionAddress;
 use tokio::task::AbortHandle;
 
 use super::SessionCalls;
-use super::parts::{FROM, PART, PATH, PartKind, head_headers, read_request};
+use super::parts::{AnswerPartKind, FROM, PART, PATH, answer_headers, read_request};
 use crate::NatsError;
-use crate::worker::root_address;
+use crate::worker::root_session_address;
 
-/// Interval at which a caller is notified that the answer takes longer.
+/// Interval at which the holder notifies the caller that the answer is still being prepared.
 const BEAT: Duration = Duration::from_secs(4);
 
 /// Timeout for the caller's acknowledgment of a part.
@@ -36,21 +36,22 @@ pub trait CallHandler: Send + Sync {
     ) -> BoxFuture<'static, Response<BoxStream<'static, Bytes>>>;
 }
 
-/// Keeps answering requests for a session until it is dropped.
+/// Guard of the task that answers requests for a session. Dropping the guard stops the task.
 #[derive(Debug)]
-pub struct AnsweredSession(AbortHandle);
+pub struct SessionAnswerGuard(AbortHandle);
 
-impl Drop for AnsweredSession {
+impl Drop for SessionAnswerGuard {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-/// Error: the caller no longer waits for the answer.
-struct CallerDropped;
+/// Error for a caller that no longer waits for the answer.
+struct CallerNoLongerWaits;
 
 impl SessionCalls {
-    /// Answers requests for a session that this program holds, until the result is dropped.
+    /// Answers requests for a session that this program has open, until the returned guard is
+    /// dropped.
     ///
     /// # Errors
     /// The session's id is invalid, or the servers cannot be reached.
@@ -58,24 +59,24 @@ impl SessionCalls {
         &self,
         session: &str,
         handler: Arc<dyn CallHandler>,
-    ) -> Result<AnsweredSession, NatsError> {
-        let at = root_address(session)?;
+    ) -> Result<SessionAnswerGuard, NatsError> {
+        let at = root_session_address(session)?;
         let mut requests = self.subscribe(self.subject(&at)).await?;
-        let held = self.held_subject(&at);
-        // Notifies readers that already wait for the session; later ones find the holder when they
-        // call.
+        let held = self.session_held_subject(&at);
+        // Notify the programs that already wait for the session. Later programs find the holder
+        // when they send a request.
         if let Err(error) = self.parts.link.client().publish(held, Bytes::new()).await {
-            tracing::debug!(%error, "readers that wait for a session find out late that it is open here");
+            tracing::debug!(%error, "programs that wait for this session were not notified that it is open here; they notice it later");
         }
         let own = self.clone();
         let task = tokio::spawn(async move {
-            // Each answer runs in a task of its own, so it is still completed after the session is
-            // closed.
+            // Answer each request in a task of its own, so that the answer is completed even after
+            // the session is closed.
             while let Some(message) = requests.next().await {
-                own.begin_answer(&at, message, &handler);
+                own.spawn_answer(&at, message, &handler);
             }
         });
-        Ok(AnsweredSession(task.abort_handle()))
+        Ok(SessionAnswerGuard(task.abort_handle()))
     }
 
     /// Subscribes, and waits until the server has processed the subscription.
@@ -86,17 +87,17 @@ impl SessionCalls {
         const WHAT: &str = "a subscription to requests";
         let client = self.parts.link.client();
         let subscribed = client.subscribe(subject).await;
-        let subscribed = subscribed.map_err(|error| NatsError::unanswered(WHAT, error))?;
+        let subscribed = subscribed.map_err(|error| NatsError::nats_request_error(WHAT, error))?;
         let flushed = client.flush().await;
-        flushed.map_err(|error| NatsError::unanswered(WHAT, error))?;
+        flushed.map_err(|error| NatsError::nats_request_error(WHAT, error))?;
         Ok(subscribed)
     }
 
-    fn begin_answer(&self, at: &SessionAddress, message: Message, handler: &Arc<dyn CallHandler>) {
+    fn spawn_answer(&self, at: &SessionAddress, message: Message, handler: &Arc<dyn CallHandler>) {
         let Some(to) = message.reply else {
             return;
         };
-        let caller = Caller {
+        let caller = RequestCaller {
             client: self.parts.link.client().clone(),
             to,
             from: uuid::Uuid::new_v4().to_string(),
@@ -113,7 +114,9 @@ impl SessionCalls {
         };
         let Ok(permit) = permits.clone().try_acquire_owned() else {
             tokio::spawn(async move {
-                let _ = caller.refuse(http::StatusCode::TOO_MANY_REQUESTS).await;
+                let _ = caller
+                    .send_refusal(http::StatusCode::TOO_MANY_REQUESTS)
+                    .await;
             });
             return;
         };
@@ -122,7 +125,7 @@ impl SessionCalls {
         tokio::spawn(async move {
             let sent = match answer {
                 Some(answer) => caller.send_answer(answer).await,
-                None => caller.refuse(http::StatusCode::BAD_REQUEST).await,
+                None => caller.send_refusal(http::StatusCode::BAD_REQUEST).await,
             };
             if sent.is_err() {
                 tracing::debug!("a caller left before the end of its answer");
@@ -132,66 +135,67 @@ impl SessionCalls {
     }
 }
 
-/// The program that sent a request, and the subject for the answer.
-struct Caller {
+/// Program that sent a request, with the subject to which its answer is published.
+struct RequestCaller {
     client: Client,
     to: async_nats::Subject,
-    /// Id of this answer, because several programs may answer one request.
+    /// Id of this answer, by which the caller distinguishes answers of several programs.
     from: String,
 }
 
-impl Caller {
+impl RequestCaller {
     async fn send_answer(
         &self,
         mut answer: BoxFuture<'static, Response<BoxStream<'static, Bytes>>>,
-    ) -> Result<(), CallerDropped> {
+    ) -> Result<(), CallerNoLongerWaits> {
         let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + BEAT, BEAT);
         let answer = loop {
             tokio::select! {
                 answer = &mut answer => break answer,
-                _ = beat.tick() => self.send_empty(PartKind::Wait).await?,
+                _ = beat.tick() => self.send_empty_part(AnswerPartKind::Wait).await?,
             }
         };
-        let head = head_headers(&answer);
-        self.send(PartKind::Head, head, Bytes::new()).await?;
+        let head = answer_headers(&answer);
+        self.send(AnswerPartKind::Head, head, Bytes::new()).await?;
         let mut body = answer.into_body();
         loop {
             let next = tokio::select! {
                 next = body.next() => next,
                 _ = beat.tick() => {
-                    self.send_empty(PartKind::Wait).await?;
+                    self.send_empty_part(AnswerPartKind::Wait).await?;
                     continue;
                 }
             };
             let Some(mut bytes) = next else {
-                return self.send_empty(PartKind::End).await;
+                return self.send_empty_part(AnswerPartKind::End).await;
             };
             while !bytes.is_empty() {
                 let part = bytes.split_to(bytes.len().min(PART_BYTES));
-                self.send(PartKind::Body, HeaderMap::new(), part).await?;
+                self.send(AnswerPartKind::Body, HeaderMap::new(), part)
+                    .await?;
             }
         }
     }
 
-    async fn refuse(&self, status: http::StatusCode) -> Result<(), CallerDropped> {
+    async fn send_refusal(&self, status: http::StatusCode) -> Result<(), CallerNoLongerWaits> {
         let mut answer = Response::new(());
         *answer.status_mut() = status;
-        let head = head_headers(&answer);
-        self.send(PartKind::Head, head, Bytes::new()).await?;
-        self.send_empty(PartKind::End).await
+        let head = answer_headers(&answer);
+        self.send(AnswerPartKind::Head, head, Bytes::new()).await?;
+        self.send_empty_part(AnswerPartKind::End).await
     }
 
-    async fn send_empty(&self, kind: PartKind) -> Result<(), CallerDropped> {
+    async fn send_empty_part(&self, kind: AnswerPartKind) -> Result<(), CallerNoLongerWaits> {
         self.send(kind, HeaderMap::new(), Bytes::new()).await
     }
 
     /// Sends a part and waits for the caller's acknowledgment.
     async fn send(
         &self,
-        kind: PartKind,
+        kind: AnswerPartKind,
         mut headers: HeaderMap,
         payload: Bytes,
-    ) -> Result<(), CallerDropped> {
+    ) -> Result<(), CallerNoLongerWaits> {
         headers.insert(PART, kind.name());
         headers.insert(FROM, self.from.as_str());
         let part = async_nats::Request::new()
@@ -199,6 +203,6 @@ impl Caller {
             .payload(payload)
             .timeout(Some(TAKEN));
         let taken = self.client.send_request(self.to.clone(), part).await;
-        taken.map(drop).map_err(|_| CallerDropped)
+        taken.map(drop).map_err(|_| CallerNoLongerWaits)
     }
 }

@@ -1,4 +1,4 @@
-//! The caller's side of calls: sends a request to the holder of a session, and streams the answer.
+//! Sends requests to the program that has a session open (its holder), and streams the answers.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use http::{Request, Response};
 
-use super::parts::{FROM, PartKind, read_head, request_headers};
+use super::parts::{AnswerPartKind, FROM, decode_answer_head, request_headers};
 use super::{MAX_CALL_BYTES, SessionCalls};
 use crate::NatsError;
-use crate::worker::root_address;
+use crate::worker::root_session_address;
 
-/// Time without a part after which the holder is considered gone. A live holder sends a part at
-/// least every four seconds.
+/// Time without a part of the answer after which the holder is considered dead. A live holder sends
+/// a part at least every four seconds.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// Maximum wait for a program that holds a session's lease to announce that it answers for the
@@ -30,7 +30,7 @@ pub enum CallError {
     NoHolder,
     /// The body of the request is larger than [`MAX_CALL_BYTES`].
     #[error(
-        "the body has more than {} KiB, which is the most that reaches a session on another machine",
+        "the body has more than {} KiB, the maximum for a session that another machine has open",
         MAX_CALL_BYTES >> 10
     )]
     TooLarge,
@@ -62,14 +62,14 @@ impl SessionCalls {
         request: Request<Bytes>,
     ) -> Result<Response<CallBody>, CallError> {
         const WHAT: &str = "a request to the program that has a session open";
-        let at = root_address(session)?;
+        let at = root_session_address(session)?;
         if request.body().len() > MAX_CALL_BYTES {
             return Err(CallError::TooLarge);
         }
         let client = self.parts.link.client();
         let inbox = client.new_inbox();
         let parts = client.subscribe(inbox.clone()).await;
-        let parts = parts.map_err(|error| NatsError::unanswered(WHAT, error))?;
+        let parts = parts.map_err(|error| NatsError::nats_request_error(WHAT, error))?;
         let headers = request_headers(&request);
         let sent = client.publish_with_reply_and_headers(
             self.subject(&at),
@@ -78,7 +78,7 @@ impl SessionCalls {
             request.into_body(),
         );
         sent.await
-            .map_err(|error| NatsError::unanswered(WHAT, error))?;
+            .map_err(|error| NatsError::nats_request_error(WHAT, error))?;
         let mut answer = AnswerReader {
             client: client.clone(),
             parts,
@@ -87,13 +87,13 @@ impl SessionCalls {
         loop {
             let (kind, message) = answer.next_part().await?;
             match kind {
-                PartKind::Wait => {}
-                PartKind::Head => {
+                AnswerPartKind::Wait => {}
+                AnswerPartKind::Head => {
                     let headers = message.headers.unwrap_or_default();
-                    let read = read_head(&headers, answer.into_body());
+                    let read = decode_answer_head(&headers, answer.into_body());
                     return read.ok_or(CallError::Unreadable);
                 }
-                PartKind::Body | PartKind::End => return Err(CallError::Unreadable),
+                AnswerPartKind::Body | AnswerPartKind::End => return Err(CallError::Unreadable),
             }
         }
     }
@@ -103,8 +103,8 @@ impl SessionCalls {
     /// # Errors
     /// The servers cannot be reached, or the holder does not answer.
     pub async fn is_held(&self, session: &str) -> Result<bool, CallError> {
-        // No session has the path `/`, so a holder answers with an error; any answer shows that a
-        // holder exists.
+        // Request the path `/`, which does not exist: even the error answer shows that there is a
+        // holder.
         let mut request = Request::new(Bytes::new());
         *request.uri_mut() = http::Uri::from_static("/");
         match self.ask(session, request).await {
@@ -116,34 +116,33 @@ impl SessionCalls {
 }
 
 impl SessionCalls {
-    /// Waits until a program announces that it holds a session, at most for `time`.
+    /// Waits at most the duration `time` until a program announces that it holds a session.
     ///
     /// # Errors
     /// The session's id is invalid, or the servers cannot be reached.
     pub async fn wait_for_holder(&self, session: &str, time: Duration) -> Result<(), NatsError> {
-        let at = root_address(session)?;
-        let mut held = self.subscribe(self.held_subject(&at)).await?;
+        let at = root_session_address(session)?;
+        let mut held = self.subscribe(self.session_held_subject(&at)).await?;
         let is_held = self.parts.leases.holder(&at).await?.is_some();
-        // The lease has a holder, which either announces itself soon or is dead, so wait only
-        // briefly.
+        // If a program holds the lease, wait only briefly: it announces itself soon, or it is dead.
         let time = if is_held { time.min(OPENING) } else { time };
         let _ = tokio::time::timeout(time, held.next()).await;
         Ok(())
     }
 }
 
-/// Reads the parts of an answer.
+/// Reader of the parts of an answer.
 struct AnswerReader {
     client: Client,
     parts: Subscriber,
-    /// Id of the answer whose part arrived first; parts of other answers are ignored. A second
-    /// answer may come from a former holder that was paused.
+    /// Id of the answer whose part arrived first. Parts of other answers are ignored: a former
+    /// holder that was paused may send a second answer.
     from: Option<String>,
 }
 
 impl AnswerReader {
     /// Waits for the next part and acknowledges it.
-    async fn next_part(&mut self) -> Result<(PartKind, Message), CallError> {
+    async fn next_part(&mut self) -> Result<(AnswerPartKind, Message), CallError> {
         let until = tokio::time::Instant::now() + SILENCE;
         loop {
             let next = tokio::time::timeout_at(until, self.parts.next()).await;
@@ -153,7 +152,8 @@ impl AnswerReader {
                 Err(_) => return Err(CallError::Silent),
             };
             if message.status == Some(StatusCode::NO_RESPONDERS) {
-                // The server sends this at once, so it counts only before the first part.
+                // The server reports a missing holder before any part arrives. Ignore a later
+                // report.
                 if self.from.is_none() {
                     return Err(CallError::NoHolder);
                 }
@@ -167,7 +167,7 @@ impl AnswerReader {
             if self.from.get_or_insert_with(|| from.to_owned()) != from {
                 continue;
             }
-            let kind = headers.and_then(PartKind::of);
+            let kind = headers.and_then(AnswerPartKind::from_headers);
             if let Some(reply) = message.reply.clone() {
                 let _ = self.client.publish(reply, Bytes::new()).await;
             }
@@ -183,12 +183,14 @@ impl AnswerReader {
             let mut reader = reader?;
             loop {
                 match reader.next_part().await {
-                    Ok((PartKind::Wait, _)) => {}
-                    Ok((PartKind::Body, message)) => {
+                    Ok((AnswerPartKind::Wait, _)) => {}
+                    Ok((AnswerPartKind::Body, message)) => {
                         return Some((Ok(message.payload), Some(reader)));
                     }
-                    Ok((PartKind::End, _)) => return None,
-                    Ok((PartKind::Head, _)) => return Some((Err(CallError::Unreadable), None)),
+                    Ok((AnswerPartKind::End, _)) => return None,
+                    Ok((AnswerPartKind::Head, _)) => {
+                        return Some((Err(CallError::Unreadable), None));
+                    }
                     Err(error) => return Some((Err(error), None)),
                 }
             }

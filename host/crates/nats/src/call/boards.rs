@@ -1,4 +1,5 @@
-//! Boards: when a program lists all sessions, each holder answers with a list of its own sessions.
+//! Lists the open sessions of all programs: each program answers a request with its board, the list
+//! of the sessions that it holds.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,26 +16,27 @@ use tokio::time::Instant;
 
 use super::SessionCalls;
 use crate::NatsError;
-use crate::names::last_id;
+use crate::names::id_in_last_subject_token;
 
 /// Maximum time to wait for the boards of all holders. Holders that were killed do not answer.
 const WINDOW: Duration = Duration::from_millis(600);
 
-/// Pause without an answer after which the caller checks whether boards are missing.
+/// Time without an answer after which the caller checks whether boards are missing.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Maximum number of missing sessions whose leases are read to check whether they have a holder.
+/// Maximum number of sessions without a board whose leases are read, to check whether a program
+/// holds them.
 const MAX_LOOKED_AT: usize = 64;
 
-/// Maximum number of answers that are read.
+/// Maximum number of boards that are read for one request.
 const MAX_BOARDS: usize = 1_000;
 
 /// Maximum size of a board, in bytes.
 const MAX_BOARD_BYTES: usize = 700 << 10;
 
-/// Answer of a holder: the sessions that it holds.
+/// Answer of a program to a request for boards: the list of the sessions that it holds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct HolderBoard {
+pub struct HeldSessionsBoard {
     /// Name of the holder, unique for each run of a program.
     #[serde(default)]
     pub from: String,
@@ -44,27 +46,27 @@ pub struct HolderBoard {
     pub told: Value,
 }
 
-/// Keeps answering requests for boards until it is dropped.
+/// Guard of the task that answers requests for boards. Dropping the guard stops the task.
 #[derive(Debug)]
-pub struct AnsweredBoards(AbortHandle);
+pub struct BoardAnswerTaskGuard(AbortHandle);
 
-impl Drop for AnsweredBoards {
+impl Drop for BoardAnswerTaskGuard {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
 impl SessionCalls {
-    /// Answers requests for this program's board until the result is dropped. `tell` returns the
-    /// ids of the sessions and the data about them.
+    /// Answers requests for this program's board until the returned guard is dropped. `tell`
+    /// returns the ids of the sessions and the data about them.
     ///
     /// # Errors
     /// The servers cannot be reached.
-    pub async fn answer_boards(
+    pub async fn answer_board_requests(
         &self,
         tell: Arc<dyn Fn() -> BoxFuture<'static, (Vec<String>, Value)> + Send + Sync>,
-    ) -> Result<AnsweredBoards, NatsError> {
-        let mut requests = self.subscribe(self.boards_subject()).await?;
+    ) -> Result<BoardAnswerTaskGuard, NatsError> {
+        let mut requests = self.subscribe(self.board_requests_subject()).await?;
         let client = self.parts.link.client().clone();
         let from = self.parts.writer().to_owned();
         let task = tokio::spawn(async move {
@@ -74,7 +76,7 @@ impl SessionCalls {
                 };
                 let (sessions, told) = tell().await;
                 let from = from.clone();
-                let board = HolderBoard {
+                let board = HeldSessionsBoard {
                     from,
                     sessions,
                     told,
@@ -95,25 +97,25 @@ impl SessionCalls {
                 }
             }
         });
-        Ok(AnsweredBoards(task.abort_handle()))
+        Ok(BoardAnswerTaskGuard(task.abort_handle()))
     }
 
-    /// Collects the boards of all other holders.
+    /// Requests and collects the boards of all other programs.
     ///
     /// # Errors
     /// The servers cannot be reached.
-    pub async fn boards(&self) -> Result<Vec<HolderBoard>, NatsError> {
+    pub async fn request_other_holders_boards(&self) -> Result<Vec<HeldSessionsBoard>, NatsError> {
         const WHAT: &str = "a question to the programs that have sessions open";
         let client = self.parts.link.client();
         let inbox = client.new_inbox();
         let answers = client.subscribe(inbox.clone()).await;
-        let mut answers = answers.map_err(|error| NatsError::unanswered(WHAT, error))?;
-        let asked = client.publish_with_reply(self.boards_subject(), inbox, Bytes::new());
+        let mut answers = answers.map_err(|error| NatsError::nats_request_error(WHAT, error))?;
+        let asked = client.publish_with_reply(self.board_requests_subject(), inbox, Bytes::new());
         asked
             .await
-            .map_err(|error| NatsError::unanswered(WHAT, error))?;
+            .map_err(|error| NatsError::nats_request_error(WHAT, error))?;
         let until = Instant::now() + WINDOW;
-        let mut boards: Vec<HolderBoard> = Vec::new();
+        let mut boards: Vec<HeldSessionsBoard> = Vec::new();
         let mut n_messages = 0;
         while Instant::now() < until && n_messages < MAX_BOARDS {
             n_messages += 1;
@@ -122,7 +124,7 @@ impl SessionCalls {
                 Ok(Some(message)) if message.status.is_some() => break,
                 Ok(Some(message)) => boards.extend(serde_json::from_slice(&message.payload).ok()),
                 Ok(None) => return Err(NatsError::Ended),
-                Err(_) if self.are_complete(&boards).await? => break,
+                Err(_) if self.do_boards_cover_held_sessions(&boards).await? => break,
                 Err(_) => {}
             }
         }
@@ -131,7 +133,10 @@ impl SessionCalls {
     }
 
     /// Whether every session with a held lease is on a board or open in this program.
-    async fn are_complete(&self, boards: &[HolderBoard]) -> Result<bool, NatsError> {
+    async fn do_boards_cover_held_sessions(
+        &self,
+        boards: &[HeldSessionsBoard],
+    ) -> Result<bool, NatsError> {
         let names = &self.parts.streams.names;
         let stream = names.lease_stream();
         let told: BTreeSet<&str> = boards
@@ -141,7 +146,7 @@ impl SessionCalls {
         let leases = self.parts.link.subjects(&stream, ">").await?;
         let missing: Vec<SessionAddress> = leases
             .iter()
-            .filter_map(|lease| SessionAddress::parse(&last_id(lease)))
+            .filter_map(|lease| SessionAddress::parse(&id_in_last_subject_token(lease)))
             .filter(|at| !told.contains(at.as_str()) && !self.parts.is_open(at))
             .collect();
         if missing.len() > MAX_LOOKED_AT {

@@ -1,9 +1,10 @@
-//! Calls to the program that holds a session, so that another program can show the session.
+//! Sends requests to the program that holds a session, so that another program can show the
+//! session.
 //!
-//! Only the holder of a session subscribes to the session's request subject. So if a session has no
-//! holder, the server reports this to the caller at once. The answer is sent in parts, each of
-//! which the caller acknowledges; this gives backpressure, and the holder stops when the caller is
-//! gone. Calls are not stored: data that must survive is in the log and in the queue.
+//! Only the holder of a session subscribes to the session's request subject. If a session has no
+//! holder, the server reports this to the caller at once. The answer is sent in parts, and the
+//! caller acknowledges each part. This gives backpressure, and the holder notices when the caller
+//! is gone. Requests are not stored: data that must survive is in the log and in the queue.
 //!
 //! The accounts and permissions of the NATS servers control access: every client that may publish
 //! to the subjects of a tenant may call. The module must not interpret requests. Start from
@@ -14,17 +15,17 @@ mod ask;
 mod boards;
 mod parts;
 
-pub use answer::{AnsweredSession, CallHandler};
+pub use answer::{CallHandler, SessionAnswerGuard};
 pub use ask::{CallBody, CallError};
-pub use boards::{AnsweredBoards, HolderBoard};
+pub use boards::{BoardAnswerTaskGuard, HeldSessionsBoard};
 
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
 use crate::NatsSessions;
-use crate::names::session_token;
-use crate::sessions::StoreParts;
+use crate::names::session_id_to_subject_token;
+use crate::sessions::SharedStoreState;
 use rind_lib::session::SessionAddress;
 
 /// Maximum size of a request's body, in bytes. By default, NATS limits messages to 1 MB.
@@ -33,14 +34,14 @@ pub const MAX_CALL_BYTES: usize = 700 << 10;
 /// Maximum number of requests that a program answers concurrently, not counting event streams.
 const MAX_ANSWERING: usize = 64;
 
-/// Maximum number of event streams that a program sends concurrently. They last long, so they have
-/// a limit of their own and do not use up [`MAX_ANSWERING`].
+/// Maximum number of event streams that a program sends concurrently. Event streams stay open for
+/// long, so they do not count towards [`MAX_ANSWERING`].
 const MAX_STREAMS: usize = 192;
 
 /// Sends and answers requests for sessions.
 #[derive(Clone)]
 pub struct SessionCalls {
-    parts: Arc<StoreParts>,
+    parts: Arc<SharedStoreState>,
     /// Permits for concurrent requests other than event streams.
     answering: Arc<Semaphore>,
     /// Permits for concurrent event streams.
@@ -56,7 +57,7 @@ impl std::fmt::Debug for SessionCalls {
 }
 
 impl SessionCalls {
-    /// Creates the calls for the sessions of a store.
+    /// Creates the client and server for requests about the sessions of a store.
     #[must_use]
     pub fn new(sessions: &NatsSessions) -> Self {
         Self {
@@ -66,20 +67,26 @@ impl SessionCalls {
         }
     }
 
-    /// Returns the subject for requests for a session.
+    /// Returns the subject on which the holder of a session receives requests.
     fn subject(&self, at: &SessionAddress) -> String {
         let tenant = self.parts.streams.names.tenant();
-        format!("rind.{tenant}.call.{}", session_token(at.root()))
+        format!(
+            "rind.{tenant}.call.{}",
+            session_id_to_subject_token(at.root())
+        )
     }
 
     /// Returns the subject on which a program announces that it now holds a session.
-    fn held_subject(&self, at: &SessionAddress) -> String {
+    fn session_held_subject(&self, at: &SessionAddress) -> String {
         let tenant = self.parts.streams.names.tenant();
-        format!("rind.{tenant}.held.{}", session_token(at.root()))
+        format!(
+            "rind.{tenant}.held.{}",
+            session_id_to_subject_token(at.root())
+        )
     }
 
-    /// Returns the subject for requests to all holders for their boards.
-    fn boards_subject(&self) -> String {
+    /// Returns the subject on which all holders receive requests for their boards.
+    fn board_requests_subject(&self) -> String {
         format!("rind.{}.boards", self.parts.streams.names.tenant())
     }
 }

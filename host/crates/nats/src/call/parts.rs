@@ -1,4 +1,4 @@
-//! Encoding of HTTP requests and answers as NATS messages.
+//! Encodes HTTP requests and answers as NATS messages, and decodes them.
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
@@ -13,7 +13,7 @@ pub(super) const PATH: &str = "Rind-Path";
 /// Header with the kind of an answer's part.
 pub(super) const PART: &str = "Rind-Part";
 
-/// Header with the id of an answer, because several programs may answer one request.
+/// Header with the id of an answer. Several programs may answer one request.
 pub(super) const FROM: &str = "Rind-From";
 
 /// Header with the HTTP status of an answer.
@@ -22,17 +22,17 @@ pub(super) const STATUS: &str = "Rind-Status";
 /// Prefix of NATS headers that carry an HTTP header.
 const HTTP: &str = "Rind-Http-";
 
-/// HTTP headers of a request that are passed on. Tokens and cookies are not, because they are meant
-/// for the server that received and checked them.
-const OF_REQUEST: [&str; 3] = ["accept", "content-type", "last-event-id"];
+/// HTTP headers of a request that are forwarded to the holder. Tokens and cookies are not
+/// forwarded: the server that received the request has checked them.
+const FORWARDED_REQUEST_HEADERS: [&str; 3] = ["accept", "content-type", "last-event-id"];
 
-/// HTTP headers of an answer that are passed on.
-const OF_ANSWER: [&str; 2] = ["content-type", "location"];
+/// HTTP headers of an answer that are forwarded to the caller.
+const FORWARDED_ANSWER_HEADERS: [&str; 2] = ["content-type", "location"];
 
 /// Kind of a message that is part of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PartKind {
-    /// The answer takes longer; sent periodically to keep the caller waiting.
+pub(super) enum AnswerPartKind {
+    /// The answer is still being prepared. Sent periodically, so that the caller continues to wait.
     Wait,
     /// HTTP status and headers.
     Head,
@@ -42,7 +42,7 @@ pub(super) enum PartKind {
     End,
 }
 
-impl PartKind {
+impl AnswerPartKind {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Wait => "wait",
@@ -53,7 +53,7 @@ impl PartKind {
     }
 
     /// Reads the kind of a part; `None` if it is missing or unknown.
-    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let kinds = [Self::Wait, Self::Head, Self::Body, Self::End];
         let name = headers.get(PART)?.as_str();
         kinds.into_iter().find(|kind| kind.name() == name)
@@ -66,7 +66,7 @@ pub(super) fn request_headers(request: &Request<Bytes>) -> HeaderMap {
     headers.insert(METHOD, request.method().as_str());
     let path = request.uri().path_and_query();
     headers.insert(PATH, path.map_or("/", |path| path.as_str()));
-    add_http(&mut headers, request.headers(), &OF_REQUEST);
+    add_http_headers(&mut headers, request.headers(), &FORWARDED_REQUEST_HEADERS);
     headers
 }
 
@@ -77,31 +77,31 @@ pub(super) fn read_request(headers: &HeaderMap, body: Bytes) -> Option<Request<B
         .uri(headers.get(PATH)?.as_str())
         .body(body)
         .ok()?;
-    // Only a path is allowed: a URI with a host could direct the request to another host.
+    // Reject a URI with a host, which could direct the request to another host.
     if request.uri().authority().is_some() || !request.uri().path().starts_with('/') {
         return None;
     }
-    read_http(headers, request.headers_mut(), &OF_REQUEST);
+    read_http_headers(headers, request.headers_mut(), &FORWARDED_REQUEST_HEADERS);
     Some(request)
 }
 
 /// Encodes the status and headers of an answer as headers of a message.
-pub(super) fn head_headers<B>(answer: &Response<B>) -> HeaderMap {
+pub(super) fn answer_headers<B>(answer: &Response<B>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(STATUS, answer.status().as_str());
-    add_http(&mut headers, answer.headers(), &OF_ANSWER);
+    add_http_headers(&mut headers, answer.headers(), &FORWARDED_ANSWER_HEADERS);
     headers
 }
 
 /// Decodes the status and headers of an answer; `None` if they are missing or invalid.
-pub(super) fn read_head<B>(headers: &HeaderMap, body: B) -> Option<Response<B>> {
+pub(super) fn decode_answer_head<B>(headers: &HeaderMap, body: B) -> Option<Response<B>> {
     let status: u16 = headers.get(STATUS)?.as_str().parse().ok()?;
     let mut answer = Response::builder().status(status).body(body).ok()?;
-    read_http(headers, answer.headers_mut(), &OF_ANSWER);
+    read_http_headers(headers, answer.headers_mut(), &FORWARDED_ANSWER_HEADERS);
     Some(answer)
 }
 
-fn add_http(headers: &mut HeaderMap, from: &http::HeaderMap, names: &[&'static str]) {
+fn add_http_headers(headers: &mut HeaderMap, from: &http::HeaderMap, names: &[&'static str]) {
     for name in names {
         let value = from.get(*name).and_then(|value| value.to_str().ok());
         if let Some(value) = value {
@@ -110,7 +110,7 @@ fn add_http(headers: &mut HeaderMap, from: &http::HeaderMap, names: &[&'static s
     }
 }
 
-fn read_http(headers: &HeaderMap, to: &mut http::HeaderMap, names: &[&'static str]) {
+fn read_http_headers(headers: &HeaderMap, to: &mut http::HeaderMap, names: &[&'static str]) {
     for name in names {
         let value = headers.get(format!("{HTTP}{name}"));
         let value = value.and_then(|value| HeaderValue::from_str(value.as_str()).ok());
@@ -152,7 +152,7 @@ mod tests {
         }
         for status in ["", "99", "1000", "ok"] {
             headers.insert(STATUS, status);
-            assert!(read_head(&headers, ()).is_none(), "{status}");
+            assert!(decode_answer_head(&headers, ()).is_none(), "{status}");
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Sets of plugins for a fleet: the signed record of which plugins all workers of a tenant, or of
-//! one of its classes of workers, run.
+//! Publishes and reads plugin sets. A plugin set is a signed record of the plugins that all workers
+//! of a tenant, or all workers of one class, run.
 //!
 //! Records are stored in a key-value bucket: the last message of a key is the record that applies,
-//! and earlier ones are its history. Files are stored as values of the tenant by their hash, before
-//! the record that names them. The servers are trusted with neither: a record is accepted by its
-//! signature, and a file by its hash. The module must not know how plugins are loaded. Start from
+//! and earlier messages are the history. Files are stored as values of the tenant, named by their
+//! hash, before the record that lists them. The servers are not trusted: the signature of a record
+//! and the hash of a file are verified. The module must not know how plugins are loaded. Start from
 //! [`PluginSets`].
 
 mod record;
@@ -19,37 +19,39 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use rind_lib::session::{self, Blobs, SessionBlobs};
 
-pub use self::record::{PluginSetRecord, SetFile, SetPlugin, file_names};
-pub use self::signature::{PluginSetKey, SignedSet, check_public_key};
+pub use self::record::{PluginSetFile, PluginSetPlugin, PluginSetRecord, split_plugin_file_path};
+pub use self::signature::{PluginSetKey, SignedPluginSet, check_public_key};
 use crate::blobs::NatsBlobs;
-use crate::link::{AppendAnswer, StoredMessage};
-use crate::sessions::StoreParts;
-use crate::setup::{NO_STREAM, ensure_stream};
-use crate::worker::{class_error, is_class};
+use crate::link::{AppendOutcome, StoredMessage};
+use crate::sessions::SharedStoreState;
+use crate::setup::{NO_STREAM, ensure_stream_exists};
+use crate::worker::{invalid_class_error, is_worker_class_name};
 use crate::{NatsError, NatsSessions};
 
 /// Maximum number of records that the bucket keeps for each key.
 const HISTORY: i64 = 64;
 
-/// Interval at which a program checks for a new record even without a notification.
-const LOOK: Duration = Duration::from_secs(10);
+/// Maximum interval at which a program checks for a new record if no notification arrives.
+const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Minimum interval between two checks: every client that may publish can send notifications.
-const REST: Duration = Duration::from_millis(250);
+/// Minimum interval between two checks for a new record. It limits the load, because any client
+/// that may publish can send notifications.
+const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The sets of plugins of a tenant. Cheap to clone.
+/// Store of a tenant's plugin sets. Cheap to clone.
 #[derive(Clone)]
 pub struct PluginSets {
-    parts: Arc<StoreParts>,
+    parts: Arc<SharedStoreState>,
 }
 
 /// Position at which the next record of a tenant or a class is published.
 #[derive(Clone, Debug)]
-pub struct NextSet {
-    /// Sequence of the last message of the key, which the next record must follow; 0 without one.
+pub struct NextPluginSetPosition {
+    /// Sequence of the key's last message, directly after which the next record is stored; 0 if the
+    /// key has no message.
     sequence: u64,
     /// Last record, or the reason why it is refused; `None` if there is none.
-    pub last: Option<Result<SignedSet, String>>,
+    pub last: Option<Result<SignedPluginSet, String>>,
 }
 
 impl std::fmt::Debug for PluginSets {
@@ -59,9 +61,9 @@ impl std::fmt::Debug for PluginSets {
 }
 
 impl PluginSets {
-    /// Returns the sets of plugins of the store's tenant.
+    /// Creates the store of plugin sets for the tenant of a session store.
     #[must_use]
-    pub fn of(sessions: &NatsSessions) -> Self {
+    pub fn from_sessions(sessions: &NatsSessions) -> Self {
         Self {
             parts: sessions.parts().clone(),
         }
@@ -73,13 +75,17 @@ impl PluginSets {
         self.parts.streams.names.tenant()
     }
 
-    /// Returns the set that applies to workers of a class: the one of the class, or else the one of
+    /// Returns the set that applies to workers of a class: the set of the class, or else the set of
     /// the tenant. `None` if neither was published.
     ///
     /// # Errors
     /// The record is signed with none of these keys, is for another tenant or class, or exceeds a
     /// limit, or the servers do not answer.
-    pub async fn find(&self, class: &str, keys: &[String]) -> Result<Option<SignedSet>, NatsError> {
+    pub async fn find(
+        &self,
+        class: &str,
+        keys: &[String],
+    ) -> Result<Option<SignedPluginSet>, NatsError> {
         for class in [Some(class), None] {
             if let Some(last) = self.last(class).await? {
                 return self.read(&last, class, keys).map(Some);
@@ -88,15 +94,15 @@ impl PluginSets {
         Ok(None)
     }
 
-    /// Whether a set is published that applies to workers of a class; without a class, whether any
-    /// set is published. Verifies nothing: a program without a key needs this only to refuse to run
-    /// turns.
+    /// Whether a set is published that applies to workers of `class`, or any set at all if `class`
+    /// is `None`. Does not verify the signature: a program without a key calls this only to refuse
+    /// to run turns.
     ///
     /// # Errors
     /// The servers do not answer.
-    pub async fn is_published(&self, class: Option<&str>) -> Result<bool, NatsError> {
+    pub async fn is_plugin_set_published(&self, class: Option<&str>) -> Result<bool, NatsError> {
         let Some(class) = class else {
-            let all = format!("$KV.{}.>", self.bucket());
+            let all = format!("$KV.{}.>", self.bucket_name());
             return Ok(self.next(&self.stream(), &all, 1).await?.is_some());
         };
         Ok(self.last(Some(class)).await?.is_some() || self.last(None).await?.is_some())
@@ -107,16 +113,16 @@ impl PluginSets {
     ///
     /// # Errors
     /// The servers do not answer.
-    pub async fn find_earlier(
+    pub async fn find_plugin_set_in_history(
         &self,
         class: &str,
         keys: &[String],
         digest: &str,
-    ) -> Result<Option<SignedSet>, NatsError> {
+    ) -> Result<Option<SignedPluginSet>, NatsError> {
         for class in [Some(class), None] {
             let mut from = 1;
             let (stream, subject) = (self.stream(), self.subject(class));
-            // A stream that another program created may keep more records.
+            // Limit the number here: a stream that another program created may keep more records.
             for _ in 0..HISTORY {
                 let Some(message) = self.next(&stream, &subject, from).await? else {
                     break;
@@ -136,18 +142,18 @@ impl PluginSets {
     ///
     /// # Errors
     /// The name of the class is invalid, or the servers do not answer.
-    pub async fn next_set(
+    pub async fn next_plugin_set_position(
         &self,
         class: Option<&str>,
         keys: &[String],
-    ) -> Result<NextSet, NatsError> {
-        if let Some(wrong) = class.filter(|class| !is_class(class)) {
-            return Err(class_error(wrong));
+    ) -> Result<NextPluginSetPosition, NatsError> {
+        if let Some(wrong) = class.filter(|class| !is_worker_class_name(class)) {
+            return Err(invalid_class_error(wrong));
         }
         let last = self.last(class).await?;
-        Ok(NextSet {
+        Ok(NextPluginSetPosition {
             sequence: last.as_ref().map_or(0, |last| last.sequence),
-            last: last.map(|last| self.check_set(&last, class, keys)),
+            last: last.map(|last| self.require_set_for_class(&last, class, keys)),
         })
     }
 
@@ -158,28 +164,29 @@ impl PluginSets {
     /// since, or the servers do not answer.
     pub async fn publish(
         &self,
-        place: &NextSet,
+        place: &NextPluginSetPosition,
         key: &PluginSetKey,
         record: PluginSetRecord,
-    ) -> Result<SignedSet, NatsError> {
+    ) -> Result<SignedPluginSet, NatsError> {
         let class = record.class.clone();
-        let refused = |why: String| self.refusal(class.as_deref(), why);
+        let refused = |why: String| self.unusable_set_error(class.as_deref(), why);
         if record.tenant != self.tenant() {
             return Err(refused("it is for another tenant".to_owned()));
         }
-        let (set, bytes) = signature::sign(key, record).map_err(refused)?;
-        ensure_stream(&self.parts.link, self.config(), self.parts.patience).await?;
+        let (set, bytes) = signature::sign_plugin_set_record(key, record).map_err(refused)?;
+        ensure_stream_exists(&self.parts.link, self.config(), self.parts.patience).await?;
         let link = &self.parts.link;
         let (subject, headers) = (self.subject(class.as_deref()), HeaderMap::new());
-        let stored = link.append_at(&subject, place.sequence, headers, Bytes::from(bytes));
+        let stored =
+            link.append_after_sequence(&subject, place.sequence, headers, Bytes::from(bytes));
         match stored.await {
-            AppendAnswer::Stored(_) => Ok(set),
-            AppendAnswer::Refused => Err(refused(
+            AppendOutcome::Stored(_) => Ok(set),
+            AppendOutcome::Refused => Err(refused(
                 "another program has published one at the same time: look at it with `rind cluster plugins show`, and \
                  publish again"
                     .to_owned(),
             )),
-            AppendAnswer::Unclear(error) => Err(error),
+            AppendOutcome::Unclear(error) => Err(error),
         }
     }
 
@@ -187,15 +194,15 @@ impl PluginSets {
     ///
     /// # Errors
     /// The servers do not answer, or refuse the content.
-    pub fn put_file(&self, bytes: &[u8]) -> Result<SetFile, NatsError> {
-        let blobs = NatsBlobs::of_plugins(self.parts.clone());
-        let hash = SessionBlobs::bytes_id(bytes);
-        if content_of(&blobs, &hash)?.is_none() {
+    pub fn store_file(&self, bytes: &[u8]) -> Result<PluginSetFile, NatsError> {
+        let blobs = NatsBlobs::for_plugins(self.parts.clone());
+        let hash = SessionBlobs::bytes_blob_id(bytes);
+        if read_stored_content(&blobs, &hash)?.is_none() {
             // Remove parts that are stored under this hash but are incomplete or wrong.
             blobs.release(&hash);
-            blobs.put_new(&hash, bytes)?;
+            blobs.put_value_unchecked(&hash, bytes)?;
         }
-        Ok(SetFile {
+        Ok(PluginSetFile {
             hash,
             bytes: bytes.len() as u64,
         })
@@ -205,11 +212,11 @@ impl PluginSets {
     ///
     /// # Errors
     /// The file is missing, its content has another hash or length, or the servers do not answer.
-    pub fn file(&self, file: &SetFile) -> Result<Vec<u8>, NatsError> {
-        let blobs = NatsBlobs::of_plugins(self.parts.clone());
+    pub fn file(&self, file: &PluginSetFile) -> Result<Vec<u8>, NatsError> {
+        let blobs = NatsBlobs::for_plugins(self.parts.clone());
         // Check the length before the parts are fetched, because any client that may publish can
         // store a file of any length.
-        let length = blobs.known_length(&file.hash)?;
+        let length = blobs.stored_value_length(&file.hash)?;
         let damaged = |why: &str| NatsError::Damaged {
             what: format!("the file {} of a set of plugins", file.hash),
             why: why.to_owned(),
@@ -217,7 +224,7 @@ impl PluginSets {
         match length {
             None => Err(damaged("it is missing; publish the set again")),
             Some(length) if length != file.bytes => Err(damaged("it has another length")),
-            Some(_) => content_of(&blobs, &file.hash)?
+            Some(_) => read_stored_content(&blobs, &file.hash)?
                 .ok_or_else(|| damaged("its content is missing or another; publish the set again")),
         }
     }
@@ -226,31 +233,32 @@ impl PluginSets {
     ///
     /// # Errors
     /// The servers do not answer.
-    pub async fn changes(&self) -> Result<SetChanges, NatsError> {
-        let all = format!("$KV.{}.>", self.bucket());
+    pub async fn subscribe_to_changes(&self) -> Result<SetChangeSubscription, NatsError> {
+        let all = format!("$KV.{}.>", self.bucket_name());
         let told = self.parts.link.client().subscribe(all).await;
-        let told = told.map_err(|error| NatsError::unanswered("the wait for changes", error))?;
-        Ok(SetChanges(told))
+        let told =
+            told.map_err(|error| NatsError::nats_request_error("the wait for changes", error))?;
+        Ok(SetChangeSubscription(told))
     }
 
-    /// Verifies the record in a message, which must be for this tenant and class.
+    /// Parses and verifies the record in a message. The record must be for this tenant and class.
     fn read(
         &self,
         message: &StoredMessage,
         class: Option<&str>,
         keys: &[String],
-    ) -> Result<SignedSet, NatsError> {
-        let checked = self.check_set(message, class, keys);
-        checked.map_err(|why| self.refusal(class, why))
+    ) -> Result<SignedPluginSet, NatsError> {
+        let checked = self.require_set_for_class(message, class, keys);
+        checked.map_err(|why| self.unusable_set_error(class, why))
     }
 
-    fn check_set(
+    fn require_set_for_class(
         &self,
         message: &StoredMessage,
         class: Option<&str>,
         keys: &[String],
-    ) -> Result<SignedSet, String> {
-        let set = signature::verify(&message.payload, keys)?;
+    ) -> Result<SignedPluginSet, String> {
+        let set = signature::verify_signed_plugin_set(&message.payload, keys)?;
         let (tenant, of_class) = (&set.record.tenant, set.record.class.as_deref());
         if tenant != self.tenant() {
             return Err(format!(
@@ -270,7 +278,7 @@ impl PluginSets {
         Ok(set)
     }
 
-    fn refusal(&self, class: Option<&str>, why: String) -> NatsError {
+    fn unusable_set_error(&self, class: Option<&str>, why: String) -> NatsError {
         let of = match class {
             Some(class) => format!("the class {class} of the tenant {}", self.tenant()),
             None => format!("the tenant {}", self.tenant()),
@@ -280,7 +288,7 @@ impl PluginSets {
 
     async fn last(&self, class: Option<&str>) -> Result<Option<StoredMessage>, NatsError> {
         let (stream, subject) = (self.stream(), self.subject(class));
-        absent_without_stream(self.parts.link.last(&stream, &subject).await)
+        none_if_stream_missing(self.parts.link.last(&stream, &subject).await)
     }
 
     async fn next(
@@ -289,30 +297,30 @@ impl PluginSets {
         subject: &str,
         from: u64,
     ) -> Result<Option<StoredMessage>, NatsError> {
-        absent_without_stream(self.parts.link.next(stream, subject, from).await)
+        none_if_stream_missing(self.parts.link.next(stream, subject, from).await)
     }
 
-    fn bucket(&self) -> String {
+    fn bucket_name(&self) -> String {
         format!("rind-{}-plugins", self.tenant())
     }
 
     fn stream(&self) -> String {
-        format!("KV_{}", self.bucket())
+        format!("KV_{}", self.bucket_name())
     }
 
     fn subject(&self, class: Option<&str>) -> String {
         match class {
-            Some(class) => format!("$KV.{}.class.{class}", self.bucket()),
-            None => format!("$KV.{}.tenant", self.bucket()),
+            Some(class) => format!("$KV.{}.class.{class}", self.bucket_name()),
+            None => format!("$KV.{}.tenant", self.bucket_name()),
         }
     }
 
-    /// Returns the configuration of the stream. It is that of a key-value bucket, so that the tools
-    /// of NATS can show the records.
+    /// Returns the configuration of the stream: that of a key-value bucket, so that the tools of
+    /// NATS can show the records.
     fn config(&self) -> stream::Config {
         stream::Config {
             name: self.stream(),
-            subjects: vec![format!("$KV.{}.>", self.bucket())],
+            subjects: vec![format!("$KV.{}.>", self.bucket_name())],
             discard: stream::DiscardPolicy::New,
             max_messages_per_subject: HISTORY,
             allow_rollup: true,
@@ -327,30 +335,32 @@ impl PluginSets {
 
 /// Subscription to changes of the sets of a tenant.
 #[derive(Debug)]
-pub struct SetChanges(Subscriber);
+pub struct SetChangeSubscription(Subscriber);
 
-impl SetChanges {
-    /// Waits until a set may have changed: until a notification, or until the interval of checks
-    /// has passed.
-    pub async fn changed(&mut self) {
-        tokio::time::sleep(REST).await;
-        let _ = tokio::time::timeout(LOOK, self.0.next()).await;
+impl SetChangeSubscription {
+    /// Waits for a notification that a set has changed, at most until the next regular check.
+    pub async fn wait_for_change(&mut self) {
+        tokio::time::sleep(MIN_CHECK_INTERVAL).await;
+        let _ = tokio::time::timeout(MAX_CHECK_INTERVAL, self.0.next()).await;
         // Drop further notifications: the next check covers all changes so far.
         while let Some(Some(_)) = futures_util::FutureExt::now_or_never(self.0.next()) {}
     }
 }
 
 /// Returns the content of a file; `None` if a part is missing or the content has another hash.
-fn content_of(blobs: &NatsBlobs, hash: &str) -> Result<Option<Vec<u8>>, NatsError> {
+fn read_stored_content(blobs: &NatsBlobs, hash: &str) -> Result<Option<Vec<u8>>, NatsError> {
     match blobs.get(hash) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(session::Error::Blob { .. }) => Ok(None),
-        Err(error) => Err(NatsError::unanswered("a file of a set of plugins", error)),
+        Err(error) => Err(NatsError::nats_request_error(
+            "a file of a set of plugins",
+            error,
+        )),
     }
 }
 
-/// Converts the error that the stream does not exist into `None`: nothing was published yet.
-fn absent_without_stream(
+/// Converts the error of a missing stream to `None`: no set was published yet.
+fn none_if_stream_missing(
     found: Result<Option<StoredMessage>, NatsError>,
 ) -> Result<Option<StoredMessage>, NatsError> {
     match found {

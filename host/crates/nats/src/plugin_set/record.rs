@@ -1,11 +1,11 @@
-//! The record of a set of plugins, and the limits that are checked before a file is fetched.
+//! Defines the record of a plugin set, and checks its limits before any file is fetched.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rind_lib::text::clean_line;
 use serde::{Deserialize, Serialize};
 
-/// Version of the format. A worker refuses records of other versions.
+/// Version of the record's format. A worker refuses records of other versions.
 const FORMAT: u32 = 1;
 
 /// Maximum length of a record, in bytes.
@@ -27,63 +27,68 @@ const MAX_PATH_NAME: usize = 255;
 /// Maximum depth of a file's path.
 const MAX_DEPTH: usize = 16;
 
-/// Set of plugins for a tenant, or for a class of its workers, with everything that workers need to
-/// run the plugins.
+/// Plugin set of a tenant or of a class of its workers: plugins with files and permissions, and
+/// settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PluginSetRecord {
     format: u32,
-    /// Tenant for which the set is.
+    /// Tenant to whose workers the set applies.
     pub tenant: String,
-    /// Class of workers for which the set is; without it, all classes that have no set of their
-    /// own.
+    /// Class of workers to which the set applies; without a class, it applies to all classes that
+    /// have no set of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
     /// Number of the set, which increases with each published set.
     pub number: u64,
-    /// Number of the oldest set that workers may still use; earlier ones are revoked.
+    /// Number of the oldest set that workers may still use. Sets with a lower number are revoked.
     pub oldest: u64,
     /// Plugins of the set.
-    pub plugins: Vec<SetPlugin>,
+    pub plugins: Vec<PluginSetPlugin>,
     /// Settings of the plugins and rules for tool calls, as TOML.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub settings: String,
 }
 
-/// A plugin of a set.
+/// Plugin in a plugin set, with its files and permissions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SetPlugin {
+pub struct PluginSetPlugin {
     /// Name of the plugin.
     pub name: String,
     /// Version of the plugin.
     pub version: String,
     /// Files of the plugin's folder by path, with `/` as separator.
-    pub files: BTreeMap<String, SetFile>,
+    pub files: BTreeMap<String, PluginSetFile>,
     /// Permissions that are granted to the plugin, in their text form.
     pub grants: Vec<String>,
 }
 
-/// A file of a plugin.
+/// Hash and length of a plugin's file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SetFile {
+pub struct PluginSetFile {
     /// BLAKE3 hash of the content, in hexadecimal digits.
     pub hash: String,
     /// Length of the content in bytes.
     pub bytes: u64,
 }
 
-/// Format version of a record, which is read before the other fields.
+/// Format version of a record. It is parsed first, because other versions may have other fields.
 #[derive(Deserialize)]
-struct RecordFormat {
+struct RecordFormatVersion {
     format: u32,
 }
 
 impl PluginSetRecord {
     /// Creates the record of a set for a tenant, or for a class of its workers.
     #[must_use]
-    pub fn new(tenant: &str, class: Option<&str>, number: u64, plugins: Vec<SetPlugin>) -> Self {
+    pub fn new(
+        tenant: &str,
+        class: Option<&str>,
+        number: u64,
+        plugins: Vec<PluginSetPlugin>,
+    ) -> Self {
         Self {
             format: FORMAT,
             tenant: tenant.to_owned(),
@@ -103,22 +108,22 @@ impl PluginSetRecord {
                 clean_line(&error.to_string(), 200)
             )
         };
-        let RecordFormat { format } = serde_json::from_str(text).map_err(unreadable)?;
+        let RecordFormatVersion { format } = serde_json::from_str(text).map_err(unreadable)?;
         if format != FORMAT {
             return Err(format!(
                 "its record has the format {format}, and this version of rind reads {FORMAT}: update rind here"
             ));
         }
         let record: Self = serde_json::from_str(text).map_err(unreadable)?;
-        record.check()?;
+        record.require_valid_record()?;
         Ok(record)
     }
 
     /// Checks the limits, names and paths of the record.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) fn require_valid_record(&self) -> Result<(), String> {
         if self.number == 0 || self.oldest > self.number {
             return Err(format!(
-                "its number is {}, and the oldest that may be used {}",
+                "its number is {}, and the oldest usable number is {}",
                 self.number, self.oldest
             ));
         }
@@ -132,7 +137,9 @@ impl PluginSetRecord {
         if names.len() < self.plugins.len() {
             return Err("it has two plugins of one name".to_owned());
         }
-        self.plugins.iter().try_for_each(SetPlugin::check)?;
+        self.plugins
+            .iter()
+            .try_for_each(PluginSetPlugin::require_valid_record)?;
         let files = self.plugins.iter().flat_map(|own| own.files.values());
         let total = files.fold(0_u64, |total, file| total.saturating_add(file.bytes));
         if total > MAX_BYTES {
@@ -144,15 +151,15 @@ impl PluginSetRecord {
     }
 }
 
-impl SetPlugin {
-    fn check(&self) -> Result<(), String> {
+impl PluginSetPlugin {
+    fn require_valid_record(&self) -> Result<(), String> {
         let is_plain = |text: &str| {
             let is_of = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte);
             !text.is_empty() && text.len() <= MAX_NAME && text.bytes().all(is_of)
         };
         if !is_plain(&self.name) || !is_plain(&self.version) {
             return Err(format!(
-                "`{}` is no name of a plugin, or `{}` no version",
+                "`{}` is not a valid plugin name, or `{}` is not a valid version",
                 clean_line(&self.name, MAX_NAME),
                 clean_line(&self.version, MAX_NAME)
             ));
@@ -167,11 +174,11 @@ impl SetPlugin {
         let is_long = |grant: &String| grant.len() > MAX_GRANT;
         if self.grants.len() > MAX_GRANTS || self.grants.iter().any(is_long) {
             return Err(of(format!(
-                "it has more than {MAX_GRANTS} permissions, or a longer one than {MAX_GRANT} bytes"
+                "it has more than {MAX_GRANTS} permissions, or one with more than {MAX_GRANT} bytes"
             )));
         }
         for (path, file) in &self.files {
-            file_names(path).map_err(of)?;
+            split_plugin_file_path(path).map_err(of)?;
             let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
             if file.hash.len() != 64 || !file.hash.bytes().all(is_digit) {
                 return Err(of(format!(
@@ -184,11 +191,12 @@ impl SetPlugin {
     }
 }
 
-/// Splits the path of a plugin's file into names, none of which leads out of the plugin's folder.
+/// Splits the path of a plugin's file into names. Refuses a path that leads out of the plugin's
+/// folder.
 ///
 /// # Errors
 /// The path is absolute, contains `..`, or is not the path of a file.
-pub fn file_names(path: &str) -> Result<Vec<String>, String> {
+pub fn split_plugin_file_path(path: &str) -> Result<Vec<String>, String> {
     let names: Vec<String> = path.split('/').map(str::to_owned).collect();
     let is_name = |name: &String| {
         !name.is_empty()
@@ -211,12 +219,12 @@ pub fn file_names(path: &str) -> Result<Vec<String>, String> {
 mod tests {
     use super::*;
 
-    fn plugin(path: &str) -> SetPlugin {
-        let file = SetFile {
+    fn plugin(path: &str) -> PluginSetPlugin {
+        let file = PluginSetFile {
             hash: "a".repeat(64),
             bytes: 1,
         };
-        SetPlugin {
+        PluginSetPlugin {
             name: "guard".to_owned(),
             version: "0.1.0".to_owned(),
             files: BTreeMap::from([(path.to_owned(), file)]),

@@ -1,8 +1,8 @@
-//! Keys of sets of plugins, and the signed form in which a record is stored.
+//! Signs the records of plugin sets, and verifies signatures.
 //!
-//! The signature covers the text of the record, and the same text is stored and parsed, so nothing
-//! unsigned is read. Keys are of the NATS type `module`, so that no key with which a client logs in
-//! can sign a set. Start from [`PluginSetKey`].
+//! The signature covers the text of the record, and exactly this text is stored and parsed, so that
+//! no unsigned data is used. Keys have the NATS type `module`; a key of the type with which clients
+//! log in cannot sign a set. Start from [`PluginSetKey`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -21,7 +21,7 @@ const PURPOSE: &str = "rind plugin set 1\n";
 /// doubles its length.
 const MAX_MESSAGE_BYTES: usize = 2 * MAX_RECORD_BYTES + 1024;
 
-/// A key that signs sets of plugins.
+/// Private key that signs plugin sets.
 pub struct PluginSetKey(KeyPair);
 
 impl std::fmt::Debug for PluginSetKey {
@@ -37,7 +37,9 @@ impl PluginSetKey {
     /// The seed cannot be encoded.
     pub fn generate() -> Result<(Self, String), NatsError> {
         let pair = KeyPair::new_module();
-        let seed = pair.seed().map_err(|error| key_error(&error.to_string()))?;
+        let seed = pair
+            .seed()
+            .map_err(|error| invalid_key_error(&error.to_string()))?;
         Ok((Self(pair), seed))
     }
 
@@ -48,11 +50,11 @@ impl PluginSetKey {
     pub fn from_seed(seed: &str) -> Result<Self, NatsError> {
         let pair = KeyPair::from_seed(seed.trim());
         // Drop the error of the library: it may contain a part of the seed.
-        let pair =
-            pair.map_err(|_| key_error("the file has no seed of `rind cluster plugins key`"))?;
+        let pair = pair
+            .map_err(|_| invalid_key_error("the file has no seed of `rind cluster plugins key`"))?;
         match pair.key_pair_type() {
             KeyPairType::Module => Ok(Self(pair)),
-            _ => Err(key_error(
+            _ => Err(invalid_key_error(
                 "it is a key for something else: the seed begins with SM",
             )),
         }
@@ -68,27 +70,27 @@ impl PluginSetKey {
 /// Checks that a text is a public key for sets of plugins.
 ///
 /// # Errors
-/// It is not such a key.
+/// The text is not a public key for sets of plugins.
 pub fn check_public_key(text: &str) -> Result<(), NatsError> {
     let pair = KeyPair::from_public_key(text);
     match pair.map(|pair| pair.key_pair_type()) {
         Ok(KeyPairType::Module) => Ok(()),
-        _ => Err(key_error(
+        _ => Err(invalid_key_error(
             "it begins with M and is shown by `rind cluster plugins key`",
         )),
     }
 }
 
-fn key_error(why: &str) -> NatsError {
+fn invalid_key_error(why: &str) -> NatsError {
     NatsError::Config {
         what: "the key of sets of plugins".to_owned(),
         why: why.to_owned(),
     }
 }
 
-/// A set of plugins whose signature was verified.
+/// Plugin set whose signature was created or verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignedSet {
+pub struct SignedPluginSet {
     /// Record of the set.
     pub record: PluginSetRecord,
     /// Hash of the record, which identifies the set in the log of a turn.
@@ -97,21 +99,21 @@ pub struct SignedSet {
     pub key: String,
 }
 
-/// Form in which a record is stored.
+/// Stored message of a plugin set: public key, signature and text of the record.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct StoredSet {
+struct StoredPluginSet {
     key: String,
     signature: String,
     record: String,
 }
 
 /// Checks and signs a record. Returns the signed set and the bytes to store.
-pub(super) fn sign(
+pub(super) fn sign_plugin_set_record(
     key: &PluginSetKey,
     record: PluginSetRecord,
-) -> Result<(SignedSet, Vec<u8>), String> {
-    record.check()?;
+) -> Result<(SignedPluginSet, Vec<u8>), String> {
+    record.require_valid_record()?;
     let text = serde_json::to_string(&record).map_err(|error| error.to_string())?;
     if text.len() > MAX_RECORD_BYTES {
         return Err(format!(
@@ -119,14 +121,14 @@ pub(super) fn sign(
             text.len()
         ));
     }
-    let signature = key.0.sign(&signed_bytes(&text));
+    let signature = key.0.sign(&bytes_to_sign(&text));
     let signature = signature.map_err(|error| error.to_string())?;
-    let set = SignedSet {
-        digest: SessionBlobs::bytes_id(text.as_bytes()),
+    let set = SignedPluginSet {
+        digest: SessionBlobs::bytes_blob_id(text.as_bytes()),
         key: key.public(),
         record,
     };
-    let stored = StoredSet {
+    let stored = StoredPluginSet {
         key: set.key.clone(),
         signature: STANDARD.encode(signature),
         record: text,
@@ -136,14 +138,17 @@ pub(super) fn sign(
 }
 
 /// Parses a stored set, and verifies that it is signed with one of these keys.
-pub(super) fn verify(bytes: &[u8], keys: &[String]) -> Result<SignedSet, String> {
+pub(super) fn verify_signed_plugin_set(
+    bytes: &[u8],
+    keys: &[String],
+) -> Result<SignedPluginSet, String> {
     if bytes.len() > MAX_MESSAGE_BYTES {
         return Err(format!(
             "it has {} bytes, and at most {MAX_MESSAGE_BYTES} are read",
             bytes.len()
         ));
     }
-    let stored: StoredSet = serde_json::from_slice(bytes).map_err(|error| {
+    let stored: StoredPluginSet = serde_json::from_slice(bytes).map_err(|error| {
         format!(
             "it is no signed record: {}",
             clean_line(&error.to_string(), 200)
@@ -151,24 +156,24 @@ pub(super) fn verify(bytes: &[u8], keys: &[String]) -> Result<SignedSet, String>
     })?;
     if !keys.contains(&stored.key) {
         return Err(format!(
-            "it is signed with the key {}, which is not among the keys given here",
+            "it is signed with the key {}, which is not among the keys that this worker trusts",
             clean_line(&stored.key, 80)
         ));
     }
-    let refused = || format!("its signature is not of the key {}", stored.key);
+    let refused = || format!("its signature does not match the key {}", stored.key);
     let signature = STANDARD.decode(&stored.signature).map_err(|_| refused())?;
     check_public_key(&stored.key).map_err(|error| error.to_string())?;
     let pair = KeyPair::from_public_key(&stored.key).map_err(|_| refused())?;
-    let verified = pair.verify(&signed_bytes(&stored.record), &signature);
+    let verified = pair.verify(&bytes_to_sign(&stored.record), &signature);
     verified.map_err(|_| refused())?;
-    Ok(SignedSet {
+    Ok(SignedPluginSet {
         record: PluginSetRecord::parse(&stored.record)?,
-        digest: SessionBlobs::bytes_id(stored.record.as_bytes()),
+        digest: SessionBlobs::bytes_blob_id(stored.record.as_bytes()),
         key: stored.key,
     })
 }
 
-fn signed_bytes(record: &str) -> Vec<u8> {
+fn bytes_to_sign(record: &str) -> Vec<u8> {
     [PURPOSE.as_bytes(), record.as_bytes()].concat()
 }
 
@@ -176,15 +181,15 @@ fn signed_bytes(record: &str) -> Vec<u8> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::record::{SetFile, SetPlugin};
+    use super::super::record::{PluginSetFile, PluginSetPlugin};
     use super::*;
 
     fn record() -> PluginSetRecord {
-        let file = SetFile {
+        let file = PluginSetFile {
             hash: "0".repeat(64),
             bytes: 3,
         };
-        let plugin = SetPlugin {
+        let plugin = PluginSetPlugin {
             name: "guard".to_owned(),
             version: "1.0.0".to_owned(),
             files: BTreeMap::from([("plugin.toml".to_owned(), file)]),
@@ -201,21 +206,24 @@ mod tests {
             PluginSetKey::from_seed(&seed).unwrap().public(),
             key.public()
         );
-        let (set, bytes) = sign(&key, record()).unwrap();
+        let (set, bytes) = sign_plugin_set_record(&key, record()).unwrap();
         let keys = [key.public()];
-        assert_eq!(verify(&bytes, &keys).unwrap(), set);
+        assert_eq!(verify_signed_plugin_set(&bytes, &keys).unwrap(), set);
         let text = String::from_utf8(bytes).unwrap();
         let changed = text.replace("\\\"number\\\":7", "\\\"number\\\":8");
         assert_ne!(changed, text);
-        let refused = verify(changed.as_bytes(), &keys).unwrap_err();
+        let refused = verify_signed_plugin_set(changed.as_bytes(), &keys).unwrap_err();
         assert!(refused.contains("its signature is not of"), "{refused}");
         let renamed = text.replace(&key.public(), &other.public());
-        let refused = verify(renamed.as_bytes(), &[other.public()]).unwrap_err();
+        let refused = verify_signed_plugin_set(renamed.as_bytes(), &[other.public()]).unwrap_err();
         assert!(refused.contains("its signature is not of"), "{refused}");
-        let refused = verify(text.as_bytes(), &[other.public()]).unwrap_err();
+        let refused = verify_signed_plugin_set(text.as_bytes(), &[other.public()]).unwrap_err();
         assert!(refused.contains("not among the keys"), "{refused}");
         for other in ["", "{}", "null", "[1]"] {
-            assert!(verify(other.as_bytes(), &keys).is_err(), "{other}");
+            assert!(
+                verify_signed_plugin_set(other.as_bytes(), &keys).is_err(),
+                "{other}"
+            );
         }
     }
 

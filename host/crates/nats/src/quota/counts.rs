@@ -1,4 +1,5 @@
-//! Limits of a tenant, and its usage in the current minute and day.
+//! Defines the limits of a tenant, counts its usage in the current minute and day, and compares the
+//! two.
 
 use std::time::Duration;
 
@@ -14,10 +15,10 @@ const DAY_MS: i64 = 86_400_000;
 /// Number of millionths in a US dollar; costs are counted in millionths.
 const MICROS: f64 = 1e6;
 
-/// Limits of a tenant; a field without a value is unlimited.
+/// Limits of a tenant. `None` in a field means that there is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct QuotaLimits {
+pub struct TenantQuotaLimits {
     /// Number of sessions that may be created in a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions_a_day: Option<u64>,
@@ -32,9 +33,9 @@ pub struct QuotaLimits {
     pub usd_a_day: Option<f64>,
 }
 
-/// Usage of a tenant in the minute and the day that were counted last.
+/// Usage of a tenant in the minute and on the day of the last count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct QuotaUse {
+pub struct TenantUsage {
     /// Counted minute, in minutes since 1970.
     minute: i64,
     /// Number of inputs that were sent in the counted minute.
@@ -55,9 +56,9 @@ pub struct QuotaUse {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct QuotaReport {
     /// Limits that the operator declared.
-    pub limits: QuotaLimits,
+    pub limits: TenantQuotaLimits,
     /// Usage in the current minute and on the current day.
-    pub used: QuotaUse,
+    pub used: TenantUsage,
 }
 
 /// Refusal of an input, a turn or a session because a quota is used up.
@@ -74,32 +75,32 @@ pub struct QuotaRefusal {
     pub limit: f64,
     /// Time at which the quota is available again, in milliseconds since 1970.
     free_ms: i64,
-    /// Same time as text.
+    /// Time at which the quota is available again, as text.
     free_at: String,
 }
 
 impl QuotaRefusal {
     /// Returns the time until the quota is available again.
     #[must_use]
-    pub fn free_in(&self) -> Duration {
+    pub fn time_until_available(&self) -> Duration {
         let left = self.free_ms.saturating_sub(rind_lib::clock::now_ms());
         Duration::from_millis(u64::try_from(left).unwrap_or(0))
     }
 }
 
-/// Usage of one turn.
+/// Number of tokens and cost of one turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct TurnUse {
+pub struct TurnUsage {
     /// Number of tokens.
     pub tokens: u64,
     /// Cost in US dollars, as far as prices are known.
     pub usd: f64,
 }
 
-impl TurnUse {
+impl TurnUsage {
     /// Returns the usage of a turn that has ended.
     #[must_use]
-    pub fn of(summary: &TurnSummary) -> Self {
+    pub fn from_summary(summary: &TurnSummary) -> Self {
         Self {
             tokens: summary.usage.total(),
             usd: summary.cost_usd,
@@ -107,10 +108,10 @@ impl TurnUse {
     }
 }
 
-impl QuotaUse {
-    /// Resets the counts of a minute or a day that is over at this time. An earlier time, from a
-    /// slow clock, changes nothing.
-    pub(super) fn roll(&mut self, now_ms: i64) {
+impl TenantUsage {
+    /// Resets the counts if the minute or day of `now_ms` is later than the counted one. An earlier
+    /// time, from a slow clock, changes nothing.
+    pub(super) fn reset_counts_of_past_periods(&mut self, now_ms: i64) {
         let (minute, day) = (now_ms.div_euclid(MINUTE_MS), now_ms.div_euclid(DAY_MS));
         if minute > self.minute {
             (self.minute, self.inputs, self.turns) = (minute, 0, 0);
@@ -127,61 +128,61 @@ impl QuotaUse {
     }
 
     /// Adds the usage of a turn that has ended.
-    pub(super) fn add_turn(&mut self, turn: TurnUse) {
+    pub(super) fn add_turn(&mut self, turn: TurnUsage) {
         self.tokens = self.tokens.saturating_add(turn.tokens);
         let micros = (turn.usd * MICROS).max(0.0).round();
         self.micro_usd = self.micro_usd.saturating_add(micros as u64);
     }
 
-    pub(super) fn check_minute(
+    pub(super) fn check_minute_quota(
         &self,
         what: &str,
         used: u64,
         limit: Option<u64>,
     ) -> Result<(), NatsError> {
         let free_ms = self.minute.saturating_add(1).saturating_mul(MINUTE_MS);
-        check(what, used as f64, limit.map(|limit| limit as f64), free_ms)
+        check_limit(what, used as f64, limit.map(|limit| limit as f64), free_ms)
     }
 
-    pub(super) fn check_day(
+    pub(super) fn check_day_quota(
         &self,
         what: &str,
         used: f64,
         limit: Option<f64>,
     ) -> Result<(), NatsError> {
         let free_ms = self.day.saturating_add(1).saturating_mul(DAY_MS);
-        check(what, used, limit, free_ms)
+        check_limit(what, used, limit, free_ms)
     }
 
     /// Checks the quotas of tokens, cost and turns, before a turn begins.
-    pub(super) fn check_turn(&self, limits: &QuotaLimits) -> Result<(), NatsError> {
-        self.check_spent(limits)?;
-        self.check_minute("turns a minute", self.turns, limits.turns_a_minute)
+    pub(super) fn check_turn(&self, limits: &TenantQuotaLimits) -> Result<(), NatsError> {
+        self.check_daily_spending(limits)?;
+        self.check_minute_quota("turns a minute", self.turns, limits.turns_a_minute)
     }
 
     /// Checks only the quotas of tokens and cost for a day.
-    pub(super) fn check_spent(&self, limits: &QuotaLimits) -> Result<(), NatsError> {
+    pub(super) fn check_daily_spending(&self, limits: &TenantQuotaLimits) -> Result<(), NatsError> {
         let tokens = limits.tokens_a_day.map(|limit| limit as f64);
-        self.check_day("tokens a day", self.tokens as f64, tokens)?;
-        self.check_day("US dollars a day", self.usd(), limits.usd_a_day)
+        self.check_day_quota("tokens a day", self.tokens as f64, tokens)?;
+        self.check_day_quota("US dollars a day", self.usd(), limits.usd_a_day)
     }
 }
 
-fn check(what: &str, used: f64, limit: Option<f64>, free_ms: i64) -> Result<(), NatsError> {
+fn check_limit(what: &str, used: f64, limit: Option<f64>, free_ms: i64) -> Result<(), NatsError> {
     match limit {
         Some(limit) if used >= limit => Err(NatsError::OverQuota(QuotaRefusal {
             quota: what.to_owned(),
             used,
             limit,
             free_ms,
-            free_at: time_text(free_ms),
+            free_at: format_time_ms(free_ms),
         })),
         _ => Ok(()),
     }
 }
 
 /// Formats a time in milliseconds since 1970 (RFC 3339, UTC).
-fn time_text(ms: i64) -> String {
+fn format_time_ms(ms: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(ms);
     at.map(|at| at.to_string()).unwrap_or_default()
 }
@@ -192,30 +193,30 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_behind_takes_no_count_back() {
-        let mut used = QuotaUse::default();
-        used.roll(3 * DAY_MS + 5 * MINUTE_MS);
+        let mut used = TenantUsage::default();
+        used.reset_counts_of_past_periods(3 * DAY_MS + 5 * MINUTE_MS);
         (used.turns, used.tokens) = (4, 100);
-        used.roll(3 * DAY_MS + 4 * MINUTE_MS);
-        used.roll(2 * DAY_MS);
+        used.reset_counts_of_past_periods(3 * DAY_MS + 4 * MINUTE_MS);
+        used.reset_counts_of_past_periods(2 * DAY_MS);
         assert_eq!((used.turns, used.tokens), (4, 100));
-        used.roll(3 * DAY_MS + 6 * MINUTE_MS);
+        used.reset_counts_of_past_periods(3 * DAY_MS + 6 * MINUTE_MS);
         assert_eq!((used.turns, used.tokens), (0, 100));
-        used.roll(4 * DAY_MS);
+        used.reset_counts_of_past_periods(4 * DAY_MS);
         assert_eq!((used.turns, used.tokens), (0, 0));
     }
 
     #[test]
     fn a_refusal_names_the_quota_the_use_and_when_it_is_free_again() {
-        let used = QuotaUse {
+        let used = TenantUsage {
             day: 20_000,
             micro_usd: 2_500_000,
-            ..QuotaUse::default()
+            ..TenantUsage::default()
         };
-        let limits = QuotaLimits {
+        let limits = TenantQuotaLimits {
             usd_a_day: Some(2.0),
-            ..QuotaLimits::default()
+            ..TenantQuotaLimits::default()
         };
-        let refused = used.check_spent(&limits).unwrap_err().to_string();
+        let refused = used.check_daily_spending(&limits).unwrap_err().to_string();
         for words in ["US dollars a day", "2.5 of 2", "2024-10-05T00:00:00Z"] {
             assert!(refused.contains(words), "{words}: {refused}");
         }

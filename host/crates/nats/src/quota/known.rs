@@ -1,42 +1,42 @@
-//! Short-lived cache of the servers' answers about quotas, so that a program does not ask them for
-//! every input. Start from [`KnownQuotas`].
+//! Caches the servers' answers about quotas for a short time, so that not every input causes a
+//! request. Start from [`QuotaCache`].
 
 use std::time::{Duration, Instant};
 
 use super::QuotaRefusal;
 
-/// Time for which the answer that there are no quotas is cached.
-const BELIEF: Duration = Duration::from_secs(2);
+/// Lifetime of the cached information that no quotas are declared.
+const NO_QUOTAS_LIFETIME: Duration = Duration::from_secs(2);
 
-/// Time for which a refusal of an input applies to further inputs without a request, so that a
-/// sender that floods its inbox does not load the servers for other tenants.
+/// Time for which a cached refusal also applies to further inputs, without a request to the
+/// servers. A sender that floods an inbox thus causes little load.
 const REFUSAL: Duration = Duration::from_millis(500);
 
-/// Cached answers about the quotas of a tenant, each with the time at which it expires.
+/// Cache of the servers' answers about a tenant's quotas. Each answer has an expiry time.
 #[derive(Debug, Default)]
-pub(crate) struct KnownQuotas {
+pub(crate) struct QuotaCache {
     none_until: Option<Instant>,
     refused: Option<(Instant, QuotaRefusal)>,
 }
 
-impl KnownQuotas {
-    /// Whether it is cached that no quotas were declared.
-    pub(super) fn are_none(&self) -> bool {
+impl QuotaCache {
+    /// Whether the cache says that no quotas are declared.
+    pub(super) fn caches_absence_of_quotas(&self) -> bool {
         self.none_until.is_some_and(|until| Instant::now() < until)
     }
 
-    pub(super) fn note_none(&mut self) {
-        self.none_until = Some(Instant::now() + BELIEF);
+    pub(super) fn cache_absence_of_quotas(&mut self) {
+        self.none_until = Some(Instant::now() + NO_QUOTAS_LIFETIME);
     }
 
     /// Returns the cached refusal of an input, if it still applies to further inputs.
-    pub(super) fn refused_input(&self) -> Option<QuotaRefusal> {
+    pub(super) fn cached_refusal(&self) -> Option<QuotaRefusal> {
         let (until, refusal) = self.refused.as_ref()?;
-        let holds = Instant::now() < *until && !refusal.free_in().is_zero();
+        let holds = Instant::now() < *until && !refusal.time_until_available().is_zero();
         holds.then(|| refusal.clone())
     }
 
-    pub(super) fn note_refused(&mut self, refusal: QuotaRefusal) {
+    pub(super) fn cache_refusal(&mut self, refusal: QuotaRefusal) {
         self.refused = Some((Instant::now() + REFUSAL, refusal));
     }
 }

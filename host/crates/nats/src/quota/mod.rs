@@ -1,11 +1,11 @@
-//! Quotas of a tenant: limits on the usage of its sessions in a minute and in a day, across all
-//! programs that run them.
+//! Enforces the quotas of a tenant, which limit the usage of its sessions per minute and per day
+//! across all programs.
 //!
 //! Limits and usage are two keys of a bucket. The operator declares the limits. Every program that
 //! runs turns adds to the usage by compare-and-swap, so that no update is lost. A turn is counted
 //! before it begins, and its tokens and cost after it has ended, so the programs together exceed a
-//! quota at most by the turns that are running. A program that cannot read the bucket runs nothing.
-//! Clocks only decide which minute and day it is; a clock that is behind never resets a count.
+//! quota at most by the turns that are running. A program that cannot read the bucket runs no
+//! turns. Clocks only determine the current minute and day; a slow clock never resets a count.
 //!
 //! Start from [`TenantQuotas`].
 
@@ -20,24 +20,24 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream;
 use bytes::Bytes;
-pub use counts::{QuotaLimits, QuotaRefusal, QuotaReport, QuotaUse, TurnUse};
-pub(crate) use known::KnownQuotas;
+pub use counts::{QuotaRefusal, QuotaReport, TenantQuotaLimits, TenantUsage, TurnUsage};
+pub(crate) use known::QuotaCache;
 use rind_lib::lock::lock;
 use rind_lib::session::SessionAddress;
 use serde::{Deserialize, Serialize};
 
-use crate::link::{AppendAnswer, StoredMessage};
-use crate::sessions::StoreParts;
-use crate::setup::{LINES, NO_STREAM, ensure_stream};
+use crate::link::{AppendOutcome, StoredMessage};
+use crate::sessions::SharedStoreState;
+use crate::setup::{LINES, NO_STREAM, ensure_stream_exists};
 use crate::{NatsError, NatsSessions};
 
-/// Metadata key of the stream of inputs that marks that quotas were declared.
+/// Key in the metadata of the input stream. Its presence means that quotas were declared.
 const DECLARED: &str = "rind-quotas";
 
-/// The quotas of a tenant. Cheap to clone.
+/// Client for the quotas of a tenant. Cheap to clone.
 #[derive(Clone)]
 pub struct TenantQuotas {
-    parts: Arc<StoreParts>,
+    parts: Arc<SharedStoreState>,
 }
 
 impl std::fmt::Debug for TenantQuotas {
@@ -49,22 +49,23 @@ impl std::fmt::Debug for TenantQuotas {
 }
 
 impl TenantQuotas {
-    /// Returns the quotas of the store's tenant.
+    /// Creates the client for the quotas of a session store's tenant.
     #[must_use]
-    pub fn of(sessions: &NatsSessions) -> Self {
-        Self::over(sessions.parts().clone())
+    pub fn from_sessions(sessions: &NatsSessions) -> Self {
+        Self::from_parts(sessions.parts().clone())
     }
 
-    pub(crate) fn over(parts: Arc<StoreParts>) -> Self {
+    pub(crate) fn from_parts(parts: Arc<SharedStoreState>) -> Self {
         Self { parts }
     }
 
-    /// Declares the limits. Usage so far still counts. Limits without any value remove the quotas.
+    /// Declares the limits and keeps the counted usage. Limits that are all `None` remove the
+    /// quotas.
     ///
     /// # Errors
     /// A limit is invalid, another program declares limits at the same time, or the servers do not
     /// answer.
-    pub async fn declare(&self, limits: QuotaLimits) -> Result<(), NatsError> {
+    pub async fn declare(&self, limits: TenantQuotaLimits) -> Result<(), NatsError> {
         if limits
             .usd_a_day
             .is_some_and(|usd| !usd.is_finite() || usd < 0.0)
@@ -74,29 +75,33 @@ impl TenantQuotas {
                 why: "it must be a number of at least 0".to_owned(),
             });
         }
-        if limits == QuotaLimits::default() {
-            self.set_declared(false).await?;
+        if limits == TenantQuotaLimits::default() {
+            self.mark_quotas_declared(false).await?;
             let deleted = self.parts.link.context().delete_stream(self.stream()).await;
             return match deleted {
                 Ok(_) => Ok(()),
                 Err(_) if self.limits().await?.is_none() => Ok(()),
-                Err(error) => Err(NatsError::unanswered("the removal of quotas", error)),
+                Err(error) => Err(NatsError::nats_request_error(
+                    "the removal of quotas",
+                    error,
+                )),
             };
         }
-        ensure_stream(&self.parts.link, self.config(), self.parts.patience).await?;
+        ensure_stream_exists(&self.parts.link, self.config(), self.parts.patience).await?;
         // Write the usage before the limits, and both before the mark that quotas were declared, so
-        // that a reader in between finds complete data.
+        // that a concurrent reader finds complete data.
         let last = self.last("use").await?;
-        let is_read = |last: &StoredMessage| read::<QuotaUse>("use", last).is_ok();
+        let is_read = |last: &StoredMessage| parse_quota_record::<TenantUsage>("use", last).is_ok();
         if !last.as_ref().is_some_and(is_read) {
             let expected = last.map_or(0, |last| last.sequence);
-            self.put("use", expected, &QuotaUse::default()).await?;
+            self.store_quota_value("use", expected, &TenantUsage::default())
+                .await?;
         }
         let last = self.last("limits").await?;
         let expected = last.map_or(0, |last| last.sequence);
-        if self.put("limits", expected, &limits).await? {
-            *self.known() = KnownQuotas::default();
-            return self.set_declared(true).await;
+        if self.store_quota_value("limits", expected, &limits).await? {
+            *self.lock_quota_cache() = QuotaCache::default();
+            return self.mark_quotas_declared(true).await;
         }
         Err(NatsError::refused(
             "the declaration of quotas",
@@ -113,8 +118,8 @@ impl TenantQuotas {
         let Some(limits) = self.limits().await? else {
             return Ok(None);
         };
-        let (_, mut used) = self.used().await?;
-        used.roll(rind_lib::clock::now_ms());
+        let (_, mut used) = self.read_counted_usage().await?;
+        used.reset_counts_of_past_periods(rind_lib::clock::now_ms());
         Ok(Some(QuotaReport { limits, used }))
     }
 
@@ -122,35 +127,35 @@ impl TenantQuotas {
     ///
     /// # Errors
     /// A quota is used up, the servers do not answer, or the declared quotas are lost or damaged.
-    pub async fn count_input(&self) -> Result<(), NatsError> {
-        if let Some(refusal) = self.known().refused_input() {
+    pub async fn count_input_against_quotas(&self) -> Result<(), NatsError> {
+        if let Some(refusal) = self.lock_quota_cache().cached_refusal() {
             return Err(NatsError::OverQuota(refusal));
         }
         let counted = self.change(|limits, used| {
-            used.check_spent(limits)?;
-            used.check_minute("inputs a minute", used.inputs, limits.turns_a_minute)?;
+            used.check_daily_spending(limits)?;
+            used.check_minute_quota("inputs a minute", used.inputs, limits.turns_a_minute)?;
             used.inputs += 1;
             Ok(())
         });
         let counted = counted.await;
         if let Err(NatsError::OverQuota(refusal)) = &counted {
-            self.known().note_refused(refusal.clone());
+            self.lock_quota_cache().cache_refusal(refusal.clone());
         }
         counted
     }
 
-    fn known(&self) -> MutexGuard<'_, KnownQuotas> {
+    fn lock_quota_cache(&self) -> MutexGuard<'_, QuotaCache> {
         lock(&self.parts.quotas)
     }
 
     /// Checks the quota, and counts a session that the caller is about to create.
     ///
     /// # Errors
-    /// See [`count_input`](Self::count_input).
-    pub async fn count_session(&self) -> Result<(), NatsError> {
+    /// See [`count_input_against_quotas`](Self::count_input_against_quotas).
+    pub async fn count_session_against_quotas(&self) -> Result<(), NatsError> {
         self.change(|limits, used| {
             let limit = limits.sessions_a_day.map(|limit| limit as f64);
-            used.check_day("sessions a day", used.sessions as f64, limit)?;
+            used.check_day_quota("sessions a day", used.sessions as f64, limit)?;
             used.sessions += 1;
             Ok(())
         })
@@ -169,16 +174,23 @@ impl TenantQuotas {
         };
         let names = &self.parts.streams.names;
         let stream = names.stream(LINES, names.partition(at));
-        match self.parts.link.last(&stream, &names.lines(at)).await? {
+        match self
+            .parts
+            .link
+            .last(&stream, &names.lines_subject(at))
+            .await?
+        {
             Some(_) => Ok(()),
-            None => used.check_day("sessions a day", used.sessions as f64, Some(limit as f64)),
+            None => {
+                used.check_day_quota("sessions a day", used.sessions as f64, Some(limit as f64))
+            }
         }
     }
 
     /// Checks, without counting, that a turn may begin.
     ///
     /// # Errors
-    /// See [`count_input`](Self::count_input).
+    /// See [`count_input_against_quotas`](Self::count_input_against_quotas).
     pub async fn check(&self) -> Result<(), NatsError> {
         let Some(QuotaReport { limits, used }) = self.report().await? else {
             return Ok(());
@@ -189,7 +201,7 @@ impl TenantQuotas {
     /// Checks the quotas, and counts a turn that the caller is about to begin.
     ///
     /// # Errors
-    /// See [`count_input`](Self::count_input).
+    /// See [`count_input_against_quotas`](Self::count_input_against_quotas).
     pub async fn begin_turn(&self) -> Result<(), NatsError> {
         self.change(|limits, used| {
             used.check_turn(limits)?;
@@ -203,7 +215,7 @@ impl TenantQuotas {
     ///
     /// # Errors
     /// The servers do not answer, or the declared quotas are lost or damaged.
-    pub async fn end_turn(&self, turn: TurnUse) -> Result<(), NatsError> {
+    pub async fn end_turn(&self, turn: TurnUsage) -> Result<(), NatsError> {
         self.change(|_, used| {
             used.add_turn(turn);
             Ok(())
@@ -214,24 +226,24 @@ impl TenantQuotas {
     /// Changes the usage by compare-and-swap; does nothing if no quotas were declared.
     async fn change(
         &self,
-        change: impl Fn(&QuotaLimits, &mut QuotaUse) -> Result<(), NatsError>,
+        change: impl Fn(&TenantQuotaLimits, &mut TenantUsage) -> Result<(), NatsError>,
     ) -> Result<(), NatsError> {
         let began = Instant::now();
         let Some(limits) = self.limits().await? else {
             return Ok(());
         };
-        // Changes of this program run one at a time: concurrent ones would only refuse each other,
-        // and load the servers.
+        // Make the changes of this program one at a time: concurrent changes would make each other
+        // fail, and load the servers.
         let _one = self.parts.quota_change.lock().await;
         loop {
-            let (sequence, mut used) = self.used().await?;
-            used.roll(rind_lib::clock::now_ms());
+            let (sequence, mut used) = self.read_counted_usage().await?;
+            used.reset_counts_of_past_periods(rind_lib::clock::now_ms());
             change(&limits, &mut used)?;
-            match self.put("use", sequence, &used).await {
+            match self.store_quota_value("use", sequence, &used).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => tokio::time::sleep(Duration::from_millis(2)).await,
-                // After an unclear answer, the change is retried: it may be counted twice, but is
-                // never lost.
+                // Retry the change after an unclear answer: it may be counted twice, but is never
+                // lost.
                 Err(error) if began.elapsed() >= self.parts.patience => return Err(error),
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
@@ -239,12 +251,12 @@ impl TenantQuotas {
     }
 
     /// Returns the limits, if any were declared.
-    async fn limits(&self) -> Result<Option<QuotaLimits>, NatsError> {
-        if self.known().are_none() {
+    async fn limits(&self) -> Result<Option<TenantQuotaLimits>, NatsError> {
+        if self.lock_quota_cache().caches_absence_of_quotas() {
             return Ok(None);
         }
         let found = match self.last("limits").await {
-            Ok(Some(last)) => return read("limits", &last).map(Some),
+            Ok(Some(last)) => return parse_quota_record("limits", &last).map(Some),
             Ok(None) => Ok(None),
             Err(NatsError::Refused {
                 code: NO_STREAM, ..
@@ -252,24 +264,24 @@ impl TenantQuotas {
             Err(error) => Err(error),
         };
         match found {
-            Ok(None) if self.are_declared().await? => Err(lost()),
+            Ok(None) if self.are_quotas_declared().await? => Err(lost_quotas_error()),
             Ok(None) => {
-                self.known().note_none();
+                self.lock_quota_cache().cache_absence_of_quotas();
                 Ok(None)
             }
             other => other,
         }
     }
 
-    async fn used(&self) -> Result<(u64, QuotaUse), NatsError> {
+    async fn read_counted_usage(&self) -> Result<(u64, TenantUsage), NatsError> {
         let last = match self.last("use").await {
             Err(NatsError::Refused {
                 code: NO_STREAM, ..
             }) => None,
             last => last?,
         };
-        let last = last.ok_or_else(lost)?;
-        Ok((last.sequence, read("use", &last)?))
+        let last = last.ok_or_else(lost_quotas_error)?;
+        Ok((last.sequence, parse_quota_record("use", &last)?))
     }
 
     async fn last(&self, key: &str) -> Result<Option<StoredMessage>, NatsError> {
@@ -277,32 +289,32 @@ impl TenantQuotas {
         self.parts.link.last(&stream, &subject).await
     }
 
-    /// Stores a value as the next message of a key. Returns `false` if the sequence of the key's
-    /// last message is not `expected`.
-    async fn put(
+    /// Stores a value under a key, whose last message must have the sequence `expected`. Returns
+    /// `false` if another message was stored meanwhile.
+    async fn store_quota_value(
         &self,
         key: &str,
         expected: u64,
         value: &impl Serialize,
     ) -> Result<bool, NatsError> {
         let payload = serde_json::to_vec(value);
-        let payload = payload.map_err(|error| NatsError::unanswered("a quota", error))?;
+        let payload = payload.map_err(|error| NatsError::nats_request_error("a quota", error))?;
         let (subject, headers) = (self.subject(key), HeaderMap::new());
         let link = &self.parts.link;
-        let stored = link.append_at(&subject, expected, headers, Bytes::from(payload));
+        let stored = link.append_after_sequence(&subject, expected, headers, Bytes::from(payload));
         match stored.await {
-            AppendAnswer::Stored(_) => Ok(true),
-            AppendAnswer::Refused => Ok(false),
-            AppendAnswer::Unclear(error) => Err(error),
+            AppendOutcome::Stored(_) => Ok(true),
+            AppendOutcome::Refused => Ok(false),
+            AppendOutcome::Unclear(error) => Err(error),
         }
     }
 
     /// Whether quotas were declared, according to the mark on the stream of inputs. The mark
     /// remains when the bucket is deleted.
-    async fn are_declared(&self) -> Result<bool, NatsError> {
+    async fn are_quotas_declared(&self) -> Result<bool, NatsError> {
         match self.inputs().await {
             Ok(config) => Ok(config.metadata.contains_key(DECLARED)),
-            // The store has no queue.
+            // Without the input stream, no quotas can have been declared.
             Err(NatsError::Refused {
                 code: NO_STREAM, ..
             }) => Ok(false),
@@ -310,7 +322,7 @@ impl TenantQuotas {
         }
     }
 
-    async fn set_declared(&self, is_declared: bool) -> Result<(), NatsError> {
+    async fn mark_quotas_declared(&self, is_declared: bool) -> Result<(), NatsError> {
         let mut config = self.inputs().await?;
         match is_declared {
             true => config
@@ -321,7 +333,7 @@ impl TenantQuotas {
         let updated = self.parts.link.context().update_stream(&config).await;
         updated
             .map(drop)
-            .map_err(|error| NatsError::unanswered("the declaration of quotas", error))
+            .map_err(|error| NatsError::nats_request_error("the declaration of quotas", error))
     }
 
     async fn inputs(&self) -> Result<stream::Config, NatsError> {
@@ -332,29 +344,29 @@ impl TenantQuotas {
                 let code = answer.error_code().0;
                 NatsError::refused("the stream of inputs", code, &answer.to_string())
             }
-            _ => NatsError::unanswered("the stream of inputs", error),
+            _ => NatsError::nats_request_error("the stream of inputs", error),
         })?;
         Ok(found.cached_info().config.clone())
     }
 
-    fn bucket(&self) -> String {
+    fn bucket_name(&self) -> String {
         format!("rind-{}-quotas", self.parts.streams.names.tenant())
     }
 
     fn stream(&self) -> String {
-        format!("KV_{}", self.bucket())
+        format!("KV_{}", self.bucket_name())
     }
 
     fn subject(&self, key: &str) -> String {
-        format!("$KV.{}.{key}", self.bucket())
+        format!("$KV.{}.{key}", self.bucket_name())
     }
 
-    /// Returns the configuration of the stream. It is that of a key-value bucket, so that the tools
+    /// Returns the configuration of the quota stream: that of a key-value bucket, so that the tools
     /// of NATS can show the quotas.
     fn config(&self) -> stream::Config {
         stream::Config {
             name: self.stream(),
-            subjects: vec![format!("$KV.{}.>", self.bucket())],
+            subjects: vec![format!("$KV.{}.>", self.bucket_name())],
             discard: stream::DiscardPolicy::New,
             max_messages_per_subject: 1,
             allow_rollup: true,
@@ -368,7 +380,7 @@ impl TenantQuotas {
     }
 }
 
-fn lost() -> NatsError {
+fn lost_quotas_error() -> NatsError {
     NatsError::Damaged {
         what: "the quotas of the tenant".to_owned(),
         why: "they were declared and are gone, so nothing runs; declare them again with `rind cluster quota`"
@@ -376,7 +388,10 @@ fn lost() -> NatsError {
     }
 }
 
-fn read<T: for<'a> Deserialize<'a>>(key: &str, message: &StoredMessage) -> Result<T, NatsError> {
+fn parse_quota_record<T: for<'a> Deserialize<'a>>(
+    key: &str,
+    message: &StoredMessage,
+) -> Result<T, NatsError> {
     serde_json::from_slice(&message.payload).map_err(|error| NatsError::Damaged {
         what: format!("the {key} of the tenant's quotas"),
         why: rind_lib::text::clean_line(&error.to_string(), 200),

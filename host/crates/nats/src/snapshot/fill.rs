@@ -1,6 +1,6 @@
-//! Replaces the files of a folder with those of a snapshot. Fetches all files of the snapshot into
-//! a folder beside it and checks them, before it removes the first present file. Start from
-//! [`stage`] and [`swap`].
+//! Replaces the files of a folder with the files of a snapshot. Fetches and checks all files of the
+//! snapshot before the first existing file is removed. Start from
+//! [`fetch_snapshot_into_next_folder`] and [`replace_with_fetched_files`].
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,35 +10,35 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt}
 use super::manifest::{FolderManifest, OWN};
 use super::scan::MODE;
 
-/// Folder within the worker's own folder with the files that were fetched.
+/// Subfolder of [`OWN`] for the fetched files of a snapshot.
 const NEXT: &str = "next";
 
-/// Folder within the worker's own folder with files that are in no snapshot.
+/// Subfolder of [`OWN`] for files that were in the folder but are in no snapshot.
 const ASIDE: &str = "unsaved";
 
-/// Maximum number of folders in [`ASIDE`]; older ones are removed.
+/// Maximum number of folders in [`ASIDE`]. Beyond it, the oldest folders are removed.
 const MAX_ASIDE: usize = 5;
 
-/// Mode of folders that can be filled: all rights for the owner.
+/// Mode bits that a folder needs so that files in it can be replaced: all rights for the owner.
 const OPEN: u32 = 0o700;
 
 /// Reason why the files of a snapshot could not be fetched.
-pub(super) enum StageError {
+pub(super) enum SnapshotFetchError {
     /// The folder cannot be read or written.
     Folder(String),
     /// The snapshot is invalid, so no worker can restore it.
     Snapshot(String),
-    /// The store could not return a content.
+    /// The store could not return the content of a file.
     Store(rind_lib::session::Error),
 }
 
-impl StageError {
-    fn of_path(path: &str, error: &io::Error) -> Self {
+impl SnapshotFetchError {
+    fn from_path_error(path: &str, error: &io::Error) -> Self {
         use io::ErrorKind::{
             AlreadyExists, InvalidFilename, InvalidInput, NotADirectory, NotFound,
         };
         let text = format!("{path}: {error}");
-        // The target folder is new, so these errors are caused by a path in the manifest.
+        // Blame the manifest for these errors: the target folder is new, so a path is the cause.
         let of_list = [
             AlreadyExists,
             InvalidFilename,
@@ -53,15 +53,15 @@ impl StageError {
     }
 }
 
-/// Opens the worker's own folder. Restores it and its mode first, because a command may have
-/// removed the folder or changed the mode.
-pub(super) fn open_own(folder: &Dir) -> io::Result<Dir> {
-    open_rights(folder, Path::new("."))?;
+/// Opens the worker's own folder [`OWN`]. First creates the folder and restores its mode if needed,
+/// because a command may have removed the folder or changed the mode.
+pub(super) fn open_worker_folder(folder: &Dir) -> io::Result<Dir> {
+    grant_owner_rights(folder, Path::new("."))?;
     match folder.symlink_metadata(OWN) {
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => {
             return Err(io::Error::other(format!(
-                "{OWN} is no folder; remove it, and the worker makes a new one"
+                "{OWN} is not a folder; remove it, and the worker creates a new one"
             )));
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -70,12 +70,12 @@ pub(super) fn open_own(folder: &Dir) -> io::Result<Dir> {
         }
         Err(error) => return Err(error),
     }
-    open_rights(folder, Path::new(OWN))?;
+    grant_owner_rights(folder, Path::new(OWN))?;
     folder.open_dir(OWN)
 }
 
 /// Gives the owner all rights to a folder. Returns the previous mode if it had to be changed.
-fn open_rights(folder: &Dir, name: &Path) -> io::Result<Option<u32>> {
+fn grant_owner_rights(folder: &Dir, name: &Path) -> io::Result<Option<u32>> {
     let mode = folder.metadata(name)?.permissions().mode();
     if mode & OPEN == OPEN {
         return Ok(None);
@@ -86,21 +86,21 @@ fn open_rights(folder: &Dir, name: &Path) -> io::Result<Option<u32>> {
 
 /// Fetches all files of a snapshot into the folder [`NEXT`]. `content` returns a file's content by
 /// its hash.
-pub(super) fn stage(
+pub(super) fn fetch_snapshot_into_next_folder(
     folder: &Dir,
     manifest: &FolderManifest,
-    content: &dyn Fn(&str) -> Result<Vec<u8>, StageError>,
-) -> Result<(), StageError> {
-    let own = open_own(folder).map_err(of_folder)?;
-    remove(&own, Path::new(NEXT)).map_err(of_folder)?;
-    own.create_dir(NEXT).map_err(of_folder)?;
-    let next = own.open_dir(NEXT).map_err(of_folder)?;
+    content: &dyn Fn(&str) -> Result<Vec<u8>, SnapshotFetchError>,
+) -> Result<(), SnapshotFetchError> {
+    let own = open_worker_folder(folder).map_err(folder_error)?;
+    remove_entry(&own, Path::new(NEXT)).map_err(folder_error)?;
+    own.create_dir(NEXT).map_err(folder_error)?;
+    let next = own.open_dir(NEXT).map_err(folder_error)?;
     for stored in &manifest.folders {
         let made = next.create_dir(&stored.path);
-        made.map_err(|error| StageError::of_path(&stored.path, &error))?;
+        made.map_err(|error| SnapshotFetchError::from_path_error(&stored.path, &error))?;
     }
     for stored in &manifest.files {
-        let failed = |error: io::Error| StageError::of_path(&stored.path, &error);
+        let failed = |error: io::Error| SnapshotFetchError::from_path_error(&stored.path, &error);
         let bytes = content(&stored.hash)?;
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
@@ -111,16 +111,19 @@ pub(super) fn stage(
     }
     for stored in &manifest.links {
         let made = next.symlink(&stored.target, &stored.path);
-        made.map_err(|error| StageError::of_path(&stored.path, &error))?;
+        made.map_err(|error| SnapshotFetchError::from_path_error(&stored.path, &error))?;
     }
     Ok(())
 }
 
-/// Replaces the files of the folder by the fetched ones. After an error, the folder has a part of
-/// each.
-pub(super) fn swap(folder: &Dir, manifest: &FolderManifest) -> io::Result<()> {
-    for name in names(folder)? {
-        remove(folder, Path::new(&name))?;
+/// Replaces the files of the folder by the fetched files. After an error, the folder may contain
+/// both old and fetched files.
+pub(super) fn replace_with_fetched_files(
+    folder: &Dir,
+    manifest: &FolderManifest,
+) -> io::Result<()> {
+    for name in list_names(folder)? {
+        remove_entry(folder, Path::new(&name))?;
     }
     let next = folder.open_dir(Path::new(OWN).join(NEXT))?;
     for entry in next.entries()? {
@@ -137,38 +140,38 @@ pub(super) fn swap(folder: &Dir, manifest: &FolderManifest) -> io::Result<()> {
 
 /// Moves the files of the folder into a new folder `name` in [`ASIDE`]. Returns the path of the new
 /// folder, relative to `folder`; `None` if there are no files.
-pub(super) fn set_aside(folder: &Dir, name: &str) -> io::Result<Option<String>> {
-    let names = names(folder)?;
+pub(super) fn move_files_to_aside_folder(folder: &Dir, name: &str) -> io::Result<Option<String>> {
+    let names = list_names(folder)?;
     if names.is_empty() {
         return Ok(None);
     }
-    let own = open_own(folder)?;
+    let own = open_worker_folder(folder)?;
     own.create_dir_all(ASIDE)?;
     let all = own.open_dir(ASIDE)?;
     all.create_dir(name)?;
     let aside = all.open_dir(name)?;
     for moved in &names {
         if let Err(error) = move_entry(folder, &aside, Path::new(moved)) {
-            // Removes the new folder only if it is empty. Files that were moved before the error
-            // stay there.
+            // Remove the new folder if it is empty. Files that were moved before the error stay
+            // there.
             let _ = all.remove_dir(name);
             return Err(error);
         }
     }
-    // Remove old ones last, so that an error before does not lose any of them.
-    if let Err(error) = remove_old(&all) {
+    // Remove the oldest folders last, so that they are kept if an earlier step fails.
+    if let Err(error) = remove_oldest_folders(&all) {
         tracing::warn!(%error, "files that were set aside long ago were not removed");
     }
     let path = Path::new(OWN).join(ASIDE).join(name);
     Ok(Some(path.display().to_string()))
 }
 
-/// Moves a file, a link or a folder. A folder without rights for its owner cannot be moved, so it
-/// gets these rights for the move.
+/// Moves a file, a link or a folder. A folder without owner rights cannot be moved, so its owner
+/// gets all rights during the move.
 fn move_entry(from: &Dir, to: &Dir, name: &Path) -> io::Result<()> {
     let is_folder = from.symlink_metadata(name)?.is_dir();
     let closed = match is_folder {
-        true => open_rights(from, name)?,
+        true => grant_owner_rights(from, name)?,
         false => None,
     };
     let moved = from.rename(name, to, name);
@@ -179,7 +182,7 @@ fn move_entry(from: &Dir, to: &Dir, name: &Path) -> io::Result<()> {
     moved
 }
 
-fn remove_old(all: &Dir) -> io::Result<()> {
+fn remove_oldest_folders(all: &Dir) -> io::Result<()> {
     let mut aside: Vec<_> = all
         .entries()?
         .filter_map(|entry| Some(entry.ok()?.file_name()))
@@ -187,13 +190,13 @@ fn remove_old(all: &Dir) -> io::Result<()> {
     aside.sort();
     let n_old = aside.len().saturating_sub(MAX_ASIDE);
     for old in aside.iter().take(n_old) {
-        remove(all, Path::new(old))?;
+        remove_entry(all, Path::new(old))?;
     }
     Ok(())
 }
 
 /// Returns the names in the folder, except the worker's own folder.
-pub(super) fn names(folder: &Dir) -> io::Result<Vec<std::ffi::OsString>> {
+pub(super) fn list_names(folder: &Dir) -> io::Result<Vec<std::ffi::OsString>> {
     let mut names = Vec::new();
     for entry in folder.entries()? {
         let name = entry?.file_name();
@@ -205,7 +208,7 @@ pub(super) fn names(folder: &Dir) -> io::Result<Vec<std::ffi::OsString>> {
 }
 
 /// Removes a file, a link, or a folder with its content.
-fn remove(folder: &Dir, name: &Path) -> io::Result<()> {
+fn remove_entry(folder: &Dir, name: &Path) -> io::Result<()> {
     match folder.symlink_metadata(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
@@ -213,7 +216,7 @@ fn remove(folder: &Dir, name: &Path) -> io::Result<()> {
             folder.set_permissions(name, Permissions::from_mode(OPEN))?;
             let below = folder.open_dir(name)?;
             for entry in below.entries()? {
-                remove(&below, Path::new(&entry?.file_name()))?;
+                remove_entry(&below, Path::new(&entry?.file_name()))?;
             }
             folder.remove_dir(name)
         }
@@ -221,6 +224,6 @@ fn remove(folder: &Dir, name: &Path) -> io::Result<()> {
     }
 }
 
-fn of_folder(error: io::Error) -> StageError {
-    StageError::Folder(error.to_string())
+fn folder_error(error: io::Error) -> SnapshotFetchError {
+    SnapshotFetchError::Folder(error.to_string())
 }

@@ -1,12 +1,12 @@
-//! The manifest of a snapshot: a list of its files, and checks of their paths. Start from
-//! [`FolderManifest`].
+//! Defines the manifest of a snapshot, which lists its files, and checks the paths in it. Start
+//! from [`FolderManifest`].
 
 use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
-/// Name of the folder that the worker keeps for itself within the folder of a session's files. It
-/// is in no snapshot.
+/// Name of the worker's own folder, a subfolder of the folder with a session's files. Snapshots do
+/// not contain it.
 pub(super) const OWN: &str = ".rind-worker";
 
 /// Version of the manifest's format.
@@ -18,24 +18,24 @@ const MAX_PATH: usize = 4_096;
 /// Maximum length of a manifest, in bytes.
 pub(super) const MAX_LIST: u64 = 64 << 20;
 
-/// Files, folders and links of a snapshot. Paths are relative to the folder.
+/// List of the files, folders and links in a snapshot. Paths are relative to the session's folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FolderManifest {
     version: u32,
     /// Folders, each before the folders in it.
-    pub(super) folders: Vec<StoredFolder>,
-    pub(super) files: Vec<StoredFile>,
-    pub(super) links: Vec<StoredLink>,
+    pub(super) folders: Vec<ManifestFolder>,
+    pub(super) files: Vec<ManifestFile>,
+    pub(super) links: Vec<ManifestLink>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct StoredFolder {
+pub(super) struct ManifestFolder {
     pub(super) path: String,
     pub(super) mode: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct StoredFile {
+pub(super) struct ManifestFile {
     pub(super) path: String,
     pub(super) mode: u32,
     /// Hash of the content, under which the content is stored as a value of the session.
@@ -43,7 +43,7 @@ pub(super) struct StoredFile {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct StoredLink {
+pub(super) struct ManifestLink {
     pub(super) path: String,
     pub(super) target: String,
 }
@@ -65,12 +65,13 @@ impl FolderManifest {
         self.files.len() + self.folders.len() + self.links.len()
     }
 
-    /// Parses a manifest, and checks that all of its paths and links stay in the folder.
+    /// Parses a manifest. Refuses it if a path or the target of a link is outside the session's
+    /// folder.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         let read: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if read.version != VERSION {
             return Err(format!(
-                "it has version {}, and this program knows {VERSION}; update the worker",
+                "its format has version {}, and this worker reads version {VERSION}; update the worker",
                 read.version
             ));
         }
@@ -80,27 +81,27 @@ impl FolderManifest {
         if let Some(path) = folders
             .chain(files)
             .chain(links)
-            .find(|path| !is_inside(path))
+            .find(|path| !is_in_session_folder(path))
         {
-            return Err(format!("the path `{}` leaves the folder", shown(path)));
+            return Err(format!("the path `{}` leaves the folder", quote_path(path)));
         }
-        let leaves = |link: &&StoredLink| !stays_inside(&link.path, &link.target);
+        let leaves = |link: &&ManifestLink| !is_link_target_inside(&link.path, &link.target);
         if let Some(link) = read.links.iter().find(leaves) {
             return Err(format!(
                 "the link `{}` leaves the folder",
-                shown(&link.path)
+                quote_path(&link.path)
             ));
         }
         Ok(read)
     }
 }
 
-fn shown(path: &str) -> String {
+fn quote_path(path: &str) -> String {
     rind_lib::text::clean_line(path, 200)
 }
 
-/// Whether a path stays in the folder, but outside of the worker's own folder.
-pub(super) fn is_inside(path: &str) -> bool {
+/// Whether a path is in the session's folder, but not in the worker's own folder.
+pub(super) fn is_in_session_folder(path: &str) -> bool {
     let parts: Vec<Component<'_>> = Path::new(path).components().collect();
     let are_names = parts
         .iter()
@@ -109,8 +110,8 @@ pub(super) fn is_inside(path: &str) -> bool {
     !parts.is_empty() && are_names && !is_own && path.len() <= MAX_PATH && !path.contains('\0')
 }
 
-/// Whether the target of a link stays in the folder, but outside of the worker's own folder.
-pub(super) fn stays_inside(path: &str, target: &str) -> bool {
+/// Whether the target of a link is in the session's folder, but not in the worker's own folder.
+pub(super) fn is_link_target_inside(path: &str, target: &str) -> bool {
     if target.is_empty() || target.len() > MAX_PATH || target.contains('\0') {
         return false;
     }
@@ -143,10 +144,10 @@ mod tests {
             ".rind-worker/x",
             "a\0b",
         ] {
-            assert!(!is_inside(path), "{path}");
+            assert!(!is_in_session_folder(path), "{path}");
         }
         for path in ["a", "a/b.c", ".git/config", "a/.rind-worker"] {
-            assert!(is_inside(path), "{path}");
+            assert!(is_in_session_folder(path), "{path}");
         }
         for (path, target) in [
             ("a", "../x"),
@@ -156,10 +157,10 @@ mod tests {
             ("a/b", "../.rind-worker"),
             ("a", ""),
         ] {
-            assert!(!stays_inside(path, target), "{path} -> {target}");
+            assert!(!is_link_target_inside(path, target), "{path} -> {target}");
         }
-        assert!(stays_inside("a/b", "../c"));
-        assert!(stays_inside("a", "b/c"));
+        assert!(is_link_target_inside("a/b", "../c"));
+        assert!(is_link_target_inside("a", "b/c"));
         let file = |path: &str| {
             format!(
                 "{{\"version\":1,\"folders\":[],\"links\":[],\"files\":[{{\"path\":\"{path}\",\"mode\":420,\"hash\":\"\"}}]}}"

@@ -1,18 +1,19 @@
-//! Finds in the log of a session whether turns may have changed files after the last snapshot.
-//! Start from [`lost_files`].
+//! Detects from the log of a session whether turns may have changed files after the last snapshot.
+//! Start from [`detect_lost_files`].
 
 use serde::Deserialize;
 
-use crate::replay::SessionBytes;
+use crate::replay::ReadSessionBytes;
 
-/// Changes of files that are in no snapshot, because a worker died or could not store one.
+/// Report that changes of files may be missing, because a worker died or could not store a
+/// snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LostFiles {
+pub struct LostFilesReport {
     /// Id of the input whose turn was interrupted and will be continued.
     pub interrupted: Option<String>,
 }
 
-impl LostFiles {
+impl LostFilesReport {
     /// Returns the message that tells the model about the missing changes.
     #[must_use]
     pub fn text(&self) -> &'static str {
@@ -22,29 +23,29 @@ impl LostFiles {
     }
 }
 
-/// Fields of a log entry that show where turns and calls begin and end.
+/// Fields of a log entry that mark the beginning or end of a turn or of a tool call.
 #[derive(Deserialize)]
-struct TurnLine {
+struct TurnLogEntry {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
     input_id: Option<String>,
 }
 
-impl TurnLine {
-    fn may_change(&self) -> bool {
+impl TurnLogEntry {
+    fn may_change_files(&self) -> bool {
         ["turn-start", "tool-start"].contains(&self.kind.as_str())
     }
 }
 
-/// Returns whether changes may be lost: `None` if no turn and no tool call began after the last
-/// snapshot.
-pub(super) fn lost_files(read: &SessionBytes) -> Option<LostFiles> {
+/// Detects changes of files that may be lost. `None` if no turn and no tool call began after the
+/// last snapshot.
+pub(super) fn detect_lost_files(read: &ReadSessionBytes) -> Option<LostFilesReport> {
     let stored = read.snapshot.as_ref().map_or(0, |(_, offset)| *offset);
     let (mut offset, mut is_lost, mut interrupted) = (read.start, false, None);
     for line in read.bytes.split_inclusive(|byte| *byte == b'\n') {
-        if let Ok(line) = serde_json::from_slice::<TurnLine>(line) {
-            is_lost |= line.may_change() && offset >= stored;
+        if let Ok(line) = serde_json::from_slice::<TurnLogEntry>(line) {
+            is_lost |= line.may_change_files() && offset >= stored;
             match line.kind.as_str() {
                 "turn-start" => interrupted = line.input_id,
                 "turn-end" => interrupted = None,
@@ -53,21 +54,21 @@ pub(super) fn lost_files(read: &SessionBytes) -> Option<LostFiles> {
         }
         offset += line.len() as u64;
     }
-    is_lost.then_some(LostFiles { interrupted })
+    is_lost.then_some(LostFilesReport { interrupted })
 }
 
 /// Returns the number of turns and tool calls in the log, each of which may have changed files.
-pub(super) fn n_changes(read: &SessionBytes) -> usize {
+pub(super) fn count_changing_entries(read: &ReadSessionBytes) -> usize {
     let lines = read.bytes.split(|byte| *byte == b'\n');
-    let lines = lines.filter_map(|line| serde_json::from_slice::<TurnLine>(line).ok());
-    lines.filter(TurnLine::may_change).count()
+    let lines = lines.filter_map(|line| serde_json::from_slice::<TurnLogEntry>(line).ok());
+    lines.filter(TurnLogEntry::may_change_files).count()
 }
 
-/// Whether the turn of an input began and ended.
-pub(super) fn has_ended(read: &SessionBytes, input: &str) -> bool {
+/// Whether the log contains the beginning and the end of the turn for an input.
+pub(super) fn has_ended(read: &ReadSessionBytes, input: &str) -> bool {
     let mut of_turn = None;
     for line in read.bytes.split(|byte| *byte == b'\n') {
-        let Ok(line) = serde_json::from_slice::<TurnLine>(line) else {
+        let Ok(line) = serde_json::from_slice::<TurnLogEntry>(line) else {
             continue;
         };
         match line.kind.as_str() {
@@ -83,12 +84,12 @@ pub(super) fn has_ended(read: &SessionBytes, input: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn lost(lines: &[&str], n_stored: usize) -> Option<LostFiles> {
+    fn lost(lines: &[&str], n_stored: usize) -> Option<LostFilesReport> {
         let length = |lines: &[&str]| lines.iter().map(|line| line.len() as u64 + 1).sum();
-        lost_files(&SessionBytes {
+        detect_lost_files(&ReadSessionBytes {
             bytes: format!("{}\n", lines.join("\n")).into_bytes(),
             snapshot: (n_stored > 0).then(|| ("x".to_owned(), length(&lines[..n_stored]))),
-            ..SessionBytes::default()
+            ..ReadSessionBytes::default()
         })
     }
 
@@ -100,7 +101,7 @@ mod tests {
         const OTHER: &str = "{\"type\":\"message\"}";
         let of = |interrupted: Option<&str>| {
             let interrupted = interrupted.map(str::to_owned);
-            Some(LostFiles { interrupted })
+            Some(LostFilesReport { interrupted })
         };
         assert_eq!(lost(&[BEGIN, CALL, END], 3), None);
         assert_eq!(lost(&[BEGIN, CALL, END, OTHER], 3), None);

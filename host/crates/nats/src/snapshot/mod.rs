@@ -1,11 +1,12 @@
-//! Snapshots of the folder in which a worker runs a session, so that the next worker of the session
-//! has the session's files.
+//! Stores and restores snapshots of the folder in which a worker runs a session, so that the next
+//! worker of the session gets the session's files.
 //!
 //! The contents of files are values of the session, named by their hashes. A manifest, which is
-//! such a value too, lists the files. A message in the log of the session names the manifest, after
-//! the lines of the turn: if this append is refused, the snapshot is refused too, and all values of
-//! a snapshot are stored before the message. The folder belongs to the worker, contains a mark that
-//! says so, and has the files of one session at a time. Start from [`WorkspaceSnapshots`].
+//! such a value too, lists the files. When all values of a snapshot are stored, a message in the
+//! log of the session, after the lines of the turn, names the manifest. If the append of this
+//! message is refused, the snapshot does not exist. The folder belongs to the worker, is marked by
+//! the worker's own subfolder, and has the files of one session at a time. Start from
+//! [`WorkspaceSnapshots`].
 
 mod fill;
 mod manifest;
@@ -23,20 +24,19 @@ use rind_lib::lock::lock;
 use rind_lib::session::{self, Blobs, SessionAddress, SessionBlobs};
 use rind_lib::text::error_chain;
 
-use self::fill::StageError;
+use self::fill::SnapshotFetchError;
 use self::manifest::{FolderManifest, MAX_LIST, OWN};
-pub use self::missing::LostFiles;
-use self::missing::{has_ended, lost_files, n_changes};
+pub use self::missing::LostFilesReport;
+use self::missing::{count_changing_entries, detect_lost_files, has_ended};
 use crate::blobs::NatsBlobs;
-use crate::worker::root_address;
+use crate::worker::root_session_address;
 use crate::{NatsError, NatsSessions};
 
-/// Time after the record of a snapshot within which unused values are removed. After that, the
-/// program may have been paused and have lost the session, and the values may belong to a snapshot
-/// of another worker.
+/// Time after recording a snapshot within which unused values are removed. After a longer pause of
+/// the program, another worker may have the session, and its snapshot may use the values.
 const CLEAN_UP: Duration = Duration::from_secs(2);
 
-/// Limits of a snapshot.
+/// Maximum size and number of the files in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotLimits {
     /// Maximum size of all files together, in bytes.
@@ -64,27 +64,28 @@ pub enum SnapshotFailure {
     /// hide the loss from all later workers.
     #[error("the model was not told yet that files are missing")]
     Untold,
-    /// A turn ran during the scan, so the files may be a mixture of states before and after its
-    /// changes.
+    /// A turn ran during the scan. The scanned files may be inconsistent, some from before and some
+    /// from after a change.
     #[error("a turn of the session ran meanwhile")]
     Changed,
-    /// Any other reason.
+    /// The snapshot was not stored for any other reason.
     #[error(transparent)]
     Failed(#[from] NatsError),
 }
 
 /// State of the folder in which the worker runs a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct FolderState {
-    /// Session whose files are in the folder; `None` after the start of the worker.
+struct SnapshotFolderState {
+    /// Session whose files are in the folder; `None` until a session's files are restored.
     session: Option<String>,
     /// Name of the snapshot that was restored or stored last.
     snapshot: Option<String>,
     /// Whether the files are unchanged since that snapshot.
     is_stored: bool,
-    /// Length of the session in bytes when the worker left it.
+    /// Length of the session in bytes when the worker closed it.
     left_at: Option<u64>,
-    /// Whether changes of files are lost, and no turn whose model was told so has ended.
+    /// Whether changes of files are lost, and no turn has ended yet whose model was told about the
+    /// loss.
     is_untold: bool,
     /// Number of turns and tool calls in the log of the session when its files were restored.
     n_changes: usize,
@@ -98,14 +99,14 @@ pub struct WorkspaceSnapshots {
     path: PathBuf,
     folder: Dir,
     limits: SnapshotLimits,
-    state: Mutex<FolderState>,
+    state: Mutex<SnapshotFolderState>,
     /// Locked while files are stored or restored.
     work: Mutex<()>,
 }
 
 impl WorkspaceSnapshots {
-    /// Takes over a folder for the files of sessions. It must be empty, or have been taken over
-    /// before: its files are removed when those of another session are restored.
+    /// Opens a folder for the files of sessions. The folder must be empty or marked as a worker's
+    /// folder, because its files are removed when the files of another session are restored.
     ///
     /// # Errors
     /// The folder has other files, or cannot be written.
@@ -122,7 +123,7 @@ impl WorkspaceSnapshots {
         let folder = folder.map_err(|error| failed(error.to_string()))?;
         let mark = folder.symlink_metadata(OWN);
         if !mark.is_ok_and(|mark| mark.is_dir()) {
-            let names = fill::names(&folder).map_err(|error| failed(error.to_string()))?;
+            let names = fill::list_names(&folder).map_err(|error| failed(error.to_string()))?;
             if !names.is_empty() {
                 return Err(failed(
                     "the folder has files that no worker put there, and a worker with snapshots removes what it finds; \
@@ -143,27 +144,27 @@ impl WorkspaceSnapshots {
         })
     }
 
-    /// Replaces the files in the folder by those of a session's last snapshot. Files of another
-    /// session that are in no snapshot are moved aside. Returns a value if changes of the session's
-    /// files are lost.
+    /// Replaces the files in the folder by the files of a session's last snapshot. Moves files of
+    /// another session that are in no snapshot aside. Returns [`LostFilesReport`] if changes of the
+    /// session's files may be lost.
     ///
     /// # Errors
     /// The session or its snapshot cannot be read, or the folder cannot be written
-    /// ([`NatsError::Files`]). The present files are kept until the snapshot was fetched
+    /// ([`NatsError::Files`]). The existing files are kept until the snapshot is fetched
     /// completely.
-    pub fn restore(&self, session: &str) -> Result<Option<LostFiles>, NatsError> {
+    pub fn restore(&self, session: &str) -> Result<Option<LostFilesReport>, NatsError> {
         let _work = lock(&self.work);
-        let at = root_address(session)?;
+        let at = root_session_address(session)?;
         let read = self.sessions.read_all(&at)?.unwrap_or_default();
         let wanted = read.snapshot.as_ref().map(|(name, _)| name.clone());
         let state = lock(&self.state).clone();
         let is_here = state.session.as_deref() == Some(session) && state.snapshot == wanted;
-        let lost = lost_files(&read);
+        let lost = detect_lost_files(&read);
         if is_here && (state.left_at == Some(read.end())) {
-            lock(&self.state).n_changes = n_changes(&read);
+            lock(&self.state).n_changes = count_changing_entries(&read);
             return Ok(lost.filter(|_| state.is_untold));
         }
-        let manifest = match self.fetch(&at, wanted.as_deref()) {
+        let manifest = match self.fetch_snapshot(&at, wanted.as_deref()) {
             Ok(manifest) => manifest,
             Err(error) => {
                 let now = self.sessions.read_all(&at)?.and_then(|read| read.snapshot);
@@ -174,21 +175,23 @@ impl WorkspaceSnapshots {
             }
         };
         if !state.is_stored {
-            self.set_aside(state.session.as_deref().unwrap_or("unknown"))?;
+            self.move_unsaved_files_aside(state.session.as_deref().unwrap_or("unknown"))?;
         }
-        // After an error, the folder has only a part of the snapshot, which need not be kept.
-        *lock(&self.state) = FolderState {
+        // After an error, the folder has only a part of the snapshot. Mark it as stored, so that
+        // these files are not moved aside.
+        *lock(&self.state) = SnapshotFolderState {
             is_stored: true,
-            ..FolderState::default()
+            ..SnapshotFolderState::default()
         };
-        fill::swap(&self.folder, &manifest).map_err(|error| self.failed(error.to_string()))?;
-        *lock(&self.state) = FolderState {
+        fill::replace_with_fetched_files(&self.folder, &manifest)
+            .map_err(|error| self.failed(error.to_string()))?;
+        *lock(&self.state) = SnapshotFolderState {
             session: Some(session.to_owned()),
             snapshot: wanted,
             is_stored: true,
             left_at: None,
             is_untold: lost.is_some(),
-            n_changes: n_changes(&read),
+            n_changes: count_changing_entries(&read),
         };
         Ok(lost)
     }
@@ -198,7 +201,7 @@ impl WorkspaceSnapshots {
     /// # Errors
     /// The servers do not answer.
     pub fn is_held_elsewhere(&self, session: &str) -> Result<bool, NatsError> {
-        let (sessions, at) = (self.sessions.clone(), root_address(session)?);
+        let (sessions, at) = (self.sessions.clone(), root_session_address(session)?);
         let held = async move { sessions.is_held_elsewhere(&at).await };
         self.sessions.parts().runtime.wait(held)
     }
@@ -210,43 +213,43 @@ impl WorkspaceSnapshots {
     /// # Errors
     /// The session cannot be read.
     pub fn is_current(&self, session: &str) -> Result<bool, NatsError> {
-        let read = self.sessions.read_all(&root_address(session)?)?;
+        let read = self.sessions.read_all(&root_session_address(session)?)?;
         let read = read.unwrap_or_default();
-        let n_changes = n_changes(&read);
+        let n_changes = count_changing_entries(&read);
         let last = read.snapshot.map(|(name, _)| name);
         let state = lock(&self.state);
         Ok(state.snapshot == last && state.n_changes == n_changes)
     }
 
-    /// Whether the turn of an input has ended. If so, a repeated delivery of the input runs no
-    /// model.
+    /// Whether the turn of an input has ended. If so, another delivery of the input causes no model
+    /// request.
     ///
     /// # Errors
     /// The session cannot be read.
     pub fn has_ended(&self, session: &str, input: &str) -> Result<bool, NatsError> {
-        let read = self.sessions.read_all(&root_address(session)?)?;
+        let read = self.sessions.read_all(&root_session_address(session)?)?;
         Ok(read.is_some_and(|read| has_ended(&read, input)))
     }
 
-    /// Records that a turn has ended whose model was told that files are missing.
-    pub fn note_told(&self) {
+    /// Records that a turn has ended in which the model was told that files are missing.
+    pub fn record_model_told_of_loss(&self) {
         lock(&self.state).is_untold = false;
     }
 
-    /// Whether changes of files are lost, and no model was told so.
+    /// Whether changes of files are lost, and the model was not told about the loss.
     #[must_use]
-    pub fn is_untold(&self) -> bool {
+    pub fn is_loss_unknown_to_model(&self) -> bool {
         lock(&self.state).is_untold
     }
 
-    /// Records that a turn begins, which may change files.
+    /// Records that a turn begins. The turn may change files, so the last snapshot is outdated.
     pub fn begin_turn(&self) {
         lock(&self.state).is_stored = false;
     }
 
     /// Whether the files are unchanged since the last snapshot.
     #[must_use]
-    pub fn is_stored(&self) -> bool {
+    pub fn are_files_unchanged_since_snapshot(&self) -> bool {
         lock(&self.state).is_stored
     }
 
@@ -259,7 +262,7 @@ impl WorkspaceSnapshots {
     /// files are missing. The previous snapshot stays the last one.
     pub fn store(&self, session: &str) -> Result<(), SnapshotFailure> {
         let _work = lock(&self.work);
-        let at = root_address(session)?;
+        let at = root_session_address(session)?;
         let state = lock(&self.state).clone();
         if state.session.as_deref() != Some(session) {
             let why = "they are those of another session".to_owned();
@@ -270,18 +273,21 @@ impl WorkspaceSnapshots {
         }
         // Restore the worker's own folder, by which a restarted worker recognizes that the folder
         // belongs to it.
-        fill::open_own(&self.folder).map_err(|error| self.failed(error.to_string()))?;
-        let length = self.sessions.open_length(&at);
+        fill::open_worker_folder(&self.folder).map_err(|error| self.failed(error.to_string()))?;
+        let length = self.sessions.open_session_length(&at);
         let blobs = self.blobs(&at);
-        let mut known: BTreeSet<String> =
-            blobs.listed()?.into_iter().map(|(name, _)| name).collect();
+        let mut known: BTreeSet<String> = blobs
+            .list_names_and_lengths()?
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
         let mut needed = BTreeSet::new();
         let mut refused = None;
-        let scanned = scan::scan(&self.folder, self.limits, &mut |bytes| {
-            let name = SessionBlobs::bytes_id(bytes);
+        let scanned = scan::scan_snapshot_files(&self.folder, self.limits, &mut |bytes| {
+            let name = SessionBlobs::bytes_blob_id(bytes);
             needed.insert(name.clone());
             if known.insert(name.clone())
-                && let Err(error) = blobs.put_new(&name, bytes)
+                && let Err(error) = blobs.put_value_unchecked(&name, bytes)
             {
                 let why = error_chain(&error);
                 refused = Some(error);
@@ -297,26 +303,26 @@ impl WorkspaceSnapshots {
         let listed =
             serde_json::to_vec(&manifest).map_err(|error| self.failed(error.to_string()))?;
         if listed.len() as u64 > MAX_LIST {
-            let why = format!("the list of them is longer than {MAX_LIST} bytes");
+            let why = format!("the list of the files is longer than {MAX_LIST} bytes");
             return Err(self.failed(why).into());
         }
-        let name = SessionBlobs::bytes_id(&listed);
+        let name = SessionBlobs::bytes_blob_id(&listed);
         if known.insert(name.clone()) {
-            blobs.put_new(&name, &listed)?;
+            blobs.put_value_unchecked(&name, &listed)?;
         }
         needed.insert(name.clone());
-        if self.sessions.open_length(&at) != length {
+        if self.sessions.open_session_length(&at) != length {
             return Err(SnapshotFailure::Changed);
         }
         self.sessions
-            .record_snapshot(&at, &name)
+            .queue_snapshot_after_session_lines(&at, &name)
             .map_err(|error| match error {
                 session::Error::Fenced { .. } => SnapshotFailure::Fenced,
                 other => self.failed(error_chain(&other)).into(),
             })?;
         let mut state = lock(&self.state);
         state.snapshot = Some(name);
-        state.is_stored = self.sessions.open_length(&at) == length;
+        state.is_stored = self.sessions.open_session_length(&at) == length;
         drop(state);
         let recorded = Instant::now();
         for unused in known.difference(&needed) {
@@ -327,12 +333,11 @@ impl WorkspaceSnapshots {
         Ok(())
     }
 
-    /// Records that the worker has left a session. If no other worker continues the session until
-    /// this one returns to it, the files in the folder are still current, even if they could not be
-    /// stored.
-    pub fn leave(&self, session: &str) {
+    /// Records that the worker has closed a session. If this worker is the next to open the
+    /// session, the files in the folder are still current, even if no snapshot could be stored.
+    pub fn record_session_closed(&self, session: &str) {
         let _work = lock(&self.work);
-        let read = root_address(session).and_then(|at| self.sessions.read_all(&at));
+        let read = root_session_address(session).and_then(|at| self.sessions.read_all(&at));
         let length = read.ok().flatten().map(|read| read.end());
         let mut state = lock(&self.state);
         if state.session.as_deref() == Some(session) {
@@ -340,9 +345,9 @@ impl WorkspaceSnapshots {
         }
     }
 
-    fn set_aside(&self, session: &str) -> Result<(), NatsError> {
+    fn move_unsaved_files_aside(&self, session: &str) -> Result<(), NatsError> {
         let name = format!("{}-{session}", rind_lib::clock::now_ms());
-        let aside = fill::set_aside(&self.folder, &name);
+        let aside = fill::move_files_to_aside_folder(&self.folder, &name);
         if let Some(path) = aside.map_err(|error| self.failed(error.to_string()))? {
             tracing::warn!(
                 session,
@@ -353,8 +358,13 @@ impl WorkspaceSnapshots {
         Ok(())
     }
 
-    /// Fetches the files of a snapshot into a folder beside the present files.
-    fn fetch(&self, at: &SessionAddress, name: Option<&str>) -> Result<FolderManifest, NatsError> {
+    /// Fetches the files of a snapshot into the worker's own folder, without changing existing
+    /// files.
+    fn fetch_snapshot(
+        &self,
+        at: &SessionAddress,
+        name: Option<&str>,
+    ) -> Result<FolderManifest, NatsError> {
         let manifest = match name {
             Some(name) => self.read_manifest(at, name)?,
             None => FolderManifest::default(),
@@ -363,16 +373,16 @@ impl WorkspaceSnapshots {
         let content = |hash: &str| {
             let content = blobs.get(hash);
             content.map_err(|error| match error {
-                session::Error::Blob { .. } => StageError::Snapshot(error_chain(&error)),
-                other => StageError::Store(other),
+                session::Error::Blob { .. } => SnapshotFetchError::Snapshot(error_chain(&error)),
+                other => SnapshotFetchError::Store(other),
             })
         };
-        let staged = fill::stage(&self.folder, &manifest, &content);
+        let staged = fill::fetch_snapshot_into_next_folder(&self.folder, &manifest, &content);
         staged.map_err(|error| match error {
-            StageError::Snapshot(why) => damaged(at, why),
-            StageError::Folder(why) => self.failed(why),
-            // An error of the store is not the fault of the session either.
-            StageError::Store(error) => self.failed(error_chain(&error)),
+            SnapshotFetchError::Snapshot(why) => damaged_snapshot_error(at, why),
+            SnapshotFetchError::Folder(why) => self.failed(why),
+            // Do not report an error of the store as damage to the session's snapshot.
+            SnapshotFetchError::Store(error) => self.failed(error_chain(&error)),
         })?;
         Ok(manifest)
     }
@@ -381,20 +391,24 @@ impl WorkspaceSnapshots {
     /// fetched.
     fn read_manifest(&self, at: &SessionAddress, name: &str) -> Result<FolderManifest, NatsError> {
         let blobs = self.blobs(at);
-        let lengths: BTreeMap<String, u64> = blobs.listed()?.into_iter().collect();
+        let lengths: BTreeMap<String, u64> = blobs.list_names_and_lengths()?.into_iter().collect();
         let length = |hash: &str| lengths.get(hash).copied().unwrap_or(0);
         if length(name) > MAX_LIST {
             let why = format!("its list has {} bytes", length(name));
-            return Err(damaged(at, why));
+            return Err(damaged_snapshot_error(at, why));
         }
         let bytes = blobs.get(name).map_err(|error| match error {
-            session::Error::Blob { .. } => damaged(at, error_chain(&error)),
+            session::Error::Blob { .. } => damaged_snapshot_error(at, error_chain(&error)),
             other => self.failed(error_chain(&other)),
         })?;
-        let manifest = FolderManifest::parse(&bytes).map_err(|why| damaged(at, why))?;
+        let manifest =
+            FolderManifest::parse(&bytes).map_err(|why| damaged_snapshot_error(at, why))?;
         if manifest.n_entries() > self.limits.max_files {
             let most = self.limits.max_files;
-            return Err(damaged(at, format!("it has more than {most} files")));
+            return Err(damaged_snapshot_error(
+                at,
+                format!("it has more than {most} files"),
+            ));
         }
         let files = manifest.files.iter().map(|file| length(&file.hash));
         let n_bytes = files.fold(0, u64::saturating_add);
@@ -411,7 +425,7 @@ impl WorkspaceSnapshots {
     }
 
     fn blobs(&self, at: &SessionAddress) -> NatsBlobs {
-        NatsBlobs::of_files(self.sessions.parts().clone(), at)
+        NatsBlobs::for_files(self.sessions.parts().clone(), at)
     }
 
     fn failed(&self, why: String) -> NatsError {
@@ -422,7 +436,7 @@ impl WorkspaceSnapshots {
     }
 }
 
-fn damaged(at: &SessionAddress, why: String) -> NatsError {
+fn damaged_snapshot_error(at: &SessionAddress, why: String) -> NatsError {
     NatsError::Damaged {
         what: format!("the snapshot of the files of {at}"),
         why,

@@ -1,5 +1,5 @@
-//! Reads the files of a folder for a snapshot. Files that `.gitignore` excludes are left out, and
-//! links are not followed. Start from [`scan`].
+//! Reads the files of a folder for a snapshot. Omits files that `.gitignore` excludes, and does not
+//! follow links. Start from [`scan_snapshot_files`].
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use cap_std::fs::{Dir, Metadata, MetadataExt};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use rind_lib::beneath::open_regular;
+use rind_lib::beneath::open_regular_file;
 
 use super::SnapshotLimits;
-use super::manifest::{FolderManifest, OWN, StoredFile, StoredFolder, StoredLink, stays_inside};
+use super::manifest::{
+    FolderManifest, ManifestFile, ManifestFolder, ManifestLink, OWN, is_link_target_inside,
+};
 
 /// Maximum depth of folders.
 const MAX_DEPTH: usize = 64;
@@ -18,19 +20,19 @@ const MAX_DEPTH: usize = 64;
 /// Maximum number of bytes that are read from a `.gitignore` file.
 const MAX_IGNORE_BYTES: u64 = 1 << 20;
 
-/// Folder of the git repository, to which no pattern applies.
+/// Folder of the git repository. Patterns in `.gitignore` do not apply to it.
 const REPOSITORY: &str = ".git";
 
 /// Bits of the mode that a snapshot stores.
 pub(super) const MODE: u32 = 0o777;
 
 /// Reads all files of a folder. `keep` stores the content of a file and returns its hash.
-pub(super) fn scan(
+pub(super) fn scan_snapshot_files(
     folder: &Dir,
     limits: SnapshotLimits,
     keep: &mut dyn FnMut(&[u8]) -> Result<String, String>,
 ) -> Result<FolderManifest, String> {
-    let mut scan = Scan {
+    let mut scan = SnapshotScan {
         limits,
         n_bytes: 0,
         keep,
@@ -41,16 +43,17 @@ pub(super) fn scan(
     Ok(scan.manifest)
 }
 
-struct Scan<'a> {
+struct SnapshotScan<'a> {
     limits: SnapshotLimits,
     n_bytes: u64,
     keep: &'a mut dyn FnMut(&[u8]) -> Result<String, String>,
     manifest: FolderManifest,
-    /// Patterns of the folders on the path to the present one, the outermost first.
+    /// Patterns of the scanned folder and of its parent folders, those of the outermost folder
+    /// first.
     ignores: Vec<Gitignore>,
 }
 
-impl Scan<'_> {
+impl SnapshotScan<'_> {
     fn folder(
         &mut self,
         folder: &Dir,
@@ -64,7 +67,7 @@ impl Scan<'_> {
                 path.display()
             ));
         }
-        self.ignores.push(patterns_of(folder, path));
+        self.ignores.push(read_ignore_patterns(folder, path));
         let failed = |error: std::io::Error| format!("{}: {error}", path.join(".").display());
         let entries = folder.entries().map_err(failed)?;
         let mut names = Vec::new();
@@ -77,7 +80,7 @@ impl Scan<'_> {
             let full = path.join(&name);
             let metadata = match folder.symlink_metadata(&name) {
                 Ok(metadata) => metadata,
-                // A command has removed the entry since the folder was listed.
+                // Skip an entry that was removed since the folder was listed.
                 Err(_) => continue,
             };
             let is_repository = is_repository || name == REPOSITORY;
@@ -112,19 +115,19 @@ impl Scan<'_> {
         if metadata.is_symlink() {
             let target = folder.read_link_contents(name).map_err(failed)?;
             match target.to_str() {
-                Some(target) if stays_inside(&path, target) => {
+                Some(target) if is_link_target_inside(&path, target) => {
                     let target = target.to_owned();
-                    self.manifest.links.push(StoredLink { path, target });
+                    self.manifest.links.push(ManifestLink { path, target });
                 }
                 _ => tracing::warn!(path, "a link that leaves the folder is not stored"),
             }
         } else if metadata.is_dir() {
             let below = folder.open_dir(name).map_err(failed)?;
-            self.manifest.folders.push(StoredFolder { path, mode });
+            self.manifest.folders.push(ManifestFolder { path, mode });
             self.folder(&below, full, depth + 1, is_repository)?;
         } else if metadata.is_file() {
-            // Skip it if another kind of entry has taken its place since.
-            let Some((file, _)) = open_regular(folder, name).map_err(failed)? else {
+            // Skip the file if an entry of another kind has replaced it since.
+            let Some((file, _)) = open_regular_file(folder, name).map_err(failed)? else {
                 return Ok(());
             };
             let left = self.limits.max_bytes.saturating_sub(self.n_bytes);
@@ -136,16 +139,16 @@ impl Scan<'_> {
             self.n_bytes += taken as u64;
             if taken as u64 > left {
                 return Err(format!(
-                    "they have more than {} bytes; exclude some in .gitignore, or start the workers with a higher limit",
+                    "the files have more than {} bytes; exclude some in .gitignore, or start the workers with a higher limit",
                     self.limits.max_bytes
                 ));
             }
             let hash = (self.keep)(&bytes)?;
-            self.manifest.files.push(StoredFile { path, mode, hash });
+            self.manifest.files.push(ManifestFile { path, mode, hash });
         }
         if self.manifest.n_entries() > self.limits.max_files {
             return Err(format!(
-                "there are more than {} of them; exclude some in .gitignore",
+                "there are more than {} files, folders and links; exclude some in .gitignore",
                 self.limits.max_files
             ));
         }
@@ -154,7 +157,7 @@ impl Scan<'_> {
 
     fn is_ignored(&self, path: &Path, is_folder: bool) -> bool {
         for patterns in self.ignores.iter().rev() {
-            match patterns.matched(rooted(path), is_folder) {
+            match patterns.matched(absolute_pattern_path(path), is_folder) {
                 Match::Ignore(_) => return true,
                 Match::Whitelist(_) => return false,
                 Match::None => {}
@@ -164,21 +167,21 @@ impl Scan<'_> {
     }
 }
 
-/// Returns a path as absolute from the root of the scan, as the patterns expect it.
-fn rooted(path: &Path) -> PathBuf {
+/// Converts a path relative to the scanned folder to an absolute path, which the patterns expect.
+fn absolute_pattern_path(path: &Path) -> PathBuf {
     Path::new("/").join(path)
 }
 
-/// Reads the patterns of a folder. Invalid ones are skipped, as in git.
-fn patterns_of(folder: &Dir, path: &Path) -> Gitignore {
+/// Reads the patterns in a folder's `.gitignore`. Skips invalid patterns, as git does.
+fn read_ignore_patterns(folder: &Dir, path: &Path) -> Gitignore {
     const NAME: &str = ".gitignore";
-    let mut builder = GitignoreBuilder::new(rooted(path));
+    let mut builder = GitignoreBuilder::new(absolute_pattern_path(path));
     let is_file = folder
         .symlink_metadata(NAME)
         .is_ok_and(|metadata| metadata.is_file());
     let mut content = Vec::new();
     if is_file
-        && let Ok(Some((file, _))) = open_regular(folder, Path::new(NAME))
+        && let Ok(Some((file, _))) = open_regular_file(folder, Path::new(NAME))
         && file
             .take(MAX_IGNORE_BYTES)
             .read_to_end(&mut content)

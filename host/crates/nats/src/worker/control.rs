@@ -1,4 +1,4 @@
-//! Control messages to running workers: requests for their state, and orders to drain.
+//! Answers control messages to a running worker, which request its state or order it to drain.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,16 +11,16 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::inbox::TurnInbox;
-use super::turns::{TurnsState, WorkerTurns};
+use super::turns::{WorkerTurns, WorkerTurnsState};
 use super::work::{WorkerConfig, WorkerReport};
 use crate::NatsError;
 
-/// State of a worker, as the worker reports it.
+/// State that a worker reports about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerStatus {
     /// Name of the worker.
     pub name: String,
-    /// Class of the inputs that it runs.
+    /// Class of the inputs that the worker runs.
     pub class: String,
     /// Maximum number of sessions that the worker runs at once.
     pub slots: usize,
@@ -37,7 +37,7 @@ pub struct WorkerStatus {
     /// Number of sessions that the worker opened since it started.
     #[serde(default)]
     pub claims: u64,
-    /// Digest of the set of plugins with which new turns run, if the worker uses sets.
+    /// Digest of the plugin set with which new turns run, if the worker uses plugin sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugins: Option<String>,
     /// Reason why the worker begins no turns; `None` if it can begin turns.
@@ -47,19 +47,19 @@ pub struct WorkerStatus {
 
 /// Handle to observe a running worker of this program.
 #[derive(Clone, Debug)]
-pub struct WorkerWatch {
-    pub(crate) state: Arc<ControlState>,
+pub struct NatsWorkerObserver {
+    pub(crate) state: Arc<WorkerState>,
     pub(crate) inbox: TurnInbox,
 }
 
-impl WorkerWatch {
+impl NatsWorkerObserver {
     /// Returns the state of the worker.
     #[must_use]
     pub fn status(&self) -> WorkerStatus {
         self.state.status(false)
     }
 
-    /// Returns the milliseconds since the oldest wake of the worker's class was stored; 0 without a
+    /// Returns the age of the oldest wake of the worker's class, in milliseconds; 0 if there is no
     /// wake.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl WorkerWatch {
 }
 
 /// State that the tasks of a worker share.
-pub(crate) struct ControlState {
+pub(crate) struct WorkerState {
     name: String,
     class: String,
     slots: usize,
@@ -79,24 +79,24 @@ pub(crate) struct ControlState {
     pub(crate) report: Mutex<WorkerReport>,
 }
 
-/// Maximum time to flush the last answer of a worker to the servers.
+/// Timeout for sending the last answer of a worker to the servers.
 const LAST_ANSWER: Duration = Duration::from_secs(2);
 
-/// A control message to workers. `drain` is the name of a worker, a class, or `*` for all; without
-/// it, the message only requests their state.
+/// Control message to workers. `drain` is the name of a worker, a class, or `*` for all workers
+/// that must drain. If it is `None`, the message only requests the workers' state.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct ControlOrder {
+pub(crate) struct ControlMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) drain: Option<String>,
 }
 
-impl std::fmt::Debug for ControlState {
+impl std::fmt::Debug for WorkerState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("ControlState").field(&self.name).finish()
+        f.debug_tuple("WorkerState").field(&self.name).finish()
     }
 }
 
-impl ControlState {
+impl WorkerState {
     pub(crate) fn new(config: &WorkerConfig, turns: Arc<dyn WorkerTurns>) -> Self {
         Self {
             turns,
@@ -108,13 +108,13 @@ impl ControlState {
         }
     }
 
-    fn is_named(&self, wanted: &str) -> bool {
+    fn is_worker_addressed_by(&self, wanted: &str) -> bool {
         wanted == "*" || wanted == self.name || wanted == self.class
     }
 
     fn status(&self, is_draining: bool) -> WorkerStatus {
         let report = *lock(&self.report);
-        let TurnsState { plugins, fault } = self.turns.state();
+        let WorkerTurnsState { plugins, fault } = self.turns.state();
         WorkerStatus {
             plugins,
             fault,
@@ -134,11 +134,11 @@ impl ControlState {
 /// Answers control messages and follows orders to drain, until the task is cancelled.
 pub(crate) async fn answer_control(
     inbox: TurnInbox,
-    state: Arc<ControlState>,
+    state: Arc<WorkerState>,
     stop: CancellationToken,
 ) {
     let client = inbox.parts.link.client();
-    let mut orders = match client.subscribe(inbox.names.control()).await {
+    let mut orders = match client.subscribe(inbox.names.control_subject()).await {
         Ok(orders) => orders,
         Err(error) => {
             tracing::warn!(%error, "this worker cannot be queried or drained by other programs");
@@ -146,11 +146,11 @@ pub(crate) async fn answer_control(
         }
     };
     while let Some(message) = orders.next().await {
-        let order: ControlOrder = serde_json::from_slice(&message.payload).unwrap_or_default();
+        let order: ControlMessage = serde_json::from_slice(&message.payload).unwrap_or_default();
         let is_asked = order
             .drain
             .as_deref()
-            .is_none_or(|wanted| state.is_named(wanted));
+            .is_none_or(|wanted| state.is_worker_addressed_by(wanted));
         if !is_asked {
             continue;
         }
@@ -160,7 +160,7 @@ pub(crate) async fn answer_control(
             let _ = client.publish(reply, Bytes::from(status)).await;
         }
         if is_drained {
-            // A worker without work ends at once, so flush the answer before.
+            // Send the answer first: a worker without work ends as soon as `stop` is cancelled.
             let _ = tokio::time::timeout(LAST_ANSWER, client.flush()).await;
             stop.cancel();
         }

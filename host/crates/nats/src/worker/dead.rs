@@ -1,20 +1,20 @@
-//! Dead letters: inputs whose turns failed repeatedly, kept with the cause so that they do not
-//! block later inputs.
+//! Manages dead letters: inputs whose turns failed repeatedly. They are stored with the cause, and
+//! no longer block later inputs.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::inbox::{QueuedInput, TurnInbox, root_address};
+use super::inbox::{QueuedInput, TurnInbox, root_session_address};
 use crate::NatsError;
-use crate::names::last_id;
+use crate::names::id_in_last_subject_token;
 use rind_lib::session::SessionAddress;
 
 /// Maximum length of a stored cause, in bytes.
 const MAX_CAUSE_BYTES: usize = 2_000;
 
-/// An input that workers gave up on.
+/// Dead letter: an input that no worker tries again, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeadInput {
+pub struct DeadLetter {
     /// Id of the session.
     #[serde(default)]
     pub session: String,
@@ -32,21 +32,21 @@ pub struct DeadInput {
     pub time: i64,
 }
 
-/// Attempts to run the first queued input of a session.
+/// Number of attempts to run the first queued input of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TurnAttempts {
+pub(crate) struct QueuedInputAttempts {
     pub(crate) sequence: u64,
     pub(crate) attempts: u32,
     pub(crate) cause: String,
 }
 
 impl TurnInbox {
-    /// Returns the attempts to run an input so far.
+    /// Returns the recorded attempts to run an input.
     pub(crate) async fn attempts(
         &self,
         at: &SessionAddress,
         input: &QueuedInput,
-    ) -> Result<TurnAttempts, NatsError> {
+    ) -> Result<QueuedInputAttempts, NatsError> {
         let subject = self.names.subject("TRY", at);
         let last = self
             .parts
@@ -54,9 +54,9 @@ impl TurnInbox {
             .last(&self.names.stream("TRY"), &subject)
             .await?;
         let known =
-            last.and_then(|last| serde_json::from_slice::<TurnAttempts>(&last.payload).ok());
+            last.and_then(|last| serde_json::from_slice::<QueuedInputAttempts>(&last.payload).ok());
         let of_input = known.filter(|known| known.sequence == input.sequence);
-        Ok(of_input.unwrap_or(TurnAttempts {
+        Ok(of_input.unwrap_or(QueuedInputAttempts {
             sequence: input.sequence,
             attempts: 0,
             cause: String::new(),
@@ -67,26 +67,26 @@ impl TurnInbox {
     pub(crate) async fn set_attempts(
         &self,
         at: &SessionAddress,
-        attempts: &TurnAttempts,
+        attempts: &QueuedInputAttempts,
     ) -> Result<(), NatsError> {
-        let payload = encoded(attempts)?;
+        let payload = encode_json(attempts)?;
         let subject = self.names.subject("TRY", at);
         self.publish(subject, async_nats::HeaderMap::new(), payload)
             .await
     }
 
     /// Moves an input to the dead letters.
-    pub(crate) async fn bury(
+    pub(crate) async fn move_to_dead_letters(
         &self,
         at: &SessionAddress,
         input: &QueuedInput,
-        attempts: &TurnAttempts,
+        attempts: &QueuedInputAttempts,
     ) -> Result<(), NatsError> {
         let cause = match attempts.cause.is_empty() {
             true => "every worker that ran it ended in the middle of the turn",
             false => attempts.cause.as_str(),
         };
-        let payload = encoded(&DeadInput {
+        let payload = encode_json(&DeadLetter {
             session: at.as_str().to_owned(),
             input: input.id.clone(),
             text: input.text.clone(),
@@ -105,31 +105,31 @@ impl TurnInbox {
     ///
     /// # Errors
     /// The servers do not answer.
-    pub async fn dead(&self, limit: usize) -> Result<Vec<DeadInput>, NatsError> {
+    pub async fn list_dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, NatsError> {
         let stream = self.names.stream("DEAD");
         let mut dead = Vec::new();
         for subject in self.parts.link.subjects(&stream, ">").await? {
-            dead.extend(self.dead_of(&subject, limit).await?);
+            dead.extend(self.session_dead_letters(&subject, limit).await?);
         }
         dead.sort_by_key(|dead| dead.time);
         Ok(dead)
     }
 
     /// Returns at most `limit` dead letters of the session with this subject, the oldest first.
-    pub(crate) async fn dead_of(
+    pub(crate) async fn session_dead_letters(
         &self,
         subject: &str,
         limit: usize,
-    ) -> Result<Vec<DeadInput>, NatsError> {
-        let (stream, session) = (self.names.stream("DEAD"), last_id(subject));
+    ) -> Result<Vec<DeadLetter>, NatsError> {
+        let (stream, session) = (self.names.stream("DEAD"), id_in_last_subject_token(subject));
         let (mut dead, mut from) = (Vec::new(), 1);
         while dead.len() < limit
             && let Some(message) = self.parts.link.next(&stream, subject, from).await?
         {
             from = message.sequence + 1;
-            if let Ok(found) = serde_json::from_slice::<DeadInput>(&message.payload) {
-                // Senders choose the payload of a letter, and could also write its cause.
-                dead.push(DeadInput {
+            if let Ok(found) = serde_json::from_slice::<DeadLetter>(&message.payload) {
+                // Sanitize the cause, because any client that may publish can store a dead letter.
+                dead.push(DeadLetter {
                     session: session.clone(),
                     cause: rind_lib::text::clean_line(&found.cause, MAX_CAUSE_BYTES),
                     ..found
@@ -139,33 +139,33 @@ impl TurnInbox {
         Ok(dead)
     }
 
-    /// Sends the dead letters of a session again, in their order and with new ids, because turns
-    /// with the old ids have already begun in the session, and other turns may have followed.
-    /// Returns the number of inputs.
+    /// Sends the dead letters of a session again in their order, and returns their number. The
+    /// inputs get new ids, because turns with the old ids have already begun in the session and
+    /// other turns may have followed.
     ///
     /// # Errors
     /// The session's id is invalid, or the servers do not answer.
-    pub async fn replay(&self, session: &str) -> Result<usize, NatsError> {
-        let at = root_address(session)?;
+    pub async fn resend_dead_letters(&self, session: &str) -> Result<usize, NatsError> {
+        let at = root_session_address(session)?;
         let (stream, subject) = (self.names.stream("DEAD"), self.names.subject("DEAD", &at));
         let mut n_sent = 0;
         while let Some(message) = self.parts.link.next(&stream, &subject, 1).await? {
-            if let Ok(dead) = serde_json::from_slice::<DeadInput>(&message.payload) {
+            if let Ok(dead) = serde_json::from_slice::<DeadLetter>(&message.payload) {
                 let id = rind_lib::clock::new_id();
                 self.send(session, &dead.class, &id, &dead.text).await?;
                 n_sent += 1;
             }
             let link = &self.parts.link;
-            link.purge_before(&stream, &subject, message.sequence + 1)
+            link.purge_subject_before(&stream, &subject, message.sequence + 1)
                 .await?;
         }
         Ok(n_sent)
     }
 }
 
-fn encoded(value: &impl Serialize) -> Result<Bytes, NatsError> {
+fn encode_json(value: &impl Serialize) -> Result<Bytes, NatsError> {
     let encoded = serde_json::to_vec(value);
     encoded
         .map(Bytes::from)
-        .map_err(|error| NatsError::unanswered("a message of the queue", error))
+        .map_err(|error| NatsError::nats_request_error("a message of the queue", error))
 }

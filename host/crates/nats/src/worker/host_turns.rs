@@ -8,17 +8,18 @@ use rind_lib::point::payload::Source;
 use rind_lib::session;
 use rind_lib::text::error_chain;
 
-use crate::{NatsError, TenantQuotas, TurnUse};
+use crate::{NatsError, TenantQuotas, TurnUsage};
 
 use super::{ClaimedSession, QueuedInput, TurnFailure, WorkerTurns};
 
-/// Runs turns with a host. The store of the host must be `SessionStore::over` the worker's store.
-pub struct HostTurns {
+/// Runner of a worker's turns with a host. The session store of the host must be
+/// `SessionStore::over` the worker's store.
+pub struct HostTurnRunner {
     host: Host,
     quotas: Option<TenantQuotas>,
 }
 
-impl HostTurns {
+impl HostTurnRunner {
     /// Creates a runner of turns with this host, without quotas.
     #[must_use]
     pub fn new(host: Host) -> Self {
@@ -33,24 +34,24 @@ impl HostTurns {
     }
 }
 
-impl std::fmt::Debug for HostTurns {
+impl std::fmt::Debug for HostTurnRunner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HostTurns").finish_non_exhaustive()
+        f.debug_struct("HostTurnRunner").finish_non_exhaustive()
     }
 }
 
-impl WorkerTurns for HostTurns {
+impl WorkerTurns for HostTurnRunner {
     fn claim<'a>(
         &'a self,
         session: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>> {
         Box::pin(async move {
             let (builder, id) = (self.host.session(), session.to_owned());
-            // Opening blocks until the session is read.
+            // Open the session on a blocking thread, because opening reads all of it.
             let opened = tokio::task::spawn_blocking(move || builder.resume_or_create(&id)).await;
             let opened = opened.map_err(|error| TurnFailure::Failed(error.to_string()))?;
-            let session = opened.map_err(|error| failure_of(&error))?;
-            let claimed: Box<dyn ClaimedSession> = Box::new(HostSession {
+            let session = opened.map_err(|error| to_turn_failure(&error))?;
+            let claimed: Box<dyn ClaimedSession> = Box::new(ClaimedHostSession {
                 session,
                 quotas: self.quotas.clone(),
             });
@@ -59,34 +60,41 @@ impl WorkerTurns for HostTurns {
     }
 }
 
-struct HostSession {
+struct ClaimedHostSession {
     session: rind_lib::Session,
     quotas: Option<TenantQuotas>,
 }
 
-impl ClaimedSession for HostSession {
+impl ClaimedSession for ClaimedHostSession {
     fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
         Box::pin(async move {
-            // An input whose turn has already ended runs no model when it is delivered again, so it
-            // is not counted.
+            // Do not count an input whose turn has already ended: when it is delivered again, it
+            // causes no model request.
             let taken = self.session.stored().taken_input(&input.id);
             let is_known = taken.is_some_and(|taken| taken.ended.is_some());
             let quotas = self.quotas.as_ref().filter(|_| !is_known);
             if let Some(quotas) = quotas {
-                quotas.begin_turn().await.map_err(over_quota)?;
+                quotas
+                    .begin_turn()
+                    .await
+                    .map_err(quota_error_to_turn_failure)?;
             }
             let turn = self.session.turn(input.text.as_str());
             let turn = turn.source(Source::Http).input_id(input.id.as_str());
-            let ended = turn.await.map_err(|error| failure_of(&error))?;
+            let ended = turn.await.map_err(|error| to_turn_failure(&error))?;
             tracing::debug!(turn = ended.turn, "a turn ended");
             let stored = self.session.stored().synced().await;
-            stored.map_err(|error| failure_of(&error))?;
+            stored.map_err(|error| to_turn_failure(&error))?;
             if let Some(quotas) = quotas {
-                // The turn is stored. A failure here would only run it again and use more.
-                if let Err(error) = quotas.end_turn(TurnUse::of(&ended.summary)).await {
+                // Only log the error: the turn is stored, and reporting a failure would cause it to
+                // run again.
+                if let Err(error) = quotas
+                    .end_turn(TurnUsage::from_summary(&ended.summary))
+                    .await
+                {
                     tracing::warn!(
                         error = error_chain(&error),
-                        "what a turn used is not counted in the quotas of the tenant"
+                        "the usage of a turn was not added to the quotas of the tenant"
                     );
                 }
             }
@@ -106,15 +114,15 @@ impl ClaimedSession for HostSession {
     }
 }
 
-/// Converts an error of the quotas into the failure of the turn. Without an answer about the
-/// quotas, no turn runs.
-fn over_quota(error: NatsError) -> TurnFailure {
+/// Converts an error of a quota check into the failure of the turn. The turn must wait even if the
+/// quotas only cannot be read.
+fn quota_error_to_turn_failure(error: NatsError) -> TurnFailure {
     tracing::warn!(error = error_chain(&error), "a turn waits");
-    TurnFailure::OverQuota(error.free_in().unwrap_or_default())
+    TurnFailure::OverQuota(error.time_until_available().unwrap_or_default())
 }
 
 /// Converts an error of the host into the failure of the turn.
-fn failure_of(error: &(dyn StdError + 'static)) -> TurnFailure {
+fn to_turn_failure(error: &(dyn StdError + 'static)) -> TurnFailure {
     match host::Error::session_cause(error) {
         Some(session::Error::Locked { .. } | session::Error::Exists { .. }) => TurnFailure::Busy,
         Some(session::Error::Fenced { .. }) => TurnFailure::Fenced,

@@ -1,4 +1,5 @@
-//! Inboxes of sessions: each input is stored durably before a wake message notifies the workers.
+//! Stores inputs in the inboxes of sessions. Each input is stored durably before a wake message
+//! notifies the workers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,9 +8,9 @@ use async_nats::HeaderMap;
 use bytes::Bytes;
 use rind_lib::session::{self, SessionAddress};
 
-use super::queue::{QueueNames, class_error, create_queue, is_class};
-use crate::link::{AppendAnswer, StoredMessage};
-use crate::sessions::StoreParts;
+use super::queue::{TurnQueueNames, create_queue, invalid_class_error, is_worker_class_name};
+use crate::link::{AppendOutcome, StoredMessage};
+use crate::sessions::SharedStoreState;
 use crate::{NatsError, NatsSessions, TenantQuotas};
 
 /// Header with the id of an input.
@@ -21,23 +22,23 @@ const CLASS: &str = "Rind-Class";
 /// Maximum length of the text of an input, in bytes.
 const MAX_INPUT_BYTES: usize = 512 << 10;
 
-/// An input that is queued until its turn ends.
+/// Input in the inbox of a session, where it stays until its turn has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedInput {
     /// Id that the sender chose. A session runs only one turn for each id.
     pub id: String,
     /// Text of the input.
     pub text: String,
-    /// Class of workers that may run it.
+    /// Class of workers that may run the input.
     pub class: String,
     pub(crate) sequence: u64,
 }
 
-/// Sends inputs to sessions, and reads the queued ones.
+/// Client for the inboxes of sessions: sends inputs, and reads queued inputs.
 #[derive(Clone)]
 pub struct TurnInbox {
-    pub(crate) parts: Arc<StoreParts>,
-    pub(crate) names: QueueNames,
+    pub(crate) parts: Arc<SharedStoreState>,
+    pub(crate) names: TurnQueueNames,
 }
 
 impl std::fmt::Debug for TurnInbox {
@@ -47,14 +48,13 @@ impl std::fmt::Debug for TurnInbox {
 }
 
 impl TurnInbox {
-    /// Returns the inboxes of the store's sessions, and creates the streams of the queue that do
-    /// not exist yet. Blocks.
+    /// Opens the inboxes of a store's sessions, and creates missing streams of the queue. Blocks.
     ///
     /// # Errors
     /// The streams cannot be created.
     pub fn open(sessions: &NatsSessions) -> Result<Self, NatsError> {
         let parts = sessions.parts().clone();
-        let names = QueueNames::new(parts.streams.names.tenant());
+        let names = TurnQueueNames::new(parts.streams.names.tenant());
         let (own, own_names) = (parts.clone(), names.clone());
         parts
             .runtime
@@ -76,9 +76,9 @@ impl TurnInbox {
         id: &str,
         text: &str,
     ) -> Result<(), NatsError> {
-        let at = root_address(session)?;
-        if !is_class(class) {
-            return Err(class_error(class));
+        let at = root_session_address(session)?;
+        if !is_worker_class_name(class) {
+            return Err(invalid_class_error(class));
         }
         if text.len() > MAX_INPUT_BYTES || id.is_empty() || !session::is_session_id(id) {
             return Err(NatsError::Config {
@@ -88,30 +88,34 @@ impl TurnInbox {
                 ),
             });
         }
-        self.quotas().count_input().await?;
+        self.quotas().count_input_against_quotas().await?;
         let mut headers = HeaderMap::new();
         headers.insert(INPUT, id);
         headers.insert(CLASS, class);
         let payload = Bytes::copy_from_slice(text.as_bytes());
         self.publish(self.names.subject("IN", &at), headers, payload)
             .await?;
-        self.wake(&at, class).await
+        self.send_session_wake(&at, class).await
     }
 
     /// Returns the quotas of the tenant.
     #[must_use]
     pub fn quotas(&self) -> TenantQuotas {
-        TenantQuotas::over(self.parts.clone())
+        TenantQuotas::from_parts(self.parts.clone())
     }
 
     /// Stores a wake message for a session, which notifies the workers of a class.
-    pub(crate) async fn wake(&self, at: &SessionAddress, class: &str) -> Result<(), NatsError> {
-        let subject = self.names.wake(class, at);
+    pub(crate) async fn send_session_wake(
+        &self,
+        at: &SessionAddress,
+        class: &str,
+    ) -> Result<(), NatsError> {
+        let subject = self.names.wake_subject(class, at);
         self.publish(subject, HeaderMap::new(), Bytes::new()).await
     }
 
-    /// Stores a message of the queue, and retries until `patience` is over. A retry may store the
-    /// message twice, which is harmless for every kind of message in the queue.
+    /// Stores a message in a stream of the queue. Retries until the timeout `patience` expires. A
+    /// retry may store the message twice, which is harmless for all kinds of messages in the queue.
     pub(crate) async fn publish(
         &self,
         subject: String,
@@ -127,9 +131,9 @@ impl TurnInbox {
                 .link
                 .publish(&subject, headers.clone(), payload.clone());
             let error = match sent.await {
-                AppendAnswer::Stored(_) => return Ok(()),
-                AppendAnswer::Refused => NatsError::refused("an input", 0, "it was refused"),
-                AppendAnswer::Unclear(error) => error,
+                AppendOutcome::Stored(_) => return Ok(()),
+                AppendOutcome::Refused => NatsError::refused("an input", 0, "it was refused"),
+                AppendOutcome::Unclear(error) => error,
             };
             let is_full = matches!(&error, NatsError::Refused { code, .. } if *code == FULL);
             if is_full || began.elapsed() >= self.parts.patience {
@@ -144,7 +148,7 @@ impl TurnInbox {
     /// # Errors
     /// The session's id is invalid, or the servers do not answer.
     pub async fn is_waiting(&self, session: &str) -> Result<bool, NatsError> {
-        let first = self.first_input(&root_address(session)?).await?;
+        let first = self.first_input(&root_session_address(session)?).await?;
         Ok(first.is_some())
     }
 
@@ -159,11 +163,11 @@ impl TurnInbox {
             .link
             .next(&self.names.stream("IN"), &subject, 1)
             .await?;
-        Ok(first.map(|message| queued_input(&message)))
+        Ok(first.map(|message| parse_input(&message)))
     }
 
-    /// Removes the inputs of a session up to and including `input`, whose turn has ended, and the
-    /// recorded attempts.
+    /// Removes the inputs of a session up to and including `input`, whose turn has ended. Also
+    /// removes the recorded attempts to run it.
     pub(crate) async fn remove_input(
         &self,
         at: &SessionAddress,
@@ -172,7 +176,7 @@ impl TurnInbox {
         let subject = self.names.subject("IN", at);
         let link = &self.parts.link;
         let stream = self.names.stream("IN");
-        link.purge_before(&stream, &subject, input.sequence + 1)
+        link.purge_subject_before(&stream, &subject, input.sequence + 1)
             .await?;
         let attempts = self.names.subject("TRY", at);
         link.purge(&self.names.stream("TRY"), &attempts).await
@@ -181,11 +185,13 @@ impl TurnInbox {
 
 /// Parses a queued input. Any client that may publish can set the headers, so defaults replace
 /// invalid values.
-fn queued_input(message: &StoredMessage) -> QueuedInput {
+fn parse_input(message: &StoredMessage) -> QueuedInput {
     let id = message
         .header(INPUT)
         .filter(|id| session::is_session_id(id));
-    let class = message.header(CLASS).filter(|class| is_class(class));
+    let class = message
+        .header(CLASS)
+        .filter(|class| is_worker_class_name(class));
     QueuedInput {
         id: id.map_or_else(|| format!("input-{}", message.sequence), str::to_owned),
         text: String::from_utf8_lossy(&message.payload).into_owned(),
@@ -195,7 +201,7 @@ fn queued_input(message: &StoredMessage) -> QueuedInput {
 }
 
 /// Parses the address of a session, which must not be a subagent.
-pub(crate) fn root_address(session: &str) -> Result<SessionAddress, NatsError> {
+pub(crate) fn root_session_address(session: &str) -> Result<SessionAddress, NatsError> {
     let at = SessionAddress::parse(session).filter(|at| at.as_str() == at.root());
     at.ok_or_else(|| NatsError::Config {
         what: format!("`{}`", rind_lib::text::clean_line(session, 96)),

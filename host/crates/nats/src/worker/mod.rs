@@ -1,14 +1,15 @@
-//! Workers: programs that share the turns of all sessions.
+//! Distributes the turns of all sessions over workers.
 //!
-//! An input is first stored in the inbox of its session, and then a wake message says that the
-//! session has inputs. The wake contains nothing else, so no input is lost if wakes are lost,
-//! repeated or reordered. A worker that gets a wake opens the session, which fences the previous
-//! writer. It runs the inputs in order, removes each from the inbox once its turn has ended, and
-//! finally acknowledges the wake. If the worker dies at any point, the wake is delivered again and
-//! another worker does the same; the session runs each input only once, by its id.
+//! An input is first stored in the inbox of its session, and then a wake message notifies the
+//! workers that the session has inputs. A wake does not contain the input, so no input is lost if
+//! wakes are lost, repeated or reordered. A worker that gets a wake opens the session, which fences
+//! the previous writer. The worker runs the inputs in order, removes each from the inbox once its
+//! turn has ended, and finally acknowledges the wake. If the worker dies at any point, the wake is
+//! delivered to another worker, which does the same. The ids of the inputs ensure that the session
+//! runs each input only once.
 //!
-//! The module must not know how a turn is run: that is behind [`WorkerTurns`]. Start from
-//! [`NatsWorker`], and from [`TurnInbox`] for senders of inputs.
+//! The module must not know how a turn is run, which [`WorkerTurns`] hides. Start from
+//! [`NatsWorker`] for workers, and from [`TurnInbox`] for senders of inputs.
 
 mod control;
 mod dead;
@@ -22,13 +23,13 @@ mod turns;
 mod wait;
 mod work;
 
-pub use control::{WorkerStatus, WorkerWatch};
-pub use dead::DeadInput;
-pub use host_turns::HostTurns;
-pub(crate) use inbox::root_address;
+pub use control::{NatsWorkerObserver, WorkerStatus};
+pub use dead::DeadLetter;
+pub use host_turns::HostTurnRunner;
+pub(crate) use inbox::root_session_address;
 pub use inbox::{QueuedInput, TurnInbox};
-pub(crate) use queue::{class_error, is_class};
+pub(crate) use queue::{invalid_class_error, is_worker_class_name};
 pub use status::{ClusterStatus, QueueLength};
-pub use turns::{ClaimedSession, TurnFailure, TurnsState, WorkerTurns};
+pub use turns::{ClaimedSession, TurnFailure, WorkerTurns, WorkerTurnsState};
 pub use wait::EndedTurn;
 pub use work::{NatsWorker, WorkerConfig, WorkerReport};

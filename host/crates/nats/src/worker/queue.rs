@@ -1,4 +1,4 @@
-//! Names and configurations of the streams that form the queue of turns.
+//! Defines the names and configurations of the streams that form the queue of turns.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use async_nats::jetstream::stream;
 use rind_lib::session::SessionAddress;
 
 use crate::NatsError;
-use crate::names::session_token;
-use crate::sessions::StoreParts;
-use crate::setup::ensure_stream;
+use crate::names::session_id_to_subject_token;
+use crate::sessions::SharedStoreState;
+use crate::setup::ensure_stream_exists;
 
-/// Maximum number of queued inputs of one session; more are refused.
+/// Maximum number of queued inputs of one session. Further inputs are refused.
 const MAX_INPUTS: i64 = 1_000;
 
 /// Names of the streams and subjects that form the queue of a tenant.
 #[derive(Clone, Debug)]
-pub(crate) struct QueueNames {
+pub(crate) struct TurnQueueNames {
     tenant: String,
 }
 
-impl QueueNames {
+impl TurnQueueNames {
     pub(crate) fn new(tenant: &str) -> Self {
         Self {
             tenant: tenant.to_owned(),
@@ -32,33 +32,34 @@ impl QueueNames {
         format!("RIND-{}-{kind}", self.tenant)
     }
 
-    /// Returns the subject of a session in the stream of this kind, which must not be `WAKE`.
+    /// Returns the subject of a session in the stream of this kind. `kind` must not be `WAKE`; see
+    /// [`Self::wake_subject`].
     pub(crate) fn subject(&self, kind: &str, session: &SessionAddress) -> String {
-        let token = session_token(session.root());
+        let token = session_id_to_subject_token(session.root());
         format!("{}.{token}", self.prefix(kind))
     }
 
     /// Returns the subject of the wakes of a session for workers of a class.
-    pub(crate) fn wake(&self, class: &str, session: &SessionAddress) -> String {
+    pub(crate) fn wake_subject(&self, class: &str, session: &SessionAddress) -> String {
         format!(
             "{}.{class}.{}",
             self.prefix("WAKE"),
-            session_token(session.root())
+            session_id_to_subject_token(session.root())
         )
     }
 
     /// Returns a filter for the wakes of a class.
-    pub(crate) fn wakes(&self, class: &str) -> String {
+    pub(crate) fn wake_subjects_filter(&self, class: &str) -> String {
         format!("{}.{class}.*", self.prefix("WAKE"))
     }
 
     /// Returns the name of the consumer that delivers the wakes of a class to its workers.
-    pub(crate) fn consumer(class: &str) -> String {
+    pub(crate) fn wake_consumer_name(class: &str) -> String {
         format!("class-{class}")
     }
 
     /// Returns the subject of control messages to workers.
-    pub(crate) fn control(&self) -> String {
+    pub(crate) fn control_subject(&self) -> String {
         self.prefix("CONTROL")
     }
 
@@ -68,13 +69,13 @@ impl QueueNames {
 }
 
 /// Whether a text is a valid name of a class: a token of a subject.
-pub(crate) fn is_class(text: &str) -> bool {
+pub(crate) fn is_worker_class_name(text: &str) -> bool {
     let is_in_class = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=32).contains(&text.len()) && text.bytes().all(is_in_class)
 }
 
 /// Returns the error for an invalid name of a class.
-pub(crate) fn class_error(class: &str) -> NatsError {
+pub(crate) fn invalid_class_error(class: &str) -> NatsError {
     NatsError::Config {
         what: format!("the class `{}`", rind_lib::text::clean_line(class, 40)),
         why: "a class of workers has 1 to 32 lower-case letters, digits and `-`".to_owned(),
@@ -82,14 +83,17 @@ pub(crate) fn class_error(class: &str) -> NatsError {
 }
 
 /// Creates the streams of the queue that do not exist yet.
-pub(crate) async fn create_queue(parts: &StoreParts, names: &QueueNames) -> Result<(), NatsError> {
-    for config in configs(names, parts.streams.replicas) {
-        ensure_stream(&parts.link, config, parts.patience).await?;
+pub(crate) async fn create_queue(
+    parts: &SharedStoreState,
+    names: &TurnQueueNames,
+) -> Result<(), NatsError> {
+    for config in queue_stream_configs(names, parts.streams.replicas) {
+        ensure_stream_exists(&parts.link, config, parts.patience).await?;
     }
     Ok(())
 }
 
-fn configs(names: &QueueNames, replicas: usize) -> [stream::Config; 4] {
+fn queue_stream_configs(names: &TurnQueueNames, replicas: usize) -> [stream::Config; 4] {
     let base = |kind: &str| stream::Config {
         name: names.stream(kind),
         subjects: vec![format!("{}.>", names.prefix(kind))],
@@ -103,7 +107,7 @@ fn configs(names: &QueueNames, replicas: usize) -> [stream::Config; 4] {
         discard_new_per_subject: true,
         ..base("IN")
     };
-    // One wake message per session and class is enough: its worker runs all queued inputs.
+    // Keep one wake message per session and class: the worker that gets it runs all queued inputs.
     let wakes = stream::Config {
         retention: stream::RetentionPolicy::WorkQueue,
         discard: stream::DiscardPolicy::Old,

@@ -1,4 +1,4 @@
-//! The work for one wake message: runs the queued inputs of a session in order.
+//! Handles one wake message: runs the queued inputs of a session in order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use async_nats::jetstream::{AckKind, Message};
 use rind_lib::session::SessionAddress;
 use tokio_util::sync::CancellationToken;
 
-use super::dead::TurnAttempts;
+use super::dead::QueuedInputAttempts;
 use super::inbox::{QueuedInput, TurnInbox};
 use super::turns::{ClaimedSession, TurnFailure, WorkerTurns};
-use crate::names::last_id;
+use crate::names::id_in_last_subject_token;
 use crate::{NatsError, NatsSessions};
 
 /// Pause before the next check of a session that another program works on.
@@ -19,15 +19,15 @@ const BUSY_PAUSE: Duration = Duration::from_secs(1);
 /// Maximum pause before the next check of a session whose tenant has used up a quota.
 const QUOTA_PAUSE: Duration = Duration::from_secs(60);
 
-/// Maximum number of turns of a session in a row while wakes of other sessions are pending. Then
-/// the session goes to the end of the queue, so that one with a thousand inputs does not occupy a
-/// slot for all of them.
+/// Maximum number of consecutive turns of a session while wakes of other sessions are pending.
+/// After that, the session goes to the end of the queue, so that a session with many inputs does
+/// not occupy a slot until all of them have run.
 const MAX_IN_A_ROW: u64 = 4;
 
 /// Interval at which the lease of a session is checked during a turn.
-const LEASE_LOOK: Duration = Duration::from_millis(250);
+const LEASE_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Work for one wake message, with the state of its worker that it needs.
+/// Handler of one wake message, with the state of the worker that it needs.
 pub(crate) struct SessionWork {
     pub(crate) sessions: NatsSessions,
     pub(crate) inbox: TurnInbox,
@@ -35,17 +35,17 @@ pub(crate) struct SessionWork {
     pub(crate) max_attempts: u32,
     /// Class of the worker.
     pub(crate) class: String,
-    /// Cancelled once no further turn may begin.
+    /// Token whose cancellation prevents further turns from beginning.
     pub(crate) stop: CancellationToken,
-    /// Cancelled once running turns are to be interrupted.
+    /// Token whose cancellation interrupts running turns.
     pub(crate) now: CancellationToken,
     /// Interval of the progress acknowledgements that extend the deadline of the wake message.
     pub(crate) beat: Duration,
 }
 
-/// Result of the work for a wake message.
+/// Counts of a handled wake message: turns, dead letters and other results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct WorkOutcome {
+pub(crate) struct WakeCounts {
     pub(crate) n_turns: u64,
     pub(crate) n_dead: u64,
     pub(crate) is_fenced: bool,
@@ -53,27 +53,27 @@ pub(crate) struct WorkOutcome {
     pub(crate) is_claimed: bool,
 }
 
-/// Answer to a wake message.
-enum WakeEnd {
+/// Answer with which the worker ends the handling of a wake message.
+enum WakeAcknowledgement {
     /// Acknowledges the wake: no input is left.
     Done,
-    /// Has the wake delivered again after this time.
+    /// Requests that the wake is delivered again after this time.
     Again(Duration),
     /// Moves the session to the end of the queue, behind all pending wakes.
     Behind,
 }
 
 impl SessionWork {
-    /// Does the work for a wake message, and answers the message.
-    pub(crate) async fn run(self, wake: Message) -> WorkOutcome {
-        let mut outcome = WorkOutcome::default();
-        let Some(at) = SessionAddress::parse(&last_id(&wake.subject)) else {
-            // Any client that may publish can store a wake; drop one that names no session.
+    /// Handles a wake message: runs the inputs of the session, and answers the message.
+    pub(crate) async fn run(self, wake: Message) -> WakeCounts {
+        let mut outcome = WakeCounts::default();
+        let Some(at) = SessionAddress::parse(&id_in_last_subject_token(&wake.subject)) else {
+            // Drop a wake whose subject contains no valid session id: any client may store one.
             let _ = wake.ack_with(AckKind::Term).await;
             return outcome;
         };
         let worked = {
-            let work = self.work(&at, &mut outcome);
+            let work = self.handle_session_wake(&at, &mut outcome);
             tokio::pin!(work);
             let mut beat = tokio::time::interval(self.beat);
             loop {
@@ -87,17 +87,19 @@ impl SessionWork {
         };
         let end = worked.unwrap_or_else(|error| {
             tracing::warn!(session = at.as_str(), %error, "a session is checked again");
-            WakeEnd::Again(BUSY_PAUSE)
+            WakeAcknowledgement::Again(BUSY_PAUSE)
         });
         let answered = match end {
-            WakeEnd::Done => wake.double_ack().await,
-            WakeEnd::Again(pause) => wake.ack_with(AckKind::Nak(Some(pause))).await,
-            // A redelivered wake would come before the pending ones, so publish a new one, which
-            // comes after them.
-            WakeEnd::Behind => match self.inbox.wake(&at, &self.class).await {
-                Ok(()) => wake.double_ack().await,
-                Err(_) => wake.ack_with(AckKind::Nak(None)).await,
-            },
+            WakeAcknowledgement::Done => wake.double_ack().await,
+            WakeAcknowledgement::Again(pause) => wake.ack_with(AckKind::Nak(Some(pause))).await,
+            // Publish a new wake, which comes after the pending wakes. A redelivered wake would
+            // come before them.
+            WakeAcknowledgement::Behind => {
+                match self.inbox.send_session_wake(&at, &self.class).await {
+                    Ok(()) => wake.double_ack().await,
+                    Err(_) => wake.ack_with(AckKind::Nak(None)).await,
+                }
+            }
         };
         if let Err(error) = answered {
             tracing::debug!(%error, "a wake message was not acknowledged and will be redelivered");
@@ -105,98 +107,102 @@ impl SessionWork {
         outcome
     }
 
-    async fn work(
+    async fn handle_session_wake(
         &self,
         at: &SessionAddress,
-        outcome: &mut WorkOutcome,
-    ) -> Result<WakeEnd, NatsError> {
+        outcome: &mut WakeCounts,
+    ) -> Result<WakeAcknowledgement, NatsError> {
         let Some(first) = self.inbox.first_input(at).await? else {
-            return Ok(WakeEnd::Done);
+            return Ok(WakeAcknowledgement::Done);
         };
         match self.inbox.quotas().check_turn(at).await {
             Ok(()) => {}
-            Err(error) if error.free_in().is_some() => {
-                return Ok(wait_for_quota(at, error.free_in().unwrap_or_default()));
+            Err(error) if error.time_until_available().is_some() => {
+                return Ok(wait_for_quota(
+                    at,
+                    error.time_until_available().unwrap_or_default(),
+                ));
             }
             Err(error) => return Err(error),
         }
         let mut claimed = match self.turns.claim(at.as_str()).await {
             Ok(claimed) => claimed,
-            Err(TurnFailure::Busy) => return Ok(WakeEnd::Again(BUSY_PAUSE)),
+            Err(TurnFailure::Busy) => return Ok(WakeAcknowledgement::Again(BUSY_PAUSE)),
             Err(TurnFailure::OverQuota(free_in)) => return Ok(wait_for_quota(at, free_in)),
             Err(TurnFailure::Fenced) => {
                 outcome.is_fenced = true;
-                report_fenced(at);
-                return Ok(WakeEnd::Again(BUSY_PAUSE));
+                log_session_taken_over(at);
+                return Ok(WakeAcknowledgement::Again(BUSY_PAUSE));
             }
             Err(TurnFailure::Failed(cause)) => {
                 let known = self.inbox.attempts(at, &first).await?;
-                let attempts = TurnAttempts {
+                let attempts = QueuedInputAttempts {
                     attempts: known.attempts + 1,
                     cause,
                     ..known
                 };
-                return self.note_failure(at, &first, attempts, outcome).await;
+                return self.record_failure(at, &first, attempts, outcome).await;
             }
         };
         outcome.is_claimed = true;
-        let worked = self.run_inputs(at, &mut *claimed, outcome).await;
+        let worked = self.run_session_inputs(at, &mut *claimed, outcome).await;
         claimed.close().await;
         worked
     }
 
-    /// Runs the inputs of a claimed session, until none is left and the session runs no other turn.
-    async fn run_inputs(
+    /// Runs the inputs of a claimed session until no input is queued and no other turn runs in the
+    /// session.
+    async fn run_session_inputs(
         &self,
         at: &SessionAddress,
         claimed: &mut dyn ClaimedSession,
-        outcome: &mut WorkOutcome,
-    ) -> Result<WakeEnd, NatsError> {
+        outcome: &mut WakeCounts,
+    ) -> Result<WakeAcknowledgement, NatsError> {
         loop {
-            let end = self.run_waiting(at, claimed, outcome).await?;
-            // Keep the session open for turns that people started in it from elsewhere.
+            let end = self.run_queued_inputs(at, claimed, outcome).await?;
+            // Keep the session open while turns run in it that the worker did not start.
             let is_idle = tokio::select! {
                 () = claimed.idle() => true,
                 () = self.now.cancelled() => false,
-                () = self.lease_ends(at) => false,
+                () = self.wait_for_lease_end(at) => false,
             };
-            if !is_idle || !matches!(end, WakeEnd::Done) {
+            if !is_idle || !matches!(end, WakeAcknowledgement::Done) {
                 return Ok(end);
             }
             if self.inbox.first_input(at).await?.is_none() {
-                return Ok(WakeEnd::Done);
+                return Ok(WakeAcknowledgement::Done);
             }
         }
     }
 
-    /// Runs the queued inputs.
-    async fn run_waiting(
+    /// Runs the queued inputs of a claimed session in order.
+    async fn run_queued_inputs(
         &self,
         at: &SessionAddress,
         claimed: &mut dyn ClaimedSession,
-        outcome: &mut WorkOutcome,
-    ) -> Result<WakeEnd, NatsError> {
+        outcome: &mut WakeCounts,
+    ) -> Result<WakeAcknowledgement, NatsError> {
         let mut n_in_a_row = 0;
         while let Some(input) = self.inbox.first_input(at).await? {
             if n_in_a_row >= MAX_IN_A_ROW {
-                if self.inbox.n_waiting(&self.class).await? > 0 {
-                    return Ok(WakeEnd::Behind);
+                if self.inbox.count_undelivered_wakes(&self.class).await? > 0 {
+                    return Ok(WakeAcknowledgement::Behind);
                 }
                 n_in_a_row = 0;
             }
             n_in_a_row += 1;
             if self.stop.is_cancelled() {
-                return Ok(WakeEnd::Again(Duration::ZERO));
+                return Ok(WakeAcknowledgement::Again(Duration::ZERO));
             }
             let before = self.inbox.attempts(at, &input).await?;
             if before.attempts >= self.max_attempts {
-                self.inbox.bury(at, &input, &before).await?;
+                self.inbox.move_to_dead_letters(at, &input, &before).await?;
                 outcome.n_dead += 1;
                 continue;
             }
-            // Count the attempt before the turn: if the turn crashes its worker, nothing else
-            // records it.
-            let attempts = TurnAttempts {
+            // Record the attempt before the turn, so that it counts even if the turn crashes the
+            // worker.
+            let attempts = QueuedInputAttempts {
                 attempts: before.attempts + 1,
                 ..before.clone()
             };
@@ -207,33 +213,32 @@ impl SessionWork {
                     self.inbox.remove_input(at, &input).await?;
                 }
                 Some(Err(TurnFailure::Failed(cause))) => {
-                    let attempts = TurnAttempts { cause, ..attempts };
-                    return self.note_failure(at, &input, attempts, outcome).await;
+                    let attempts = QueuedInputAttempts { cause, ..attempts };
+                    return self.record_failure(at, &input, attempts, outcome).await;
                 }
                 Some(Err(TurnFailure::OverQuota(free_in))) => {
                     self.inbox.set_attempts(at, &before).await?;
                     return Ok(wait_for_quota(at, free_in));
                 }
-                // The session cannot run an input now, so the turn did not begin.
+                // Do not count the attempt: the session was busy, so the turn did not begin.
                 Some(Err(TurnFailure::Busy)) => {
                     self.inbox.set_attempts(at, &before).await?;
-                    return Ok(WakeEnd::Again(BUSY_PAUSE));
+                    return Ok(WakeAcknowledgement::Again(BUSY_PAUSE));
                 }
                 Some(Err(TurnFailure::Fenced)) => {
                     outcome.is_fenced = true;
-                    report_fenced(at);
-                    return Ok(WakeEnd::Again(BUSY_PAUSE));
+                    log_session_taken_over(at);
+                    return Ok(WakeAcknowledgement::Again(BUSY_PAUSE));
                 }
                 None => {
-                    // An interruption is not the fault of the turn, so it does not count as an
-                    // attempt.
+                    // Do not count the attempt: the interruption is not the fault of the turn.
                     outcome.is_interrupted = true;
                     self.inbox.set_attempts(at, &before).await?;
-                    return Ok(WakeEnd::Again(Duration::ZERO));
+                    return Ok(WakeAcknowledgement::Again(Duration::ZERO));
                 }
             }
         }
-        Ok(WakeEnd::Done)
+        Ok(WakeAcknowledgement::Done)
     }
 
     /// Runs the turn of an input; `None` if it was interrupted because the worker must release the
@@ -247,10 +252,10 @@ impl SessionWork {
         tokio::select! {
             ended = claimed.run(input) => return Some(ended),
             () = self.now.cancelled() => return None,
-            () = self.lease_ends(at) => {}
+            () = self.wait_for_lease_end(at) => {}
         }
-        // The turn was dropped. If this program was paused for long, another worker may already
-        // have the session.
+        // The turn's future was dropped. If this program was paused for long, another worker may
+        // already have the session.
         match self.sessions.is_held_elsewhere(at).await {
             Ok(true) => Some(Err(TurnFailure::Fenced)),
             Ok(false) => None,
@@ -261,11 +266,11 @@ impl SessionWork {
         }
     }
 
-    /// Waits until the lease of a session is lost, or was not renewed for half of its time. Another
-    /// worker may soon take the session over, so further work here would be wasted.
-    async fn lease_ends(&self, at: &SessionAddress) {
+    /// Waits until the lease of a session is lost, or was not renewed for half of its lifetime.
+    /// Then another worker may soon take the session over, and further work here would be wasted.
+    async fn wait_for_lease_end(&self, at: &SessionAddress) {
         loop {
-            tokio::time::sleep(LEASE_LOOK).await;
+            tokio::time::sleep(LEASE_CHECK_INTERVAL).await;
             if let Some((age, is_lost)) = self.sessions.lease_age(at)
                 && (is_lost || age > self.sessions.lease_time() / 2)
             {
@@ -274,14 +279,14 @@ impl SessionWork {
         }
     }
 
-    /// Records why a turn failed, or makes its input a dead letter after the last attempt.
-    async fn note_failure(
+    /// Records the cause of a failed turn. After the last attempt, makes the input a dead letter.
+    async fn record_failure(
         &self,
         at: &SessionAddress,
         input: &QueuedInput,
-        attempts: TurnAttempts,
-        outcome: &mut WorkOutcome,
-    ) -> Result<WakeEnd, NatsError> {
+        attempts: QueuedInputAttempts,
+        outcome: &mut WakeCounts,
+    ) -> Result<WakeAcknowledgement, NatsError> {
         tracing::warn!(
             session = at.as_str(),
             class = self.class.as_str(),
@@ -290,29 +295,31 @@ impl SessionWork {
             "a turn failed"
         );
         if attempts.attempts >= self.max_attempts {
-            self.inbox.bury(at, input, &attempts).await?;
+            self.inbox
+                .move_to_dead_letters(at, input, &attempts)
+                .await?;
             outcome.n_dead += 1;
-            return Ok(WakeEnd::Again(Duration::ZERO));
+            return Ok(WakeAcknowledgement::Again(Duration::ZERO));
         }
         self.inbox.set_attempts(at, &attempts).await?;
         let pause = Duration::from_secs(1 << attempts.attempts.min(5));
-        Ok(WakeEnd::Again(pause))
+        Ok(WakeAcknowledgement::Again(pause))
     }
 }
 
-/// Has the session checked again when the quota is available, and at least every [`QUOTA_PAUSE`],
-/// because the operator may raise the quota earlier.
-fn wait_for_quota(at: &SessionAddress, free_in: Duration) -> WakeEnd {
+/// Returns the answer that requests another delivery of the wake when the quota is available again.
+/// The delay is at most [`QUOTA_PAUSE`], because the operator may raise the quota earlier.
+fn wait_for_quota(at: &SessionAddress, free_in: Duration) -> WakeAcknowledgement {
     let pause = free_in.clamp(BUSY_PAUSE, QUOTA_PAUSE);
     tracing::info!(
         session = at.as_str(),
         seconds = pause.as_secs(),
         "a quota of the tenant is used up; the inputs of the session wait"
     );
-    WakeEnd::Again(pause)
+    WakeAcknowledgement::Again(pause)
 }
 
-fn report_fenced(at: &SessionAddress) {
+fn log_session_taken_over(at: &SessionAddress) {
     tracing::warn!(
         session = at.as_str(),
         "another worker has continued the session and runs its turn; this worker stops writing to it"

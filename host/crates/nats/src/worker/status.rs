@@ -1,4 +1,4 @@
-//! State of all workers of a tenant, and orders to drain them.
+//! Collects the state of all workers of a tenant, and orders workers to drain.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use serde::Serialize;
 
-use super::control::{ControlOrder, WorkerStatus};
+use super::control::{ControlMessage, WorkerStatus};
 use super::inbox::TurnInbox;
-use super::queue::QueueNames;
+use super::queue::TurnQueueNames;
 use crate::setup::LINES;
 use crate::{NatsError, QuotaReport};
 
@@ -28,7 +28,7 @@ pub struct ClusterStatus {
     pub waiting: usize,
     /// Number of sessions with dead letters.
     pub dead: usize,
-    /// Length of the queue of each class that has wakes.
+    /// Length of the wake queue of each class. Omits classes without wakes.
     pub queues: Vec<QueueLength>,
     /// Workers that answered in time, sorted by name.
     pub workers: Vec<WorkerStatus>,
@@ -46,9 +46,9 @@ pub struct ClusterStatus {
 pub struct QueueLength {
     /// Name of the class.
     pub class: String,
-    /// Number of sessions with a wake for this class, including those that a worker has now.
+    /// Number of sessions with a wake for this class, including sessions that a worker is running.
     pub wakes: usize,
-    /// Milliseconds since the oldest of these wakes was stored. Its turn may already be running.
+    /// Age of the oldest of these wakes in milliseconds. A worker may already be handling it.
     pub oldest_ms: u64,
 }
 
@@ -63,7 +63,7 @@ impl TurnInbox {
         for partition in 0..names.partitions() {
             let stream = names.stream(LINES, partition);
             sessions += link
-                .subjects(&stream, &names.root_lines(partition))
+                .subjects(&stream, &names.root_lines_filter(partition))
                 .await?
                 .len();
         }
@@ -95,14 +95,17 @@ impl TurnInbox {
             waiting: link.subjects(&self.names.stream("IN"), ">").await?.len(),
             dead: link.subjects(&self.names.stream("DEAD"), ">").await?.len(),
             queues,
-            workers: self.ask(ControlOrder::default()).await?,
+            workers: self.send_control_message(ControlMessage::default()).await?,
         })
     }
 
-    /// Returns the milliseconds since the oldest wake of a class was stored; 0 without a wake. Its
-    /// turn may already be running.
+    /// Returns the age of the oldest wake of a class in milliseconds; 0 if there is no wake. A
+    /// worker may already be handling the wake.
     pub(crate) async fn queue_age(&self, class: &str) -> Result<u64, NatsError> {
-        let (stream, wakes) = (self.names.stream("WAKE"), self.names.wakes(class));
+        let (stream, wakes) = (
+            self.names.stream("WAKE"),
+            self.names.wake_subjects_filter(class),
+        );
         let first = self.parts.link.next(&stream, &wakes, 1).await?;
         let stored = first.map_or(i64::MAX, |first| first.time_ms);
         let waited = rind_lib::clock::now_ms().saturating_sub(stored);
@@ -110,15 +113,17 @@ impl TurnInbox {
     }
 
     /// Returns the number of wakes of a class that were not delivered to a worker yet.
-    pub(crate) async fn n_waiting(&self, class: &str) -> Result<u64, NatsError> {
+    pub(crate) async fn count_undelivered_wakes(&self, class: &str) -> Result<u64, NatsError> {
         const WHAT: &str = "the length of a queue";
         let context = self.parts.link.context();
         let stream = context
             .get_stream_no_info(self.names.stream("WAKE"))
             .await
-            .map_err(|error| NatsError::unanswered(WHAT, error))?;
-        let consumer = stream.consumer_info(QueueNames::consumer(class)).await;
-        let consumer = consumer.map_err(|error| NatsError::unanswered(WHAT, error))?;
+            .map_err(|error| NatsError::nats_request_error(WHAT, error))?;
+        let consumer = stream
+            .consumer_info(TurnQueueNames::wake_consumer_name(class))
+            .await;
+        let consumer = consumer.map_err(|error| NatsError::nats_request_error(WHAT, error))?;
         Ok(consumer.num_pending)
     }
 
@@ -128,24 +133,27 @@ impl TurnInbox {
     /// # Errors
     /// The servers do not answer.
     pub async fn drain(&self, wanted: &str) -> Result<Vec<WorkerStatus>, NatsError> {
-        self.ask(ControlOrder {
+        self.send_control_message(ControlMessage {
             drain: Some(wanted.to_owned()),
         })
         .await
     }
 
-    async fn ask(&self, order: ControlOrder) -> Result<Vec<WorkerStatus>, NatsError> {
+    async fn send_control_message(
+        &self,
+        order: ControlMessage,
+    ) -> Result<Vec<WorkerStatus>, NatsError> {
         const WHAT: &str = "a question to workers";
         let client = self.parts.link.client();
         let inbox = client.new_inbox();
-        let failed = |error: async_nats::Error| NatsError::unanswered(WHAT, error);
+        let failed = |error: async_nats::Error| NatsError::nats_request_error(WHAT, error);
         let mut answers = client
             .subscribe(inbox.clone())
             .await
             .map_err(|error| failed(error.into()))?;
         let order = serde_json::to_vec(&order).map_err(|error| failed(error.into()))?;
         client
-            .publish_with_reply(self.names.control(), inbox, Bytes::from(order))
+            .publish_with_reply(self.names.control_subject(), inbox, Bytes::from(order))
             .await
             .map_err(|error| failed(error.into()))?;
         let mut workers = Vec::new();

@@ -1,7 +1,7 @@
-//! The sweep: stores wake messages that inputs lack.
+//! Stores missing wake messages (the sweep).
 //!
-//! A sender stores an input before its wake message. If it dies in between, no worker learns of the
-//! input.
+//! A sender stores an input before the wake message. If the sender dies in between, no worker is
+//! notified of the input.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,32 +10,35 @@ use rind_lib::session::SessionAddress;
 
 use super::inbox::TurnInbox;
 use crate::NatsError;
-use crate::names::last_id;
+use crate::names::id_in_last_subject_token;
 
 /// Interval between the sweeps of a worker.
-const EVERY: Duration = Duration::from_secs(10);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Sweeps at the interval [`EVERY`], until the task is cancelled.
+/// Sweeps at the interval [`SWEEP_INTERVAL`], until the task is cancelled.
 pub(crate) async fn sweep_inputs(inbox: TurnInbox) {
     loop {
-        if let Err(error) = sweep_once(&inbox).await {
+        if let Err(error) = wake_sessions_without_wake(&inbox).await {
             tracing::debug!(%error, "the search for inputs without a wake message failed");
         }
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(SWEEP_INTERVAL).await;
     }
 }
 
 /// Stores a wake for each session that has inputs but no wake.
-async fn sweep_once(inbox: &TurnInbox) -> Result<(), NatsError> {
+async fn wake_sessions_without_wake(inbox: &TurnInbox) -> Result<(), NatsError> {
     let link = &inbox.parts.link;
     let inputs = link.subjects(&inbox.names.stream("IN"), ">").await?;
     if inputs.is_empty() {
         return Ok(());
     }
     let wakes = link.subjects(&inbox.names.stream("WAKE"), ">").await?;
-    let awake: BTreeSet<String> = wakes.iter().map(|subject| last_id(subject)).collect();
+    let awake: BTreeSet<String> = wakes
+        .iter()
+        .map(|subject| id_in_last_subject_token(subject))
+        .collect();
     for subject in inputs {
-        let id = last_id(&subject);
+        let id = id_in_last_subject_token(&subject);
         if awake.contains(&id) {
             continue;
         }
@@ -43,7 +46,7 @@ async fn sweep_once(inbox: &TurnInbox) -> Result<(), NatsError> {
             continue;
         };
         if let Some(input) = inbox.first_input(&at).await? {
-            inbox.wake(&at, &input.class).await?;
+            inbox.send_session_wake(&at, &input.class).await?;
         }
     }
     Ok(())

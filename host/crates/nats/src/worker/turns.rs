@@ -1,4 +1,4 @@
-//! Interface between a worker and the program that runs its turns.
+//! Defines the interface through which a worker lets the program run turns.
 
 use futures_util::future::BoxFuture;
 
@@ -7,7 +7,7 @@ use super::QueuedInput;
 /// Reason why a turn, or the claim of a session, failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnFailure {
-    /// Another program works on the session. The turn is retried later.
+    /// Another program has the session open. The turn is retried later.
     Busy,
     /// Another program has taken the session over, and continues the turn.
     Fenced,
@@ -19,16 +19,16 @@ pub enum TurnFailure {
     Failed(String),
 }
 
-/// State of a [`WorkerTurns`], for the operator of the worker.
+/// State of a [`WorkerTurns`] that is reported to the operator of the worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TurnsState {
+pub struct WorkerTurnsState {
     /// Digest of the set of plugins with which new turns run.
     pub plugins: Option<String>,
     /// Reason why no turn can begin; `None` if turns can begin.
     pub fault: Option<String>,
 }
 
-/// Runs turns for a worker, which calls it for several sessions at once.
+/// Runs turns for a worker. The worker calls the methods for several sessions concurrently.
 pub trait WorkerTurns: Send + Sync {
     /// Opens a session, creating it if it does not exist, and keeps other programs from writing to
     /// it.
@@ -37,14 +37,14 @@ pub trait WorkerTurns: Send + Sync {
         session: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>>;
 
-    /// Waits until turns can begin. The worker takes no wake before.
+    /// Waits until turns can begin. The worker fetches no wake before that.
     fn ready(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
 
     /// Returns the set of plugins of new turns, or the reason why no turn can begin.
-    fn state(&self) -> TurnsState {
-        TurnsState::default()
+    fn state(&self) -> WorkerTurnsState {
+        WorkerTurnsState::default()
     }
 }
 
@@ -58,8 +58,8 @@ pub trait ClaimedSession: Send {
     /// another worker continues it.
     fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>>;
 
-    /// Waits until no turn runs in the session that was started from elsewhere than the worker, for
-    /// example by a person.
+    /// Waits until all turns have ended that run in the session but were not started by the worker,
+    /// for example turns of a person.
     fn idle(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }

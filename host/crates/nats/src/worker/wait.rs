@@ -6,7 +6,7 @@ use std::time::Duration;
 use rind_lib::point::payload::TurnSummary;
 use rind_lib::session::{Body, Entry, SessionStore};
 
-use super::inbox::{TurnInbox, root_address};
+use super::inbox::{TurnInbox, root_session_address};
 use crate::setup::LINES;
 use crate::{NatsError, NatsSessions};
 
@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// Maximum number of dead letters that are searched for an input.
 const MAX_DEAD: usize = 1_000;
 
-/// A turn that ended in any program.
+/// Output and summary of a turn that has ended, in any program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndedTurn {
     /// Number of the turn within the session.
@@ -28,8 +28,8 @@ pub struct EndedTurn {
 }
 
 impl TurnInbox {
-    /// Waits until the turn of an input has ended, and returns the end. Dropping the future does
-    /// not stop the turn.
+    /// Waits until the turn of an input has ended, and returns its output and summary. Dropping the
+    /// future does not stop the turn.
     ///
     /// # Errors
     /// Workers gave up on the input, the session cannot be read, or the servers do not answer.
@@ -39,11 +39,11 @@ impl TurnInbox {
         session: &str,
         input_id: &str,
     ) -> Result<EndedTurn, NatsError> {
-        let at = root_address(session)?;
+        let at = root_session_address(session)?;
         let store = SessionStore::over(Arc::new(sessions.clone()));
         let names = &self.parts.streams.names;
         let stream = names.stream(LINES, names.partition(&at));
-        let subject = names.lines(&at);
+        let subject = names.lines_subject(&at);
         let mut seen = 0;
         loop {
             let last = self.parts.link.last(&stream, &subject).await?;
@@ -52,24 +52,28 @@ impl TurnInbox {
                 seen = last;
                 let (own, id) = (store.clone(), session.to_owned());
                 let read = tokio::task::spawn_blocking(move || own.read(&id)).await;
-                let read =
-                    read.map_err(|error| NatsError::unanswered("reading a session", error))?;
+                let read = read
+                    .map_err(|error| NatsError::nats_request_error("reading a session", error))?;
                 if let Ok((entries, _)) = read
-                    && let Some(ended) = ended_turn(&entries, input_id)
+                    && let Some(ended) = ended_turn_in_entries(&entries, input_id)
                 {
                     return Ok(ended);
                 }
             }
-            self.check_alive(session, input_id).await?;
+            self.require_not_dead_letter(session, input_id).await?;
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// Fails if workers gave up on an input.
-    async fn check_alive(&self, session: &str, input_id: &str) -> Result<(), NatsError> {
-        let at = root_address(session)?;
+    /// Fails if an input is a dead letter.
+    async fn require_not_dead_letter(
+        &self,
+        session: &str,
+        input_id: &str,
+    ) -> Result<(), NatsError> {
+        let at = root_session_address(session)?;
         let dead = self
-            .dead_of(&self.names.subject("DEAD", &at), MAX_DEAD)
+            .session_dead_letters(&self.names.subject("DEAD", &at), MAX_DEAD)
             .await?;
         match dead.into_iter().find(|dead| dead.input == input_id) {
             None => Ok(()),
@@ -82,8 +86,8 @@ impl TurnInbox {
     }
 }
 
-/// Returns the end of the turn that ran an input.
-fn ended_turn(entries: &[Entry], input_id: &str) -> Option<EndedTurn> {
+/// Finds the turn that ran an input; `None` if it has not ended.
+fn ended_turn_in_entries(entries: &[Entry], input_id: &str) -> Option<EndedTurn> {
     let mut taken = None;
     for entry in entries {
         match &entry.body {
@@ -93,7 +97,7 @@ fn ended_turn(entries: &[Entry], input_id: &str) -> Option<EndedTurn> {
                 continues,
                 ..
             } => {
-                // A turn that continues an interrupted one has a new number.
+                // Follow the turn that continues an interrupted turn, because it has a new number.
                 let is_of_input = id.as_deref() == Some(input_id);
                 if is_of_input || (taken.is_some() && continues.is_some()) {
                     taken = Some(*turn);

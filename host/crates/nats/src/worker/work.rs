@@ -1,4 +1,4 @@
-//! The worker: fetches a wake for each free slot, and drains at its end.
+//! Implements the worker, which fetches a wake message for each free slot and drains when it stops.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,10 +10,10 @@ use rind_lib::lock::lock;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::control::{ControlState, WorkerWatch, answer_control};
+use super::control::{NatsWorkerObserver, WorkerState, answer_control};
 use super::inbox::TurnInbox;
-use super::queue::{QueueNames, class_error, is_class};
-use super::session_work::{SessionWork, WorkOutcome};
+use super::queue::{TurnQueueNames, invalid_class_error, is_worker_class_name};
+use super::session_work::{SessionWork, WakeCounts};
 use super::sweep::sweep_inputs;
 use super::turns::WorkerTurns;
 use crate::{NatsError, NatsSessions};
@@ -38,10 +38,10 @@ pub struct WorkerConfig {
     pub slots: usize,
     /// Number of attempts after which an input becomes a dead letter.
     pub max_attempts: u32,
-    /// Time for which running turns may continue once the worker stops. After that they are
-    /// interrupted, and other workers continue them.
+    /// Time for which running turns may continue after the worker is stopped. After that, the turns
+    /// are interrupted, and other workers continue them.
     pub grace: Duration,
-    /// Maximum number of wakes of the class that all workers together work on at once.
+    /// Maximum number of wakes of the class that all workers together handle concurrently.
     pub max_in_work: i64,
 }
 
@@ -60,7 +60,7 @@ impl WorkerConfig {
     }
 }
 
-/// Counts of a worker since it started.
+/// Numbers of turns, sessions and inputs that a worker has handled since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerReport {
     /// Number of turns that ended.
@@ -76,13 +76,13 @@ pub struct WorkerReport {
     pub claims: u64,
 }
 
-/// Runs the turns of a class until it is stopped or drained.
+/// Worker that runs the turns of a class until it is stopped or drained.
 pub struct NatsWorker {
     sessions: NatsSessions,
     inbox: TurnInbox,
     config: WorkerConfig,
     turns: Arc<dyn WorkerTurns>,
-    control: Arc<ControlState>,
+    control: Arc<WorkerState>,
 }
 
 impl std::fmt::Debug for NatsWorker {
@@ -101,12 +101,12 @@ impl NatsWorker {
         config: WorkerConfig,
         turns: Arc<dyn WorkerTurns>,
     ) -> Result<Self, NatsError> {
-        if !is_class(&config.class) {
-            return Err(class_error(&config.class));
+        if !is_worker_class_name(&config.class) {
+            return Err(invalid_class_error(&config.class));
         }
         Ok(Self {
             inbox: TurnInbox::open(&sessions)?,
-            control: Arc::new(ControlState::new(&config, turns.clone())),
+            control: Arc::new(WorkerState::new(&config, turns.clone())),
             sessions,
             config,
             turns,
@@ -115,15 +115,16 @@ impl NatsWorker {
 
     /// Returns a handle to observe the worker while it runs.
     #[must_use]
-    pub fn watch(&self) -> WorkerWatch {
-        WorkerWatch {
+    pub fn watch(&self) -> NatsWorkerObserver {
+        NatsWorkerObserver {
             state: self.control.clone(),
             inbox: self.inbox.clone(),
         }
     }
 
-    /// Runs until `stop` is cancelled or an operator drains the worker. Then it takes no new wake,
-    /// lets running turns end within the grace time, and interrupts the others.
+    /// Runs until `stop` is cancelled or an operator drains the worker. Then fetches no further
+    /// wake, waits for running turns at most for the grace time, and interrupts the remaining
+    /// turns.
     ///
     /// # Errors
     /// The queue cannot be opened.
@@ -132,8 +133,8 @@ impl NatsWorker {
         let ended = CancellationToken::new();
         let _end_all = ended.clone().drop_guard();
         let control = answer_control(self.inbox.clone(), self.control.clone(), stop.clone());
-        spawn_until(control, ended.clone());
-        spawn_until(sweep_inputs(self.inbox.clone()), ended);
+        spawn_until_cancelled(control, ended.clone());
+        spawn_until_cancelled(sweep_inputs(self.inbox.clone()), ended);
         let now = CancellationToken::new();
         let slots = Arc::new(Semaphore::new(self.config.slots.max(1)));
         loop {
@@ -148,7 +149,7 @@ impl NatsWorker {
             let wake = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                wake = next_wake(&consumer) => wake,
+                wake = next_wake_within_timeout(&consumer) => wake,
             };
             let wake = match wake {
                 Ok(Some(wake)) => wake,
@@ -173,16 +174,16 @@ impl NatsWorker {
             control.n_busy.fetch_add(1, Ordering::SeqCst);
             tokio::spawn(async move {
                 let outcome = work.run(wake).await;
-                control.count(&outcome);
+                control.count_wake_outcome(&outcome);
                 control.n_busy.fetch_sub(1, Ordering::SeqCst);
                 drop(slot);
             });
         }
         self.drain(&slots, &now).await;
-        Ok(self.control.report())
+        Ok(self.control.worker_report())
     }
 
-    /// Waits until running turns have ended, and interrupts them after the grace time.
+    /// Waits until running turns have ended. After the grace time, interrupts the remaining turns.
     async fn drain(&self, slots: &Arc<Semaphore>, now: &CancellationToken) {
         let all = u32::try_from(self.config.slots.max(1)).unwrap_or(u32::MAX);
         let idle = slots.acquire_many(all);
@@ -195,15 +196,15 @@ impl NatsWorker {
 
     async fn consumer(&self) -> Result<jetstream::consumer::PullConsumer, NatsError> {
         const WHAT: &str = "the consumer of a class";
-        let name = QueueNames::consumer(&self.config.class);
+        let name = TurnQueueNames::wake_consumer_name(&self.config.class);
         let context = self.inbox.parts.link.context();
         let stream = context
             .get_stream_no_info(self.inbox.names.stream("WAKE"))
             .await
-            .map_err(|error| NatsError::unanswered(WHAT, error))?;
+            .map_err(|error| NatsError::nats_request_error(WHAT, error))?;
         let config = consumer::pull::Config {
             durable_name: Some(name.clone()),
-            filter_subject: self.inbox.names.wakes(&self.config.class),
+            filter_subject: self.inbox.names.wake_subjects_filter(&self.config.class),
             ack_policy: consumer::AckPolicy::Explicit,
             ack_wait: ACK_WAIT,
             max_deliver: -1,
@@ -215,7 +216,7 @@ impl NatsWorker {
             match stream.create_consumer(config.clone()).await {
                 Ok(consumer) => return Ok(consumer),
                 Err(error) if began.elapsed() >= self.inbox.parts.patience => {
-                    return Err(NatsError::unanswered(WHAT, error));
+                    return Err(NatsError::nats_request_error(WHAT, error));
                 }
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
@@ -223,7 +224,10 @@ impl NatsWorker {
     }
 }
 
-fn spawn_until(task: impl Future<Output = ()> + Send + 'static, ended: CancellationToken) {
+fn spawn_until_cancelled(
+    task: impl Future<Output = ()> + Send + 'static,
+    ended: CancellationToken,
+) {
     tokio::spawn(async move {
         tokio::select! {
             () = ended.cancelled() => {}
@@ -233,7 +237,7 @@ fn spawn_until(task: impl Future<Output = ()> + Send + 'static, ended: Cancellat
 }
 
 /// Returns the next wake; `None` if none arrives within the timeout.
-async fn next_wake(
+async fn next_wake_within_timeout(
     consumer: &jetstream::consumer::PullConsumer,
 ) -> Result<Option<jetstream::Message>, async_nats::Error> {
     let batch = consumer.batch().max_messages(1).expires(PULL).messages();
@@ -244,8 +248,8 @@ async fn next_wake(
     }
 }
 
-impl ControlState {
-    fn count(&self, outcome: &WorkOutcome) {
+impl WorkerState {
+    fn count_wake_outcome(&self, outcome: &WakeCounts) {
         let mut report = lock(&self.report);
         report.turns += outcome.n_turns;
         report.dead += outcome.n_dead;
@@ -254,7 +258,7 @@ impl ControlState {
         report.claims += u64::from(outcome.is_claimed);
     }
 
-    fn report(&self) -> WorkerReport {
+    fn worker_report(&self) -> WorkerReport {
         *lock(&self.report)
     }
 }

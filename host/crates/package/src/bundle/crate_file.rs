@@ -1,5 +1,5 @@
-//! Packs a plugin as a `.crate` file: a Cargo manifest, and a library with the packed plugin as a
-//! constant.
+//! Packs a plugin as a `.crate` file: a Cargo manifest, and a library that contains the packed
+//! plugin as a byte constant.
 
 use anyhow::Context;
 use toml::{Table, Value};

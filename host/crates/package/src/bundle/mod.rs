@@ -1,8 +1,8 @@
 //! Creates packages for npm, PyPI and crates.io that contain a packed plugin.
 //!
-//! The result is reproducible: order, times and modes of files are fixed. A package contains the
-//! packed plugin, its README, its signature, and only the metadata that its registry requires. It
-//! runs nothing and has no dependencies.
+//! Packages are reproducible: the order, times and modes of their files are fixed. A package
+//! contains the packed plugin, its README, its signature, and only the metadata that its registry
+//! requires. Installing it runs no code and needs no other packages.
 //!
 //! Start from [`make_bundle`].
 
@@ -48,7 +48,7 @@ pub struct BundleSource<'a> {
     pub signature: Option<String>,
 }
 
-/// Created package.
+/// Package as a single file.
 #[derive(Debug)]
 pub struct PackageBundle {
     /// File name that the clients of the registry expect.
@@ -56,7 +56,7 @@ pub struct PackageBundle {
     pub bytes: Vec<u8>,
 }
 
-/// Parts of a package that each format writes in its own way.
+/// Content from which the package file of each registry format is built.
 struct BundleParts<'a> {
     /// Name of the package, not normalized for the registry.
     name: &'a str,
@@ -117,7 +117,8 @@ pub fn make_bundle(
     }
 }
 
-/// Checks that a text looks like an SPDX expression, such as `MIT OR Apache-2.0`.
+/// Checks that `license` consists of the characters of an SPDX expression, such as `MIT OR
+/// Apache-2.0`.
 fn check_license(license: &str) -> anyhow::Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " .+-()".contains(c);
     ensure!(

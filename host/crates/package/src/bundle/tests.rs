@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use super::*;
-use crate::carried::{find_plugin, read_package};
+use crate::carried::{find_plugin_in_package, read_package};
 use crate::contents::Files;
 
-fn contents(description: &str, version: &str) -> PluginContents {
+fn plugin_contents(description: &str, version: &str) -> PluginContents {
     let manifest = format!(
         "name = \"hello\"\nversion = \"{version}\"\ndescription = {}\n",
         toml::Value::String(description.to_owned())
@@ -15,10 +15,10 @@ fn contents(description: &str, version: &str) -> PluginContents {
     let mut files = Files::new();
     files.insert(vec!["plugin.toml".to_owned()], manifest.into_bytes());
     files.insert(vec![README.to_owned()], b"# Hello\n".to_vec());
-    PluginContents::pick_files(files, Path::new("hello")).unwrap()
+    PluginContents::pick_plugin_files(files, Path::new("hello")).unwrap()
 }
 
-fn bundle(
+fn make_test_bundle(
     contents: &PluginContents,
     kind: PackageKind,
     name: Option<&str>,
@@ -39,7 +39,7 @@ fn bundle(
 
 #[test]
 fn each_package_is_the_same_each_time_and_carries_the_plugin_with_its_signature() {
-    let contents = contents("Greets\npeople.\u{85}Name: x", "0.1.0-rc.1");
+    let contents = plugin_contents("Greets\npeople.\u{85}Name: x", "0.1.0-rc.1");
     for (kind, name, file_name) in [
         (PackageKind::Npm, None, "hello-0.1.0-rc.1.tgz"),
         (
@@ -55,7 +55,7 @@ fn each_package_is_the_same_each_time_and_carries_the_plugin_with_its_signature(
         ),
         (PackageKind::Crates, None, "hello-0.1.0-rc.1.crate"),
     ] {
-        let made = || bundle(&contents, kind, name, Some("MIT")).unwrap();
+        let made = || make_test_bundle(&contents, kind, name, Some("MIT")).unwrap();
         let one = made();
         assert_eq!(one.file_name, file_name);
         assert_eq!(one.bytes, made().bytes, "{file_name}");
@@ -68,7 +68,7 @@ fn each_package_is_the_same_each_time_and_carries_the_plugin_with_its_signature(
                 "{text}"
             );
         }
-        let carried = find_plugin(files, origin).unwrap();
+        let carried = find_plugin_in_package(files, origin).unwrap();
         assert!(carried.path.ends_with("hello.wasm"), "{}", carried.path);
         assert_eq!(carried.signature.as_deref(), Some("signature"));
         let packed = crate::pack::pack_plugin(&contents).unwrap();
@@ -78,7 +78,7 @@ fn each_package_is_the_same_each_time_and_carries_the_plugin_with_its_signature(
 
 #[test]
 fn names_licenses_and_versions_that_a_registry_cannot_have_are_refused() {
-    let good = contents("Greets people.", "0.1.0");
+    let good = plugin_contents("Greets people.", "0.1.0");
     for (kind, name, license, what) in [
         (
             PackageKind::Npm,
@@ -111,22 +111,25 @@ fn names_licenses_and_versions_that_a_registry_cannot_have_are_refused() {
             "is not the SPDX expression",
         ),
     ] {
-        let error = format!("{:#}", bundle(&good, kind, name, license).unwrap_err());
+        let error = format!(
+            "{:#}",
+            make_test_bundle(&good, kind, name, license).unwrap_err()
+        );
         assert!(error.contains(what), "{what}: {error}");
     }
-    let odd = contents("Greets people.", "0.1.0+linux");
-    let error = bundle(&odd, PackageKind::Pypi, None, None).unwrap_err();
+    let odd = plugin_contents("Greets people.", "0.1.0+linux");
+    let error = make_test_bundle(&odd, PackageKind::Pypi, None, None).unwrap_err();
     assert!(
         error
             .to_string()
             .contains("cannot have the version 0.1.0+linux")
     );
-    bundle(&odd, PackageKind::Npm, None, None).unwrap();
+    make_test_bundle(&odd, PackageKind::Npm, None, None).unwrap();
 }
 
 #[test]
 fn a_package_without_a_plugin_or_with_two_is_refused_with_what_is_expected() {
-    let contents = contents("Greets people.", "0.1.0");
+    let contents = plugin_contents("Greets people.", "0.1.0");
     let packed = crate::pack::pack_plugin(&contents).unwrap();
     let file = |path: &str, bytes: &[u8]| {
         let names = path.split('/').map(str::to_owned).collect::<Vec<_>>();
@@ -135,7 +138,7 @@ fn a_package_without_a_plugin_or_with_two_is_refused_with_what_is_expected() {
     let bare = b"\0asm\x0d\0\x01\0";
     let message = |files: Vec<(Vec<String>, Vec<u8>)>| {
         let files = files.into_iter().collect::<Files>();
-        find_plugin(files, Path::new("x.tgz"))
+        find_plugin_in_package(files, Path::new("x.tgz"))
             .unwrap_err()
             .to_string()
     };
@@ -162,10 +165,11 @@ fn a_package_without_a_plugin_or_with_two_is_refused_with_what_is_expected() {
     );
     // A component without a packed manifest does not count as a second plugin.
     let files = [file("a.wasm", bare), file("b/c.wasm", &packed)];
-    let found = find_plugin(files.into_iter().collect(), Path::new("x.tgz")).unwrap();
+    let found = find_plugin_in_package(files.into_iter().collect(), Path::new("x.tgz")).unwrap();
     assert_eq!(found.path, "b/c.wasm");
     let long = vec![b'x'; 9000];
     let files = [file("a.wasm", &packed), file("a.wasm.minisig", &long)];
-    let error = find_plugin(files.into_iter().collect(), Path::new("x.tgz")).unwrap_err();
+    let error =
+        find_plugin_in_package(files.into_iter().collect(), Path::new("x.tgz")).unwrap_err();
     assert!(format!("{error:#}").contains("9000 bytes"), "{error:#}");
 }

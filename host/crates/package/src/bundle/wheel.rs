@@ -1,4 +1,4 @@
-//! Builds Python packages: a wheel for all platforms, without Python code in it. Installing the
+//! Builds Python packages: a wheel for all platforms that contains no Python code. Installing the
 //! wheel puts the packed plugin into `share/rind-packages` of the Python environment.
 
 use std::fmt::Write;
@@ -9,19 +9,19 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
 use super::{BundleFiles, BundleParts, KEYWORD, PackageBundle};
-use crate::ecosystem::{from_semver, normal_pypi_name};
+use crate::ecosystem::{normalize_pypi_name, semver_to_pep440};
 use crate::zip::write_zip;
 
 /// Compatibility tag of a wheel for all platforms.
 const TAG: &str = "py3-none-any";
 
-/// Folder that the plugin is installed into, relative to the Python environment. In
-/// `share/rind/plugins`, the plugin would count as one that ships with Rind and would need no
-/// permissions.
+/// Folder that the plugin is installed into, relative to the Python environment. The folder is not
+/// `share/rind/plugins`, because a plugin there would count as part of the installation of Rind and
+/// would not be asked for permissions.
 const SHARE: &str = "share/rind-packages";
 
 pub(super) fn make_wheel(parts: BundleParts<'_>) -> anyhow::Result<PackageBundle> {
-    let version = from_semver(parts.version).with_context(|| {
+    let version = semver_to_pep440(parts.version).with_context(|| {
         format!(
             "a Python package cannot have the version {}: after the three numbers, only -alpha.N, -beta.N, -rc.N and -dev.N are \
              possible",
@@ -31,7 +31,7 @@ pub(super) fn make_wheel(parts: BundleParts<'_>) -> anyhow::Result<PackageBundle
     // Wheel file names use `_` where normalized package names use `-`.
     let stem = format!(
         "{}-{version}",
-        normal_pypi_name(parts.name).replace('-', "_")
+        normalize_pypi_name(parts.name).replace('-', "_")
     );
     let info = format!("{stem}.dist-info");
     let metadata = package_metadata(&parts, &version)?;
@@ -44,7 +44,7 @@ pub(super) fn make_wheel(parts: BundleParts<'_>) -> anyhow::Result<PackageBundle
     files.push((format!("{info}/METADATA"), metadata));
     files.push((format!("{info}/WHEEL"), wheel.into_bytes()));
     let record = format!("{info}/RECORD");
-    let text = record_text(&files, &record);
+    let text = wheel_record_file(&files, &record);
     files.push((record, text.into_bytes()));
     Ok(PackageBundle {
         file_name: format!("{stem}-{TAG}.whl"),
@@ -76,7 +76,7 @@ fn package_metadata(parts: &BundleParts<'_>, version: &str) -> anyhow::Result<Ve
 
 /// Returns the `RECORD` file, which lists all files with digest and size. The line of `RECORD`
 /// itself has neither.
-fn record_text(files: &BundleFiles, record: &str) -> String {
+fn wheel_record_file(files: &BundleFiles, record: &str) -> String {
     let mut text = String::new();
     for (path, bytes) in files {
         let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(bytes));

@@ -8,10 +8,10 @@ use semver::Version;
 use serde::Deserialize;
 
 use super::{
-    ListedFile, MAX_DOCUMENT_BYTES, PackageIntegrity, PackageReference, is_open, newest_version,
-    show_text,
+    ListedFile, MAX_DOCUMENT_BYTES, PackageIntegrity, PackageReference, escape_registry_text,
+    is_newest_version_selected, newest_version,
 };
-use crate::registry::{DownloadAsk, PackageDownload, Url, parse_url};
+use crate::registry::{DownloadRequest, PackageDownload, Url, parse_url};
 
 /// Maximum size in bytes of the index's `config.json`, which contains two addresses.
 const MAX_CONFIG_BYTES: u64 = 64 << 10;
@@ -48,7 +48,7 @@ pub(super) async fn find_file(
     let config: IndexConfig = serde_json::from_slice(&config.await?)
         .context("the configuration of the index is not of the type sparse")?;
     let noun = format!("crate {}", reference.name);
-    let path = index_path(&reference.name);
+    let path = sparse_index_path(&reference.name);
     let lines = fetch_index(download, &path, &noun, MAX_DOCUMENT_BYTES).await?;
     let mut versions: Vec<(Version, IndexVersion)> = Vec::new();
     let mut seen = BTreeSet::new();
@@ -62,7 +62,7 @@ pub(super) async fn find_file(
         ensure!(
             listed.name.to_ascii_lowercase() == reference.name,
             "the index lists the crate `{}` as {}",
-            show_text(&listed.name),
+            escape_registry_text(&listed.name),
             reference.name
         );
         ensure!(
@@ -74,7 +74,7 @@ pub(super) async fn find_file(
     ensure!(!versions.is_empty(), "the index lists no version of {noun}");
     let at = select_version(&versions, reference, installed)?;
     let (_, listed) = versions.swap_remove(at);
-    listed_file(listed, &config)
+    parse_listed_file(listed, &config)
 }
 
 async fn fetch_index(
@@ -87,13 +87,13 @@ async fn fetch_index(
         .base()
         .join(path)
         .context("no valid URL can be built from the name")?;
-    let ask = DownloadAsk {
+    let ask = DownloadRequest {
         url: &url,
         accept: None,
         limit,
         noun,
     };
-    download.fetch(ask).await
+    download.fetch_document(ask).await
 }
 
 /// Returns the path of a crate's file in the index.
@@ -106,7 +106,7 @@ async fn fetch_index(
 /// abc     ->  3/a/abc
 /// hello   ->  he/ll/hello
 /// ```
-fn index_path(name: &str) -> String {
+fn sparse_index_path(name: &str) -> String {
     let part = |range: std::ops::Range<usize>| name.get(range).unwrap_or_default();
     match name.len() {
         1 => format!("1/{name}"),
@@ -124,7 +124,7 @@ fn select_version(
 ) -> anyhow::Result<usize> {
     let named = reference.version.as_deref();
     let named = named.and_then(|text| Version::parse(text).ok());
-    if is_open(reference, installed) {
+    if is_newest_version_selected(reference, installed) {
         let usable = versions.iter().enumerate();
         let usable = usable.filter(|(_, (_, listed))| !listed.yanked);
         let usable = usable.map(|(at, (version, _))| (version.clone(), at));
@@ -145,7 +145,7 @@ fn select_version(
     }
 }
 
-fn listed_file(listed: IndexVersion, config: &IndexConfig) -> anyhow::Result<ListedFile> {
+fn parse_listed_file(listed: IndexVersion, config: &IndexConfig) -> anyhow::Result<ListedFile> {
     let IndexVersion {
         name,
         vers: version,
@@ -156,7 +156,7 @@ fn listed_file(listed: IndexVersion, config: &IndexConfig) -> anyhow::Result<Lis
     let integrity = PackageIntegrity::parse_sha256(&cksum)
         .with_context(|| format!("`cksum` of {file} is invalid"))?;
     Ok(ListedFile {
-        url: file_url(config, &name, &version, &cksum)?,
+        url: crate_file_url(config, &name, &version, &cksum)?,
         name: file,
         version,
         integrity,
@@ -168,10 +168,15 @@ fn listed_file(listed: IndexVersion, config: &IndexConfig) -> anyhow::Result<Lis
 
 /// Builds the URL of a crate file as cargo does: replaces the markers in `dl`, or appends name and
 /// version if `dl` has no markers.
-fn file_url(config: &IndexConfig, name: &str, version: &str, cksum: &str) -> anyhow::Result<Url> {
+fn crate_file_url(
+    config: &IndexConfig,
+    name: &str,
+    version: &str,
+    cksum: &str,
+) -> anyhow::Result<Url> {
     let small = name.to_ascii_lowercase();
     let above = |name: &str| {
-        let path = index_path(name);
+        let path = sparse_index_path(name);
         path.rsplit_once('/')
             .map_or(String::new(), |(above, _)| above.to_owned())
     };
@@ -218,11 +223,11 @@ mod tests {
             ),
         ] {
             let config = IndexConfig { dl: dl.to_owned() };
-            let url = file_url(&config, "Hello", "0.1.0", "00").unwrap();
+            let url = crate_file_url(&config, "Hello", "0.1.0", "00").unwrap();
             assert_eq!(url.as_str(), expected);
         }
         for (name, path) in [("a", "1/a"), ("ab", "2/ab"), ("abc", "3/a/abc")] {
-            assert_eq!(index_path(name), path);
+            assert_eq!(sparse_index_path(name), path);
         }
     }
 }

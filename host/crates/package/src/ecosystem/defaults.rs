@@ -1,4 +1,4 @@
-//! Default registries of the ordinary clients, used when nothing else is configured.
+//! Default registries of npm, pip and cargo, which are used if no registry is configured.
 //!
 //! Each address is defined only here. `None` means that there is no default: the address must come
 //! from the settings of the ordinary client.

@@ -22,12 +22,12 @@ use semver::Version;
 use serde::{Deserialize, Serialize};
 
 use super::contents::MAX_BYTES;
-use super::registry::{DownloadAsk, PackageDownload, Url, sha256_hex};
+use super::registry::{DownloadRequest, PackageDownload, Url, sha256_hex};
 pub use client::{ClientEnvironment, FindVariable};
 use integrity::PackageIntegrity;
-pub(crate) use pep440::from_semver;
+pub(crate) use pep440::semver_to_pep440;
 pub use reference::PackageKind;
-pub(crate) use reference::{PackageReference, normal_pypi_name};
+pub(crate) use reference::{PackageReference, normalize_pypi_name};
 use rind_lib::text::clean_line;
 
 /// Maximum size in bytes of the list of a package's versions. For packages with thousands of
@@ -84,14 +84,16 @@ struct ListedFile {
     name: String,
     integrity: PackageIntegrity,
     provenance: Vec<String>,
-    /// Predicate for a message, such as `was yanked: REASON`, if the version should not be used.
+    /// Predicate for a message, such as `was yanked: REASON`, if the publisher has withdrawn the
+    /// version.
     withdrawn: Option<String>,
 }
 
 /// Package file from a registry, checked against the published digest.
 #[derive(Debug)]
 pub(crate) struct FetchedPackage {
-    /// Reference to the downloaded version, or to the tag if the user's reference names one.
+    /// Reference to the downloaded version. If the user's reference names a tag, this is the
+    /// reference with the tag.
     pub(crate) reference: PackageReference,
     /// Version of the package; `None` if it is not a valid version of a plugin.
     pub(crate) version: Option<Version>,
@@ -112,7 +114,7 @@ pub(crate) async fn fetch_package(
     let about = || {
         format!(
             "the registry set by {} sent no usable answer",
-            show_text(&registry.setting)
+            escape_registry_text(&registry.setting)
         )
     };
     let download = PackageDownload::new(&registry)?;
@@ -122,8 +124,8 @@ pub(crate) async fn fetch_package(
         PackageKind::Crates => crates::find_file(&download, reference, installed).await,
     };
     let listed = listed.with_context(about)?;
-    let file = show_text(&listed.name);
-    let bytes = download.fetch(DownloadAsk {
+    let file = escape_registry_text(&listed.name);
+    let bytes = download.fetch_document(DownloadRequest {
         url: &listed.url,
         accept: None,
         limit: MAX_BYTES,
@@ -131,7 +133,7 @@ pub(crate) async fn fetch_package(
     });
     let bytes = bytes.await.with_context(about)?;
     listed.integrity.check_bytes(&bytes).with_context(about)?;
-    // A reference with a tag keeps the tag, so that updates follow it.
+    // Keep the tag of a reference, so that later updates follow the tag.
     let named = match reference.is_tag() {
         true => reference.clone(),
         false => reference.with_version(listed.version.clone()),
@@ -157,9 +159,9 @@ pub(crate) async fn fetch_package(
     })
 }
 
-/// Whether the newest version is selected rather than the one in the reference: if the reference
-/// has no version, or for an update unless the reference names a tag.
-fn is_open(reference: &PackageReference, installed: Option<&Version>) -> bool {
+/// Whether the newest version is selected. This is so if the reference has no version, and for an
+/// update (`installed` is set) unless the reference names a tag.
+fn is_newest_version_selected(reference: &PackageReference, installed: Option<&Version>) -> bool {
     reference.version.is_none() || (installed.is_some() && !reference.is_tag())
 }
 
@@ -180,6 +182,6 @@ fn newest_version<T>(
 }
 
 /// Truncates and escapes a text from a registry.
-fn show_text(text: &str) -> String {
+fn escape_registry_text(text: &str) -> String {
     clean_line(text, MAX_TEXT_BYTES)
 }

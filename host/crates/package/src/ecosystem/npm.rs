@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 
 use super::{
     ATTESTATION, ListedFile, MAX_DOCUMENT_BYTES, PackageIntegrity, PackageReference, SIGNATURE,
-    defaults, is_open, newest_version, show_text,
+    defaults, escape_registry_text, is_newest_version_selected, newest_version,
 };
-use crate::registry::{DownloadAsk, PackageDownload, Url, parse_url};
+use crate::registry::{DownloadRequest, PackageDownload, Url, parse_url};
 
 /// Media types of the document: preferably its abbreviated form, which is sufficient, or else the
 /// full form.
@@ -85,7 +85,7 @@ pub(super) async fn find_file(
         .join(&path)
         .context("no valid URL can be built from the name")?;
     let noun = format!("package {}", reference.name);
-    let bytes = download.fetch(DownloadAsk {
+    let bytes = download.fetch_document(DownloadRequest {
         url: &url,
         accept: Some(ACCEPT),
         limit: MAX_DOCUMENT_BYTES,
@@ -96,29 +96,29 @@ pub(super) async fn find_file(
     ensure!(
         document.name == reference.name,
         "the registry answered with the package `{}` instead of {}",
-        show_text(&document.name),
+        escape_registry_text(&document.name),
         reference.name
     );
     let version = select_version(&document, reference, installed)?;
     let text = document
         .versions
         .get(&version)
-        .with_context(|| format!("{noun} has no version {}", show_text(&version)))?;
+        .with_context(|| format!("{noun} has no version {}", escape_registry_text(&version)))?;
     let listed: NpmVersion = serde_json::from_str(text.get()).with_context(|| {
         format!(
-            "version {} of {noun} is not described as npm does",
-            show_text(&version)
+            "the entry of version {} of {noun} does not have npm's format",
+            escape_registry_text(&version)
         )
     })?;
     ensure!(
         listed.name == reference.name && listed.version == version,
         "the registry lists {}@{} as version {} of {}",
-        show_text(&listed.name),
-        show_text(&listed.version),
-        show_text(&version),
+        escape_registry_text(&listed.name),
+        escape_registry_text(&listed.version),
+        escape_registry_text(&version),
         reference.name
     );
-    listed_file(listed, download.base())
+    parse_listed_file(listed, download.base())
 }
 
 fn select_version(
@@ -136,7 +136,7 @@ fn select_version(
     if reference.is_tag() {
         return tagged(named);
     }
-    if !is_open(reference, installed) {
+    if !is_newest_version_selected(reference, installed) {
         return Ok(named.to_owned());
     }
     // An update selects the version that `latest` points to, as in npm. Other versions are
@@ -151,7 +151,7 @@ fn select_version(
     Ok(newest_version(candidates, installed).unwrap_or_else(|| named.to_owned()))
 }
 
-fn listed_file(listed: NpmVersion, base: &Url) -> anyhow::Result<ListedFile> {
+fn parse_listed_file(listed: NpmVersion, base: &Url) -> anyhow::Result<ListedFile> {
     let NpmVersion {
         name,
         version,
@@ -166,17 +166,18 @@ fn listed_file(listed: NpmVersion, base: &Url) -> anyhow::Result<ListedFile> {
     let url = parse_url(&dist.tarball)
         .with_context(|| format!("`dist.tarball` of {shown} is not a URL"))?;
     let attestation = dist.attestations.and_then(|all| all.provenance);
-    let attestation = attestation.map(|one| format!("{ATTESTATION}{}", show_text(&one.predicate)));
+    let attestation =
+        attestation.map(|one| format!("{ATTESTATION}{}", escape_registry_text(&one.predicate)));
     let signatures = dist.signatures.into_iter();
-    let signatures = signatures.map(|one| format!("{SIGNATURE}{}", show_text(&one.key)));
+    let signatures = signatures.map(|one| format!("{SIGNATURE}{}", escape_registry_text(&one.key)));
     let withdrawn = match deprecated {
         None | Some(Value::Null | Value::Bool(false)) => None,
         Some(Value::String(why)) if why.is_empty() => None,
-        Some(Value::String(why)) => Some(format!("is deprecated: {}", show_text(&why))),
+        Some(Value::String(why)) => Some(format!("is deprecated: {}", escape_registry_text(&why))),
         Some(_) => Some("is deprecated".to_owned()),
     };
     Ok(ListedFile {
-        url: served_url(url, base, defaults::NPM),
+        url: mirror_url(url, base, defaults::NPM),
         name: format!("{own}-{version}.tgz"),
         version,
         integrity,
@@ -187,7 +188,7 @@ fn listed_file(listed: NpmVersion, base: &Url) -> anyhow::Result<ListedFile> {
 
 /// Replaces the default registry in the URL of a package file by the configured registry, as npm
 /// does: a mirror serves documents that still contain the original URLs.
-fn served_url(mut url: Url, base: &Url, default: Option<&str>) -> Url {
+fn mirror_url(mut url: Url, base: &Url, default: Option<&str>) -> Url {
     let default = default.and_then(|url| parse_url(url).ok());
     if default.is_some_and(|default| default.host_str() == url.host_str()) {
         // These setters fail only for URLs without a host.
@@ -211,11 +212,11 @@ mod tests {
         let base = parse_url("http://127.0.0.1:4873/npm/").unwrap();
         let default = Some("https://registry.example/");
         let url = |text| parse_url(text).unwrap();
-        let served = served_url(url("https://registry.example/a/-/a.tgz"), &base, default);
+        let served = mirror_url(url("https://registry.example/a/-/a.tgz"), &base, default);
         assert_eq!(served.as_str(), "http://127.0.0.1:4873/npm/a/-/a.tgz");
         let other = url("https://a.example/a.tgz");
         for default in [default, None] {
-            assert_eq!(served_url(other.clone(), &base, default), other);
+            assert_eq!(mirror_url(other.clone(), &base, default), other);
         }
     }
 }

@@ -6,8 +6,8 @@
 
 use semver::{BuildMetadata, Prerelease, Version};
 
-/// Pre-release stages: the name in semantic versions, the suffix in PEP 440, and all spellings that
-/// are accepted in PEP 440.
+/// Pre-release stages, each with its name in semantic versions, its suffix in PEP 440, and all
+/// spellings that PEP 440 accepts.
 const STAGES: [(&str, &str, &[&str]); 4] = [
     ("dev", ".dev", &["dev"]),
     ("alpha", "a", &["a", "alpha"]),
@@ -42,7 +42,7 @@ pub(crate) fn to_semver(text: &str) -> Option<Version> {
         major: number(0),
         minor: number(1),
         patch: number(2),
-        pre: parse_stage(rest)?,
+        pre: parse_prerelease_stage(rest)?,
         build: BuildMetadata::EMPTY,
     })
 }
@@ -52,7 +52,7 @@ fn parse_number(text: &str) -> Option<u64> {
     is_number.then(|| text.parse().ok()).flatten()
 }
 
-fn parse_stage(rest: &str) -> Option<Prerelease> {
+fn parse_prerelease_stage(rest: &str) -> Option<Prerelease> {
     if rest.is_empty() {
         return Some(Prerelease::EMPTY);
     }
@@ -72,7 +72,7 @@ fn parse_stage(rest: &str) -> Option<Prerelease> {
 }
 
 /// Converts the version of a plugin to PEP 440; `None` if PEP 440 cannot express it.
-pub(crate) fn from_semver(version: &Version) -> Option<String> {
+pub(crate) fn semver_to_pep440(version: &Version) -> Option<String> {
     if !version.build.is_empty() {
         return None;
     }
@@ -102,7 +102,7 @@ mod tests {
         ] {
             let plugin = Version::parse(plugin).unwrap();
             assert_eq!(to_semver(python), Some(plugin.clone()), "{python}");
-            let written = from_semver(&plugin).unwrap();
+            let written = semver_to_pep440(&plugin).unwrap();
             assert_eq!(to_semver(&written), Some(plugin), "{python}");
         }
         for python in [
@@ -122,7 +122,7 @@ mod tests {
         }
         for plugin in ["1.0.0+build", "1.0.0-x.1", "1.0.0-rc", "1.0.0-rc.1.2"] {
             let plugin = Version::parse(plugin).unwrap();
-            assert_eq!(from_semver(&plugin), None, "{plugin}");
+            assert_eq!(semver_to_pep440(&plugin), None, "{plugin}");
         }
     }
 }

@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::simple_html::parse_links;
 use super::{
-    ATTESTATION, ListedFile, MAX_DOCUMENT_BYTES, PackageIntegrity, PackageReference, is_open,
-    newest_version, normal_pypi_name, pep440, show_text,
+    ATTESTATION, ListedFile, MAX_DOCUMENT_BYTES, PackageIntegrity, PackageReference,
+    escape_registry_text, is_newest_version_selected, newest_version, normalize_pypi_name, pep440,
 };
-use crate::registry::{DownloadAsk, PackageDownload, Url};
+use crate::registry::{DownloadRequest, PackageDownload, Url};
 
 /// Media types of the index in the order of preference, the same as pip requests.
 const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01";
@@ -49,13 +49,13 @@ struct PypiFile {
 }
 
 impl PypiFile {
-    /// Returns the predicate `was yanked`, with the reason if there is one; `None` if the file was
-    /// not yanked.
-    fn withdrawn(&self) -> Option<String> {
+    /// Returns the predicate `was yanked`, followed by the reason if the index gives one; `None` if
+    /// the file was not yanked.
+    fn withdrawal_reason(&self) -> Option<String> {
         match &self.yanked {
             Value::Null | Value::Bool(false) => None,
             Value::String(why) if !why.is_empty() => {
-                Some(format!("was yanked: {}", show_text(why)))
+                Some(format!("was yanked: {}", escape_registry_text(why)))
             }
             _ => Some("was yanked".to_owned()),
         }
@@ -71,7 +71,7 @@ pub(super) async fn find_file(
     let page = download.base().join(&format!("{}/", reference.name));
     let page = page.context("no valid URL can be built from the name")?;
     let noun = format!("package {}", reference.name);
-    let bytes = download.fetch(DownloadAsk {
+    let bytes = download.fetch_document(DownloadRequest {
         url: &page,
         accept: Some(ACCEPT),
         limit: MAX_DOCUMENT_BYTES,
@@ -90,7 +90,7 @@ pub(super) async fn find_file(
         ensure!(
             seen.insert(version.clone()),
             "the index lists two wheels for all platforms of version {} of {noun}",
-            show_text(&text)
+            escape_registry_text(&text)
         );
         wheels.push((text, version, file));
     }
@@ -101,7 +101,7 @@ pub(super) async fn find_file(
     );
     let at = select_wheel(&wheels, reference, installed)?;
     let (text, _, file) = wheels.swap_remove(at);
-    listed_file(text, file, &page)
+    parse_listed_file(text, file, &page)
 }
 
 fn parse_document(bytes: &[u8], reference: &PackageReference) -> anyhow::Result<PypiDocument> {
@@ -110,19 +110,19 @@ fn parse_document(bytes: &[u8], reference: &PackageReference) -> anyhow::Result<
     }
     let document: PypiDocument = serde_json::from_slice(bytes).with_context(|| {
         format!(
-            "the list of files of {} is not that of an index",
+            "the list of files of {} does not have the format of a package index",
             reference.name
         )
     })?;
     ensure!(
         document.meta.api.starts_with("1."),
         "the index has the format version {}, but only version 1 is supported",
-        show_text(&document.meta.api)
+        escape_registry_text(&document.meta.api)
     );
     ensure!(
-        normal_pypi_name(&document.name) == reference.name,
+        normalize_pypi_name(&document.name) == reference.name,
         "the index answered with the package `{}` instead of {}",
-        show_text(&document.name),
+        escape_registry_text(&document.name),
         reference.name
     );
     Ok(document)
@@ -139,7 +139,7 @@ fn parse_page(page: &str, reference: &PackageReference) -> PypiDocument {
             .map(|hash| ("sha256".to_owned(), hash))
             .into_iter()
             .collect(),
-        // A file with an empty reason is yanked, too.
+        // A present attribute without a reason also means that the file was yanked.
         yanked: link.yanked.map_or(Value::Null, |why| match why.is_empty() {
             true => Value::Bool(true),
             false => Value::String(why),
@@ -172,7 +172,7 @@ fn wheel_version(file: &str, reference: &PackageReference) -> Option<String> {
         return None;
     };
     let is_it =
-        normal_pypi_name(name) == reference.name && python.split('.').any(|tag| tag == "py3");
+        normalize_pypi_name(name) == reference.name && python.split('.').any(|tag| tag == "py3");
     is_it.then(|| (*version).to_owned())
 }
 
@@ -186,9 +186,9 @@ fn select_wheel(
     let current = wheels
         .iter()
         .position(|(_, version, _)| Some(version) == named.as_ref());
-    if is_open(reference, installed) {
+    if is_newest_version_selected(reference, installed) {
         let usable = wheels.iter().enumerate();
-        let usable = usable.filter(|(_, (.., file))| file.withdrawn().is_none());
+        let usable = usable.filter(|(_, (.., file))| file.withdrawal_reason().is_none());
         let usable = usable.map(|(at, (_, version, _))| (version.clone(), at));
         if let Some(at) = newest_version(usable, installed) {
             return Ok(at);
@@ -206,8 +206,8 @@ fn select_wheel(
     }
 }
 
-fn listed_file(version: String, file: PypiFile, page: &Url) -> anyhow::Result<ListedFile> {
-    let shown = show_text(&file.filename);
+fn parse_listed_file(version: String, file: PypiFile, page: &Url) -> anyhow::Result<ListedFile> {
+    let shown = escape_registry_text(&file.filename);
     let hash = file.hashes.get("sha256");
     let hash = hash.with_context(|| format!("the index has no SHA-256 of {shown}"))?;
     let integrity = PackageIntegrity::parse_sha256(hash)
@@ -215,9 +215,9 @@ fn listed_file(version: String, file: PypiFile, page: &Url) -> anyhow::Result<Li
     let url = page
         .join(&file.url)
         .with_context(|| format!("the address of {shown} is not a URL"))?;
-    let withdrawn = file.withdrawn();
+    let withdrawn = file.withdrawal_reason();
     let claim = file.provenance.filter(|url| !url.is_empty());
-    let claim = claim.map(|url| format!("{ATTESTATION}{}", show_text(&url)));
+    let claim = claim.map(|url| format!("{ATTESTATION}{}", escape_registry_text(&url)));
     Ok(ListedFile {
         version,
         url,

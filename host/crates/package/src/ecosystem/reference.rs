@@ -91,7 +91,7 @@ impl PackageKind {
         );
         Ok(match self {
             Self::Npm => name.to_owned(),
-            Self::Pypi => normal_pypi_name(name),
+            Self::Pypi => normalize_pypi_name(name),
             Self::Crates => name.to_ascii_lowercase(),
         })
     }
@@ -113,7 +113,7 @@ impl PackageReference {
         let starts = |kind: &PackageKind| text.starts_with(kind.scheme());
         let kind = PackageKind::ALL.into_iter().find(starts)?;
         let rest = text.strip_prefix(kind.scheme())?;
-        Some(Self::parse_rest(kind, rest).with_context(|| {
+        Some(Self::parse_name_and_version(kind, rest).with_context(|| {
             let shown: String = text.chars().take(MAX_NAME_BYTES).collect();
             format!(
                 "`{}` is not a reference, which has the form {}NAME or {}NAME{}VERSION",
@@ -125,7 +125,7 @@ impl PackageReference {
         }))
     }
 
-    fn parse_rest(kind: PackageKind, rest: &str) -> anyhow::Result<Self> {
+    fn parse_name_and_version(kind: PackageKind, rest: &str) -> anyhow::Result<Self> {
         // A scoped npm name begins with an `@`, which is not the separator before the version.
         let scope = usize::from(kind == PackageKind::Npm && rest.starts_with('@'));
         let at = rest
@@ -140,7 +140,7 @@ impl PackageReference {
         };
         let name = kind.check_name(name)?;
         if let Some(version) = version {
-            check_version(kind, version)?;
+            check_package_version(kind, version)?;
         }
         Ok(Self {
             kind,
@@ -158,7 +158,7 @@ impl PackageReference {
     }
 
     /// Returns the text of the reference without the version.
-    pub(crate) fn package(&self) -> String {
+    pub(crate) fn reference_without_version(&self) -> String {
         format!("{}{}", self.kind.scheme(), self.name)
     }
 
@@ -192,7 +192,7 @@ impl fmt::Display for PackageReference {
     }
 }
 
-fn check_version(kind: PackageKind, version: &str) -> anyhow::Result<()> {
+fn check_package_version(kind: PackageKind, version: &str) -> anyhow::Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_+".contains(c);
     let is_word = !version.is_empty()
         && version.len() <= MAX_VERSION_BYTES
@@ -236,7 +236,7 @@ fn is_crate_name(name: &str) -> bool {
 
 /// Normalizes the name of a Python package as PEP 503 does: converts to lower case, and replaces
 /// each run of `-`, `_` and `.` by one `-`.
-pub(crate) fn normal_pypi_name(name: &str) -> String {
+pub(crate) fn normalize_pypi_name(name: &str) -> String {
     let mut normal = String::with_capacity(name.len());
     for c in name.chars() {
         match c {

@@ -19,7 +19,7 @@ const NAMED: [(&str, char); 5] = [
 
 /// Link to a package file.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct FileLink {
+pub(super) struct PackageFileLink {
     /// Text of the link, which is the name of the file.
     pub(super) text: String,
     /// URL without the fragment.
@@ -39,7 +39,7 @@ pub(super) struct FileLink {
 /// ```text
 /// <a href="x-1.whl#sha256=00" data-yanked="broken">x-1.whl</a>
 /// ```
-pub(super) fn parse_links(page: &str) -> Vec<FileLink> {
+pub(super) fn parse_links(page: &str) -> Vec<PackageFileLink> {
     let mut links = Vec::new();
     let mut rest = page;
     while let Some(at) = rest.find('<') {
@@ -54,9 +54,9 @@ pub(super) fn parse_links(page: &str) -> Vec<FileLink> {
         else {
             continue;
         };
-        let (attributes, after) = read_attributes(tag);
+        let (attributes, after) = read_html_attributes(tag);
         let text = after.split('<').next().unwrap_or_default();
-        links.push(file_link(attributes, text));
+        links.push(file_link_from_attributes(attributes, text));
         rest = after;
         if links.len() == MAX_LINKS {
             break;
@@ -65,10 +65,10 @@ pub(super) fn parse_links(page: &str) -> Vec<FileLink> {
     links
 }
 
-fn file_link(attributes: Vec<(String, String)>, text: &str) -> FileLink {
-    let mut link = FileLink {
-        text: decode_entities(text.trim()),
-        ..FileLink::default()
+fn file_link_from_attributes(attributes: Vec<(String, String)>, text: &str) -> PackageFileLink {
+    let mut link = PackageFileLink {
+        text: decode_html_entities(text.trim()),
+        ..PackageFileLink::default()
     };
     // Assign in reverse order: of a repeated attribute, the first occurrence applies.
     for (name, value) in attributes.into_iter().rev() {
@@ -89,7 +89,7 @@ fn file_link(attributes: Vec<(String, String)>, text: &str) -> FileLink {
 }
 
 /// Reads the attributes of a tag. Returns them, with decoded values, and the text after the tag.
-fn read_attributes(tag: &str) -> (Vec<(String, String)>, &str) {
+fn read_html_attributes(tag: &str) -> (Vec<(String, String)>, &str) {
     let mut attributes = Vec::new();
     let mut rest = tag;
     loop {
@@ -101,7 +101,7 @@ fn read_attributes(tag: &str) -> (Vec<(String, String)>, &str) {
             return (attributes, after);
         }
         let is_end = |c: char| c.is_whitespace() || "=>/".contains(c);
-        // A leading `=` belongs to the attribute's name, as in browsers.
+        // A `=` at the beginning is part of the attribute's name, as in browsers.
         let first = rest.chars().next().map_or(0, char::len_utf8);
         let end = rest.get(first..).and_then(|after| after.find(is_end));
         let (name, after) = rest.split_at(end.map_or(rest.len(), |end| end + first));
@@ -109,7 +109,7 @@ fn read_attributes(tag: &str) -> (Vec<(String, String)>, &str) {
             Some(value) => read_value(value.trim_start()),
             None => ("", after),
         };
-        attributes.push((name.to_ascii_lowercase(), decode_entities(value)));
+        attributes.push((name.to_ascii_lowercase(), decode_html_entities(value)));
         rest = after;
     }
 }
@@ -127,7 +127,7 @@ fn read_value(text: &str) -> (&str, &str) {
 
 /// Decodes character references such as `&amp;`, `&#38;` and `&#x26;`; unknown names stay
 /// unchanged.
-fn decode_entities(text: &str) -> String {
+fn decode_html_entities(text: &str) -> String {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
@@ -140,7 +140,7 @@ fn decode_entities(text: &str) -> String {
             .position(|byte| byte == b';');
         let entity = end.and_then(|end| {
             let (name, left) = after.split_at_checked(end)?;
-            Some((entity(name)?, left.get(1..)?))
+            Some((decode_named_entity(name)?, left.get(1..)?))
         });
         match entity {
             Some((character, left)) => {
@@ -156,7 +156,7 @@ fn decode_entities(text: &str) -> String {
     decoded + rest
 }
 
-fn entity(name: &str) -> Option<char> {
+fn decode_named_entity(name: &str) -> Option<char> {
     let code = name.strip_prefix('#');
     let Some(code) = code else {
         let mut named = NAMED.iter();
@@ -183,14 +183,14 @@ mod tests {
         assert_eq!(
             links,
             [
-                FileLink {
+                PackageFileLink {
                     text: "x-1.whl".to_owned(),
                     url: "../x-1.whl".to_owned(),
                     sha256: Some("0a".to_owned()),
                     yanked: Some(String::new()),
                     provenance: None,
                 },
-                FileLink {
+                PackageFileLink {
                     text: "y<.whl".to_owned(),
                     url: "y.whl".to_owned(),
                     sha256: None,

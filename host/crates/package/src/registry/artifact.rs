@@ -1,4 +1,4 @@
-//! Manifests of OCI artifacts: parses one, or builds one for a component.
+//! Parses and builds manifests of OCI artifacts.
 //!
 //! Only the parts that installation needs are read, and unknown parts are ignored. An artifact with
 //! anything other than one component layer is refused.
@@ -16,8 +16,8 @@ pub(super) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+js
 pub(super) const CONFIG_TYPE: &str = "application/vnd.wasm.config.v0+json";
 pub(super) const LAYER_TYPE: &str = "application/wasm";
 
-/// Annotation in the manifest that contains the signature of the layer, the text of a `.minisig`
-/// file.
+/// Key of the manifest's annotation with the signature of the layer. The value is the text of a
+/// `.minisig` file.
 pub(super) const SIGNATURE: &str = "rind.minisig";
 
 /// Maximum size of a signature in bytes; usual ones have 300 bytes.
@@ -59,8 +59,8 @@ impl ArtifactManifest {
         let kind = kind.media_type.unwrap_or_else(|| MANIFEST_TYPE.to_owned());
         if kind != MANIFEST_TYPE {
             bail!(
-                "the manifest has the type `{}`, and a plugin has `{MANIFEST_TYPE}`",
-                show_name(&kind)
+                "the manifest has the type `{}`, but that of a plugin must have the type `{MANIFEST_TYPE}`",
+                escape_manifest_text(&kind)
             );
         }
         let manifest: Self = serde_json::from_slice(bytes).context("the manifest is incomplete")?;
@@ -72,7 +72,7 @@ impl ArtifactManifest {
         ensure!(
             manifest.config.media_type == CONFIG_TYPE,
             "it is an artifact of the type `{}`, not a component (`{CONFIG_TYPE}`)",
-            show_name(&manifest.config.media_type)
+            escape_manifest_text(&manifest.config.media_type)
         );
         Ok(manifest)
     }
@@ -81,19 +81,19 @@ impl ArtifactManifest {
     pub(super) fn plugin_layer(&self, max_bytes: u64) -> anyhow::Result<&ContentDescriptor> {
         let [layer] = self.layers.as_slice() else {
             bail!(
-                "the manifest has {} layers, and a component is one",
+                "the manifest has {} layers, but that of a plugin must have exactly one",
                 self.layers.len()
             );
         };
         ensure!(
             layer.media_type == LAYER_TYPE,
-            "the layer has the type `{}`, and a component has `{LAYER_TYPE}`",
-            show_name(&layer.media_type)
+            "the layer has the type `{}`, but a component must have the type `{LAYER_TYPE}`",
+            escape_manifest_text(&layer.media_type)
         );
         ensure!(
             is_digest(&layer.digest),
             "the layer has the digest `{}`, which is not a SHA-256 digest",
-            show_name(&layer.digest)
+            escape_manifest_text(&layer.digest)
         );
         ensure!(
             layer.size <= max_bytes,
@@ -116,7 +116,7 @@ impl ArtifactManifest {
 }
 
 /// Truncates and escapes a text from a registry for a message.
-fn show_name(text: &str) -> String {
+fn escape_manifest_text(text: &str) -> String {
     rind_lib::text::clean_line(text, 100)
 }
 

@@ -25,25 +25,27 @@ pub enum RegistryCredentials {
 }
 
 impl RegistryCredentials {
-    fn header(&self) -> anyhow::Result<Option<HeaderValue>> {
+    fn authorization_header(&self) -> anyhow::Result<Option<HeaderValue>> {
         let Self::Password { user, password } = self else {
             return Ok(None);
         };
         let text = STANDARD.encode(format!("{user}:{password}"));
-        secret_header(&format!("Basic {text}")).map(Some)
+        sensitive_header_value(&format!("Basic {text}")).map(Some)
     }
 }
 
 /// Creates a header value that is marked as sensitive, so that no log shows it.
-fn secret_header(text: &str) -> anyhow::Result<HeaderValue> {
-    let mut value = HeaderValue::from_str(text).context("the credentials cannot be sent")?;
+fn sensitive_header_value(text: &str) -> anyhow::Result<HeaderValue> {
+    let mut value = HeaderValue::from_str(text)
+        .context("the credentials have a character that an HTTP header cannot contain")?;
     value.set_sensitive(true);
     Ok(value)
 }
 
-/// Returns the header `Authorization` that answers a challenge; a token allows the access in
-/// `scope`. Returns `None` if the registry asks for a password and there are no credentials.
-pub(super) async fn answer_challenge(
+/// Returns the value of the header `Authorization` that answers a challenge. A requested token
+/// allows the access that `scope` names. Returns `None` if the registry asks for a password and no
+/// credentials are configured.
+pub(super) async fn answer_auth_challenge(
     client: &Client,
     challenges: &str,
     credentials: &RegistryCredentials,
@@ -63,7 +65,7 @@ pub(super) async fn answer_challenge(
             .map(Some);
     }
     if find("basic").is_some() {
-        return credentials.header();
+        return credentials.authorization_header();
     }
     bail!("the registry asks for credentials of a kind that is not known")
 }
@@ -102,7 +104,7 @@ async fn fetch_token(
         .extend_pairs(service)
         .append_pair("scope", scope);
     let mut request = client.get(url);
-    if let Some(header) = credentials.header()? {
+    if let Some(header) = credentials.authorization_header()? {
         request = request.header(AUTHORIZATION, header);
     }
     let answer = transfer::send_request(request, &host).await?;
@@ -117,5 +119,5 @@ async fn fetch_token(
     let token = token.token.or(token.access_token);
     let token =
         token.with_context(|| format!("the token server {host} answered without a token"))?;
-    secret_header(&format!("Bearer {token}"))
+    sensitive_header_value(&format!("Bearer {token}"))
 }

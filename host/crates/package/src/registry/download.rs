@@ -2,7 +2,7 @@
 //! limited in size and time, and redirects may lead only to the registry itself or to public
 //! addresses over https.
 //!
-//! Start from [`PackageDownload::fetch`].
+//! Start from [`PackageDownload::fetch_document`].
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue, LOCATION};
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Response, Url};
 
 use super::reference::is_loopback;
-use super::transfer::{self, client_builder};
-use rind_lib::egress::address::{self, Class};
+use super::transfer::{self, registry_client_builder};
+use rind_lib::egress::address::{self, AddressClass};
 use rind_lib::egress::{Resolve as _, SystemResolver};
 use rind_lib::text::clean_line;
 
@@ -33,12 +33,13 @@ pub(crate) struct RegistryAddress {
     pub(crate) authorization: Option<String>,
     /// Name of the setting with the address, for messages.
     pub(crate) setting: String,
-    /// Advice for users how to configure credentials, if the registry requires them.
+    /// Advice for the user on how to configure credentials, for the case that the registry requires
+    /// them.
     pub(crate) login: &'static str,
     /// Proxy in the settings of the client; `None` if the shared variables such as `HTTPS_PROXY`
     /// apply.
     pub(crate) proxy: Option<RegistryProxy>,
-    /// Hosts of all configured proxies. These hosts may have private addresses.
+    /// Hosts of all configured proxies. Their IP addresses may be private.
     pub(crate) proxies: Vec<String>,
 }
 
@@ -68,7 +69,7 @@ impl RegistryProxy {
 
 /// Request for a document or file.
 #[derive(Clone, Copy)]
-pub(crate) struct DownloadAsk<'a> {
+pub(crate) struct DownloadRequest<'a> {
     pub(crate) url: &'a Url,
     /// Accepted media types.
     pub(crate) accept: Option<&'static str>,
@@ -80,9 +81,9 @@ pub(crate) struct DownloadAsk<'a> {
 
 /// HTTP client for one package registry.
 pub(crate) struct PackageDownload {
-    /// HTTP client for the registry itself, whose address the operator chose.
+    /// HTTP client for the registry itself, whose address the operator configured.
     own: Client,
-    /// DNS resolver for other hosts, to which the registry refers.
+    /// DNS resolver for the other hosts that the registry's answers name.
     resolver: Arc<PublicResolver>,
     base: Url,
     authorization: Option<HeaderValue>,
@@ -96,14 +97,14 @@ impl PackageDownload {
     pub(crate) fn new(registry: &RegistryAddress) -> anyhow::Result<Self> {
         let is_local = is_loopback(registry.base.host_str().unwrap_or_default());
         let authorization = registry.authorization.as_ref().map(|text| {
-            let mut value =
-                HeaderValue::from_str(text).context("the credentials cannot be sent")?;
+            let mut value = HeaderValue::from_str(text)
+                .context("the credentials have a character that an HTTP header cannot contain")?;
             value.set_sensitive(true);
             anyhow::Ok(value)
         });
         Ok(Self {
             own: build_client(
-                client_builder(is_local),
+                registry_client_builder(is_local),
                 registry.proxy.as_ref().filter(|_| !is_local),
             )?,
             resolver: Arc::new(PublicResolver {
@@ -123,41 +124,41 @@ impl PackageDownload {
     }
 
     /// Downloads a document or file, following redirects.
-    pub(crate) async fn fetch(&self, ask: DownloadAsk<'_>) -> anyhow::Result<Vec<u8>> {
+    pub(crate) async fn fetch_document(&self, ask: DownloadRequest<'_>) -> anyhow::Result<Vec<u8>> {
         let mut url = ask.url.clone();
         for _ in 0..=MAX_REDIRECTS {
-            self.check_target(&url, ask.noun)?;
+            self.check_download_target(&url, ask.noun)?;
             let answer = self.send_once(&url, ask).await?;
             if !answer.status().is_redirection() {
-                self.expect_found(&answer, ask.noun)?;
+                self.check_download_status(&answer, ask.noun)?;
                 return transfer::read_body(answer, ask.limit, ask.noun).await;
             }
             url = redirect_target(&answer)?;
         }
         bail!(
             "{} redirects more than {MAX_REDIRECTS} times from {}",
-            self.host(),
+            self.registry_host(),
             ask.noun
         )
     }
 
-    fn host(&self) -> &str {
+    fn registry_host(&self) -> &str {
         self.base.host_str().unwrap_or_default()
     }
 
-    fn is_own(&self, url: &Url) -> bool {
+    fn is_registry_url(&self, url: &Url) -> bool {
         url.origin() == self.base.origin()
     }
 
-    /// Refuses a URL unless it leads to the registry itself or to a public address over https.
+    /// Refuses a URL unless its host is the registry itself or, over https, a public address.
     /// Otherwise a registry could make this program send requests to servers in a private network.
-    fn check_target(&self, url: &Url, noun: &str) -> anyhow::Result<()> {
+    fn check_download_target(&self, url: &Url, noun: &str) -> anyhow::Result<()> {
         let is_plain = url.username().is_empty() && url.password().is_none();
-        let is_safe = self.is_own(url) || (url.scheme() == "https" && is_public_host(url));
+        let is_safe = self.is_registry_url(url) || (url.scheme() == "https" && is_public_host(url));
         ensure!(
             is_plain && is_safe,
             "{} redirects from {noun} to `{}`, which is not a public address with https",
-            self.host(),
+            self.registry_host(),
             clean_line(url.as_str(), 200)
         );
         Ok(())
@@ -165,17 +166,17 @@ impl PackageDownload {
 
     /// Creates a client that connects only to public addresses, for files that the registry keeps
     /// on other hosts.
-    fn public_client(&self) -> anyhow::Result<Client> {
-        let client = client_builder(false).dns_resolver(self.resolver.clone());
+    fn public_addresses_client(&self) -> anyhow::Result<Client> {
+        let client = registry_client_builder(false).dns_resolver(self.resolver.clone());
         build_client(client, self.proxy.as_ref())
     }
 
-    async fn send_once(&self, url: &Url, ask: DownloadAsk<'_>) -> anyhow::Result<Response> {
+    async fn send_once(&self, url: &Url, ask: DownloadRequest<'_>) -> anyhow::Result<Response> {
         let host = url.host_str().unwrap_or_default().to_owned();
-        let is_own = self.is_own(url);
+        let is_own = self.is_registry_url(url);
         let client = match is_own {
             true => self.own.clone(),
-            false => self.public_client()?,
+            false => self.public_addresses_client()?,
         };
         let left = self.until.saturating_duration_since(Instant::now());
         let mut request = client.get(url.clone()).timeout(left);
@@ -197,7 +198,7 @@ impl PackageDownload {
         }
     }
 
-    fn expect_found(&self, answer: &Response, noun: &str) -> anyhow::Result<()> {
+    fn check_download_status(&self, answer: &Response, noun: &str) -> anyhow::Result<()> {
         let host = answer.url().host_str().unwrap_or_default();
         match (answer.status().as_u16(), &self.authorization) {
             (200, _) => Ok(()),
@@ -222,13 +223,13 @@ fn build_client(client: ClientBuilder, proxy: Option<&RegistryProxy>) -> anyhow:
     client.build().context("cannot make an HTTP client")
 }
 
-/// Whether the host of a URL is not known to be private. Host names are resolved later, by
-/// [`PublicResolver`].
+/// Whether the host of a URL is a public IP address or a host name other than `localhost`. The IP
+/// addresses of a host name are checked later, by [`PublicResolver`].
 fn is_public_host(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']');
     match address.parse::<IpAddr>() {
-        Ok(address) => address::kind(address).class == Class::Public,
+        Ok(address) => address::classify_address(address).class == AddressClass::Public,
         Err(_) => {
             let name = host.trim_end_matches('.');
             !name.is_empty() && name != "localhost" && !name.ends_with(".localhost")
@@ -251,18 +252,22 @@ pub(crate) fn parse_url(text: &str) -> anyhow::Result<Url> {
     Ok(Url::parse(text)?)
 }
 
-/// DNS resolver for hosts to which a registry refers. It refuses names with a private address.
+/// DNS resolver for the hosts that a registry's answers name. It refuses host names with a private
+/// IP address.
 struct PublicResolver {
     /// Hosts of proxies, whose addresses are not checked.
     proxies: Vec<String>,
 }
 
 impl PublicResolver {
-    async fn resolve_public(name: &str, is_proxy: bool) -> Result<Addrs, ResolveError> {
+    async fn resolve_to_public_addresses(
+        name: &str,
+        is_proxy: bool,
+    ) -> Result<Addrs, ResolveError> {
         let found = SystemResolver.resolve(name).await?;
         for address in found.iter().filter(|_| !is_proxy) {
-            let kind = address::kind(*address);
-            if kind.class != Class::Public {
+            let kind = address::classify_address(*address);
+            if kind.class != AddressClass::Public {
                 let shown = clean_line(name, 200);
                 return Err(format!(
                     "`{shown}` has the address {address}, which is {}",
@@ -282,7 +287,7 @@ impl reqwest::dns::Resolve for PublicResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let is_it = |proxy: &String| proxy.eq_ignore_ascii_case(name.as_str());
         let is_proxy = self.proxies.iter().any(is_it);
-        Box::pin(async move { Self::resolve_public(name.as_str(), is_proxy).await })
+        Box::pin(async move { Self::resolve_to_public_addresses(name.as_str(), is_proxy).await })
     }
 }
 
@@ -312,10 +317,10 @@ mod tests {
 
     #[tokio::test]
     async fn names_with_a_private_address_are_not_resolved_unless_they_are_a_proxy() {
-        let refused = PublicResolver::resolve_public("localhost", false).await;
+        let refused = PublicResolver::resolve_to_public_addresses("localhost", false).await;
         let error = refused.err().unwrap().to_string();
         assert!(error.contains("`localhost` has the address"), "{error}");
-        let proxy = PublicResolver::resolve_public("localhost", true).await;
+        let proxy = PublicResolver::resolve_to_public_addresses("localhost", true).await;
         assert!(proxy.unwrap().next().is_some());
     }
 }

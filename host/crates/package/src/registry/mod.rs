@@ -2,9 +2,9 @@
 //! components: a manifest with one layer, the component.
 //!
 //! A registry is not trusted: its responses are limited in size while they arrive, must have the
-//! announced digest and size, and may redirect only the request for a layer, to an https URL. OCI
-//! client libraries follow redirects by themselves and read manifests, tokens and errors of any
-//! size into memory; therefore the requests are made here.
+//! announced digest and size, and may redirect only the request for a layer, to an https URL. No
+//! OCI client library is used, because such libraries follow redirects themselves and read
+//! manifests, tokens and errors of any size into memory.
 //!
 //! Start from [`PluginRegistry::pull_plugin`].
 
@@ -27,12 +27,12 @@ pub(crate) use artifact::sha256_hex;
 use artifact::{ArtifactManifest, ContentDescriptor, LAYER_TYPE, MANIFEST_TYPE};
 pub use auth::RegistryCredentials;
 pub(crate) use download::{
-    DownloadAsk, PackageDownload, RegistryAddress, RegistryProxy, parse_url,
+    DownloadRequest, PackageDownload, RegistryAddress, RegistryProxy, parse_url,
 };
 pub use push::PublishedArtifact;
-pub(crate) use reference::{ArtifactReference, SCHEME, is_loopback, tag_version};
+pub(crate) use reference::{ArtifactReference, SCHEME, is_loopback, parse_version_tag};
 pub(crate) use reqwest::Url;
-use transfer::{RegistryAsk, RegistryTransfer};
+use transfer::{RegistryRequest, RegistryTransfer};
 
 /// Maximum size in bytes of an artifact's manifest and of a page of tags. Usual manifests have 2
 /// KiB.
@@ -41,8 +41,7 @@ const MAX_DOCUMENT_BYTES: u64 = 1 << 20;
 /// Maximum number of requests for pages of tags. A page has up to 1000 tags.
 const MAX_PAGES: usize = 20;
 
-/// Function that looks up the credentials for a host. It is called when a registry asks for
-/// credentials.
+/// Function that looks up the credentials for a host. Called when a registry asks for credentials.
 pub type FindCredentials = Arc<dyn Fn(&str) -> anyhow::Result<RegistryCredentials> + Send + Sync>;
 
 /// Plugin from a registry.
@@ -98,12 +97,12 @@ impl PluginRegistry {
             (None, Some(tag)) => (tag, false),
             (None, None) => bail!("{reference} names neither a tag nor a digest"),
         };
-        let ask = RegistryAsk {
+        let ask = RegistryRequest {
             accept: Some(MANIFEST_TYPE),
-            ..RegistryAsk::new(Method::GET, format!("manifests/{name}"))
+            ..RegistryRequest::new(Method::GET, format!("manifests/{name}"))
         };
-        let answer = self.transfer.send_ask(&ask).await?;
-        let answer = transfer::expect_status(answer, 200, &reference.to_string()).await?;
+        let answer = self.transfer.send_authenticated(&ask).await?;
+        let answer = transfer::require_response_status(answer, 200, &reference.to_string()).await?;
         let bytes = transfer::read_body(answer, MAX_DOCUMENT_BYTES, "the manifest").await?;
         let digest = sha256_hex(&bytes);
         ensure!(
@@ -114,9 +113,9 @@ impl PluginRegistry {
     }
 
     async fn fetch_layer(&mut self, layer: &ContentDescriptor) -> anyhow::Result<Vec<u8>> {
-        let ask = RegistryAsk::new(Method::GET, format!("blobs/{}", layer.digest));
+        let ask = RegistryRequest::new(Method::GET, format!("blobs/{}", layer.digest));
         let answer = self.transfer.follow_redirects(&ask).await?;
-        let answer = transfer::expect_status(answer, 200, "the layer").await?;
+        let answer = transfer::require_response_status(answer, 200, "the layer").await?;
         let bytes = transfer::read_body(answer, layer.size, "the layer").await?;
         ensure!(
             bytes.len() as u64 == layer.size,
@@ -142,7 +141,7 @@ impl PluginRegistry {
         let tags = self.list_tags().await?;
         let versions = tags
             .iter()
-            .filter_map(|tag| Some((reference::tag_version(tag)?, tag)));
+            .filter_map(|tag| Some((reference::parse_version_tag(tag)?, tag)));
         let takes_pre = installed.is_some_and(|version| !version.pre.is_empty());
         let counts = |(version, _): &(Version, &String)| {
             (takes_pre || version.pre.is_empty()) && installed.is_none_or(|own| version > own)
@@ -159,15 +158,17 @@ impl PluginRegistry {
         }
         let mut all: Vec<String> = Vec::new();
         for _ in 0..MAX_PAGES {
-            // The next page is requested by the last tag of this one, so that no URL from the
-            // server is followed.
+            // Request the next page by the last tag of this page: the URL in the server's `Link`
+            // header is not trusted.
             let last = all.last().map(|tag| format!("&last={tag}"));
-            let ask = RegistryAsk::new(
+            let ask = RegistryRequest::new(
                 Method::GET,
                 format!("tags/list?n=1000{}", last.unwrap_or_default()),
             );
-            let answer = self.transfer.send_ask(&ask).await?;
-            let answer = transfer::expect_status(answer, 200, &self.reference.repository()).await?;
+            let answer = self.transfer.send_authenticated(&ask).await?;
+            let answer =
+                transfer::require_response_status(answer, 200, &self.reference.repository_text())
+                    .await?;
             let has_more = answer.headers().contains_key("link");
             let bytes = transfer::read_body(answer, MAX_DOCUMENT_BYTES, "the list of tags").await?;
             let page: TagsPage =

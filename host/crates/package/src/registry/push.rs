@@ -12,13 +12,13 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::artifact::{CONFIG_TYPE, SIGNATURE};
-use super::transfer::{self, RegistryAsk};
+use super::transfer::{self, RegistryRequest};
 use super::{
     ArtifactManifest, ArtifactReference, ContentDescriptor, LAYER_TYPE, MANIFEST_TYPE,
     PluginRegistry, reference, sha256_hex,
 };
 use rind_lib::plugin::manifest::Manifest as PluginManifest;
-use rind_lib::plugin::surface::Surface;
+use rind_lib::plugin::surface::ComponentSurface;
 
 /// Creation time in the artifact's configuration. It is constant, because the real time would give
 /// two artifacts with the same bytes different digests.
@@ -28,14 +28,14 @@ const CREATED: &str = "1970-01-01T00:00:00Z";
 pub struct PublishedArtifact {
     pub reference: ArtifactReference,
     pub digest: String,
-    /// Whether the registry already had the same artifact.
+    /// Whether the registry already contained the same artifact under this tag.
     pub was_there: bool,
 }
 
 impl PluginRegistry {
-    /// Publishes a packed plugin under the tag in the reference, or else under the tag of the
-    /// plugin's version. Never overwrites a tag with different bytes: otherwise two users could
-    /// have different content under the same version.
+    /// Publishes a packed plugin under the tag in the reference, or, if the reference has none,
+    /// under the plugin's version. Never overwrites a tag with different bytes: otherwise two users
+    /// could have different content under the same version.
     pub async fn push(
         &mut self,
         plugin: &PluginManifest,
@@ -44,7 +44,7 @@ impl PluginRegistry {
     ) -> anyhow::Result<PublishedArtifact> {
         self.transfer.may_push = true;
         let tag = self.reference.tag.clone();
-        let tag = tag.unwrap_or_else(|| reference::tag_of(&plugin.version));
+        let tag = tag.unwrap_or_else(|| reference::format_version_tag(&plugin.version));
         let target = self.reference.with_tag(tag.clone());
         let config = artifact_config(&bytes)?;
         let annotations = [
@@ -82,7 +82,7 @@ impl PluginRegistry {
             digest: digest.clone(),
             was_there,
         };
-        if let Some(there) = self.digest_at(&tag).await? {
+        if let Some(there) = self.fetch_tag_digest(&tag).await? {
             if there == digest {
                 return Ok(published(true));
             }
@@ -90,61 +90,67 @@ impl PluginRegistry {
         }
         self.push_blob(config).await?;
         self.push_blob(bytes).await?;
-        let ask = RegistryAsk {
+        let ask = RegistryRequest {
             body: Some((MANIFEST_TYPE, text.into())),
-            ..RegistryAsk::new(Method::PUT, format!("manifests/{tag}"))
+            ..RegistryRequest::new(Method::PUT, format!("manifests/{tag}"))
         };
-        let answer = self.transfer.send_ask(&ask).await?;
-        transfer::expect_status(answer, 201, &target.to_string()).await?;
+        let answer = self.transfer.send_authenticated(&ask).await?;
+        transfer::require_response_status(answer, 201, &target.to_string()).await?;
         Ok(published(false))
     }
 
-    async fn digest_at(&mut self, tag: &str) -> anyhow::Result<Option<String>> {
-        let ask = RegistryAsk {
+    async fn fetch_tag_digest(&mut self, tag: &str) -> anyhow::Result<Option<String>> {
+        let ask = RegistryRequest {
             accept: Some(MANIFEST_TYPE),
-            ..RegistryAsk::new(Method::GET, format!("manifests/{tag}"))
+            ..RegistryRequest::new(Method::GET, format!("manifests/{tag}"))
         };
-        let answer = self.transfer.send_ask(&ask).await?;
+        let answer = self.transfer.send_authenticated(&ask).await?;
         if answer.status().as_u16() == 404 {
             return Ok(None);
         }
-        let answer = transfer::expect_status(answer, 200, tag).await?;
+        let answer = transfer::require_response_status(answer, 200, tag).await?;
         let bytes = transfer::read_body(answer, super::MAX_DOCUMENT_BYTES, "the manifest").await?;
         Ok(Some(sha256_hex(&bytes)))
     }
 
     async fn push_blob(&mut self, bytes: Vec<u8>) -> anyhow::Result<()> {
         let digest = sha256_hex(&bytes);
-        let ask = RegistryAsk::new(Method::HEAD, format!("blobs/{digest}"));
-        if self.transfer.send_ask(&ask).await?.status().is_success() {
+        let ask = RegistryRequest::new(Method::HEAD, format!("blobs/{digest}"));
+        if self
+            .transfer
+            .send_authenticated(&ask)
+            .await?
+            .status()
+            .is_success()
+        {
             return Ok(());
         }
-        let ask = RegistryAsk::new(Method::POST, "blobs/uploads/".to_owned());
-        let answer = self.transfer.send_ask(&ask).await?;
-        let answer = transfer::expect_status(answer, 202, "an upload").await?;
-        let mut url = self.transfer.upload_location(&answer)?;
-        if !self.transfer.is_own(&url) {
+        let ask = RegistryRequest::new(Method::POST, "blobs/uploads/".to_owned());
+        let answer = self.transfer.send_authenticated(&ask).await?;
+        let answer = transfer::require_response_status(answer, 202, "an upload").await?;
+        let mut url = self.transfer.location_url(&answer)?;
+        if !self.transfer.is_registry_url(&url) {
             bail!(
                 "{} redirects the upload to another host, which is not followed",
                 self.reference.host
             );
         }
         url.query_pairs_mut().append_pair("digest", &digest);
-        let ask = RegistryAsk {
+        let ask = RegistryRequest {
             url: Some(url),
             body: Some(("application/octet-stream", Bytes::from(bytes))),
-            ..RegistryAsk::new(Method::PUT, String::new())
+            ..RegistryRequest::new(Method::PUT, String::new())
         };
-        let answer = self.transfer.send_ask(&ask).await?;
-        transfer::expect_status(answer, 201, "the upload").await?;
+        let answer = self.transfer.send_authenticated(&ask).await?;
+        transfer::require_response_status(answer, 201, "the upload").await?;
         Ok(())
     }
 }
 
-/// Returns the OCI configuration of a component. It lists the component's imports and exports, by
-/// which other tools can search.
+/// Returns the OCI configuration of a component. It lists the component's imports and exports, so
+/// that other tools can search for them.
 fn artifact_config(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
-    let surface = Surface::read(Path::new("the component"), bytes)?;
+    let surface = ComponentSurface::read(Path::new("the component"), bytes)?;
     let config = json!({
         "created": CREATED,
         "architecture": "wasm",

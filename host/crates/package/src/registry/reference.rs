@@ -36,7 +36,7 @@ pub struct ArtifactReference {
 
 impl ArtifactReference {
     /// Returns the text of the reference without tag and digest.
-    pub(crate) fn repository(&self) -> String {
+    pub(crate) fn repository_text(&self) -> String {
         format!("{SCHEME}{}/{}", self.host, self.path)
     }
 
@@ -77,7 +77,7 @@ fn without_port(host: &str) -> &str {
 
 impl fmt::Display for ArtifactReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.repository())?;
+        write!(f, "{}", self.repository_text())?;
         if let Some(tag) = &self.tag {
             write!(f, ":{tag}")?;
         }
@@ -187,12 +187,12 @@ pub(super) fn is_digest(digest: &str) -> bool {
 /// 1.0.0_linux    ->  1.0.0+linux
 /// latest         ->  none
 /// ```
-pub(crate) fn tag_version(tag: &str) -> Option<Version> {
+pub(crate) fn parse_version_tag(tag: &str) -> Option<Version> {
     let tag = tag.strip_prefix('v').unwrap_or(tag);
     Version::parse(&tag.replacen('_', "+", 1)).ok()
 }
 
-pub(super) fn tag_of(version: &Version) -> String {
+pub(super) fn format_version_tag(version: &Version) -> String {
     version.to_string().replacen('+', "_", 1)
 }
 
@@ -266,10 +266,10 @@ mod tests {
     #[test]
     fn tags_are_versions_and_versions_tags() {
         let built = Version::parse("1.2.3-rc.1+build").unwrap();
-        assert_eq!(tag_of(&built), "1.2.3-rc.1_build");
-        assert_eq!(tag_version("1.2.3-rc.1_build"), Some(built));
-        assert_eq!(tag_version("v0.1.0"), Some(Version::new(0, 1, 0)));
-        assert_eq!(tag_version("latest"), None);
-        assert_eq!(tag_version("1.2"), None);
+        assert_eq!(format_version_tag(&built), "1.2.3-rc.1_build");
+        assert_eq!(parse_version_tag("1.2.3-rc.1_build"), Some(built));
+        assert_eq!(parse_version_tag("v0.1.0"), Some(Version::new(0, 1, 0)));
+        assert_eq!(parse_version_tag("latest"), None);
+        assert_eq!(parse_version_tag("1.2"), None);
     }
 }

@@ -1,5 +1,5 @@
 //! Sends requests to one repository of an OCI registry, with limits on size and time. Redirects are
-//! followed only for the download of a layer, to the storage that the registry names.
+//! followed only for the download of a layer, to the storage server that the registry names.
 //!
 //! The registry is not trusted: each response is limited in size while it is read, slow transfers
 //! are aborted, and credentials are sent only to the registry and its token server.
@@ -24,8 +24,8 @@ use rind_lib::text::clean_line;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Timeout per request, and for all requests of an operation together. A download of 256 MiB in
-/// this time needs 450 KB/s.
+/// Timeout per request, and for all requests of an operation together. Downloading the maximum of
+/// 256 MiB in this time needs 450 KB/s.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Maximum number of response headers: content delivery networks send more than the HTTP library's
@@ -39,13 +39,13 @@ const HEADERS_TIMEOUT: Duration = Duration::from_secs(30);
 const MIN_BYTES_PER_SECOND: u64 = 1024;
 const PACE_PERIOD: Duration = Duration::from_secs(30);
 
-/// Maximum number of redirects to the storage of a layer. Registries usually send one.
+/// Maximum number of redirects to the storage server of a layer. Registries usually send one.
 const MAX_REDIRECTS: usize = 3;
 
 /// Maximum size of a registry's error response, in bytes.
 const MAX_ERROR_BYTES: u64 = 16 << 10;
 
-pub(super) struct RegistryAsk {
+pub(super) struct RegistryRequest {
     pub(super) method: Method,
     /// Path and query relative to the repository.
     pub(super) path: String,
@@ -56,7 +56,7 @@ pub(super) struct RegistryAsk {
     pub(super) url: Option<Url>,
 }
 
-impl RegistryAsk {
+impl RegistryRequest {
     pub(super) fn new(method: Method, path: String) -> Self {
         Self {
             method,
@@ -87,7 +87,7 @@ impl RegistryTransfer {
         credentials: FindCredentials,
     ) -> anyhow::Result<Self> {
         let is_local = reference.is_loopback();
-        let client = client_builder(is_local);
+        let client = registry_client_builder(is_local);
         let scheme = if is_local { "http" } else { "https" };
         let base = format!("{scheme}://{}/v2/{}/", reference.host, reference.path);
         Ok(Self {
@@ -103,7 +103,10 @@ impl RegistryTransfer {
 
     /// Sends a request. If the registry asks for credentials, authenticates and sends the request
     /// again.
-    pub(super) async fn send_ask(&mut self, ask: &RegistryAsk) -> anyhow::Result<Response> {
+    pub(super) async fn send_authenticated(
+        &mut self,
+        ask: &RegistryRequest,
+    ) -> anyhow::Result<Response> {
         let answer = self.send_once(ask).await?;
         if answer.status().as_u16() != 401 {
             return Ok(answer);
@@ -117,7 +120,7 @@ impl RegistryTransfer {
         let scope = format!("repository:{path}:{actions}");
         let is_local = self.reference.is_loopback();
         let header =
-            auth::answer_challenge(&self.client, &challenges, &credentials, &scope, is_local)
+            auth::answer_auth_challenge(&self.client, &challenges, &credentials, &scope, is_local)
                 .await?;
         let todo = match credentials {
             RegistryCredentials::Anonymous => format!("log in with `docker login {host}`"),
@@ -135,14 +138,17 @@ impl RegistryTransfer {
         Ok(answer)
     }
 
-    /// Sends a request for a layer, and follows redirects to the layer's storage.
-    pub(super) async fn follow_redirects(&mut self, ask: &RegistryAsk) -> anyhow::Result<Response> {
-        let mut answer = self.send_ask(ask).await?;
+    /// Sends a request for a layer, and follows redirects to the storage server that has the layer.
+    pub(super) async fn follow_redirects(
+        &mut self,
+        ask: &RegistryRequest,
+    ) -> anyhow::Result<Response> {
+        let mut answer = self.send_authenticated(ask).await?;
         for _ in 0..=MAX_REDIRECTS {
             if !answer.status().is_redirection() {
                 return Ok(answer);
             }
-            let url = self.upload_location(&answer)?;
+            let url = self.location_url(&answer)?;
             let is_own = url.origin() == self.base.origin();
             let is_local = self.reference.is_loopback();
             let host = url.host_str().unwrap_or_default().to_owned();
@@ -152,9 +158,9 @@ impl RegistryTransfer {
                 self.reference.host,
                 clean_line(url.as_str(), 200)
             );
-            // No credentials are sent to the storage: the layer is checked against its digest, and
-            // the URL itself contains any authorization that the storage needs.
-            answer = send_request(self.within_time(self.client.get(url)), &host).await?;
+            // Send no credentials to the storage server: the URL itself contains any authorization
+            // that the server needs. The layer is checked against its digest.
+            answer = send_request(self.with_remaining_time(self.client.get(url)), &host).await?;
         }
         bail!(
             "{} redirects the request for the layer in a circle",
@@ -164,7 +170,7 @@ impl RegistryTransfer {
 
     /// Returns the URL in a response's `Location` header, which is the target of a redirect or of
     /// an upload.
-    pub(super) fn upload_location(&self, answer: &Response) -> anyhow::Result<Url> {
+    pub(super) fn location_url(&self, answer: &Response) -> anyhow::Result<Url> {
         let location = answer.headers().get(LOCATION);
         let location = location.and_then(|value| value.to_str().ok());
         let location = location.context("the registry did not name the address of the upload")?;
@@ -180,11 +186,11 @@ impl RegistryTransfer {
         Ok(url)
     }
 
-    pub(super) fn is_own(&self, url: &Url) -> bool {
+    pub(super) fn is_registry_url(&self, url: &Url) -> bool {
         url.origin() == self.base.origin()
     }
 
-    async fn send_once(&self, ask: &RegistryAsk) -> anyhow::Result<Response> {
+    async fn send_once(&self, ask: &RegistryRequest) -> anyhow::Result<Response> {
         let url = match &ask.url {
             Some(url) => url.clone(),
             None => self
@@ -193,7 +199,7 @@ impl RegistryTransfer {
                 .context("no valid URL can be built from the path")?,
         };
         ensure!(
-            self.is_own(&url),
+            self.is_registry_url(&url),
             "the request would go to another host than the registry"
         );
         let mut request = self.client.request(ask.method.clone(), url);
@@ -204,34 +210,34 @@ impl RegistryTransfer {
             request = request.header(AUTHORIZATION, authorization.clone());
         }
         let host = &self.reference.host;
-        request = self.within_time(request);
+        request = self.with_remaining_time(request);
         if let Some((media_type, bytes)) = &ask.body {
             let request = request
                 .header(CONTENT_TYPE, *media_type)
                 .body(bytes.clone());
             let sent = request.send().await;
-            return sent.map_err(|error| failed(&error, host));
+            return sent.map_err(|error| convert_http_error(&error, host));
         }
         send_request(request, host).await
     }
 
     /// Limits a request to the remaining time of the operation.
-    fn within_time(&self, request: RequestBuilder) -> RequestBuilder {
+    fn with_remaining_time(&self, request: RequestBuilder) -> RequestBuilder {
         request.timeout(self.until.saturating_duration_since(Instant::now()))
     }
 }
 
-/// Returns the HTTP client options that all registries share; `is_local` selects those for a
-/// registry on this machine.
-pub(super) fn client_builder(is_local: bool) -> ClientBuilder {
+/// Returns the HTTP client options for registries. `is_local` selects those for a registry on this
+/// machine.
+pub(super) fn registry_client_builder(is_local: bool) -> ClientBuilder {
     install_tls();
     let client = Client::builder()
         .user_agent(concat!("rind/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(IDLE_TIMEOUT)
         .timeout(TIMEOUT)
-        // The library must not follow redirects: one could lead to another host with the
-        // credentials.
+        // The library must not follow redirects, because it could send the credentials to another
+        // host.
         .redirect(Policy::none())
         .referer(false)
         .http1_max_headers(MAX_ANSWER_HEADERS)
@@ -241,8 +247,8 @@ pub(super) fn client_builder(is_local: bool) -> ClientBuilder {
     if !is_local {
         return client;
     }
-    // A registry on this machine is accessed without TLS and without a proxy, so no certificates
-    // are loaded; reconnecting is cheap.
+    // A registry on this machine is accessed without TLS and without a proxy. Therefore no
+    // certificates are loaded, and connections are not reused, because a new one is cheap.
     client
         .no_proxy()
         .tls_certs_only([])
@@ -257,16 +263,16 @@ pub(super) async fn send_request(request: RequestBuilder, host: &str) -> anyhow:
             HEADERS_TIMEOUT.as_secs()
         );
     };
-    sent.map_err(|error| failed(&error, host))
+    sent.map_err(|error| convert_http_error(&error, host))
 }
 
-/// Amount and time of a transfer in the current period, to measure its speed.
-struct TransferPace {
+/// Number of bytes of a transfer in the current period, to measure its speed.
+struct TransferSpeed {
     since: Instant,
     n_bytes: u64,
 }
 
-impl TransferPace {
+impl TransferSpeed {
     fn new(now: Instant) -> Self {
         Self {
             since: now,
@@ -274,9 +280,9 @@ impl TransferPace {
         }
     }
 
-    /// Adds received bytes. When a period ends, returns whether too few bytes arrived in it;
-    /// otherwise returns false.
-    fn is_too_slow(&mut self, n_bytes: u64, now: Instant) -> bool {
+    /// Adds received bytes. At the end of a period, returns true if fewer bytes arrived in it than
+    /// the minimum speed requires; otherwise returns false.
+    fn is_transfer_too_slow(&mut self, n_bytes: u64, now: Instant) -> bool {
         self.n_bytes += n_bytes;
         let took = now.saturating_duration_since(self.since);
         if took < PACE_PERIOD {
@@ -300,18 +306,18 @@ pub(super) async fn read_body(
         return Err(too_large());
     }
     let mut bytes = Vec::new();
-    let mut pace = TransferPace::new(Instant::now());
+    let mut pace = TransferSpeed::new(Instant::now());
     while let Some(piece) = answer
         .chunk()
         .await
-        .map_err(|error| failed(&error, &host))?
+        .map_err(|error| convert_http_error(&error, &host))?
     {
         if (bytes.len() + piece.len()) as u64 > limit {
             return Err(too_large());
         }
         bytes.extend_from_slice(&piece);
         ensure!(
-            !pace.is_too_slow(piece.len() as u64, Instant::now()),
+            !pace.is_transfer_too_slow(piece.len() as u64, Instant::now()),
             "{host} sends {what} too slowly: fewer than {MIN_BYTES_PER_SECOND} bytes a second for {} s; try again later",
             PACE_PERIOD.as_secs()
         );
@@ -319,9 +325,9 @@ pub(super) async fn read_body(
     Ok(bytes)
 }
 
-/// Refuses a response that does not have the status `status`; the error quotes the first error in
-/// the body. `what` names the requested content in messages.
-pub(super) async fn expect_status(
+/// Refuses a response whose status is not `status`. The error quotes the first error in the body;
+/// `what` names the requested content in messages.
+pub(super) async fn require_response_status(
     answer: Response,
     status: u16,
     what: &str,
@@ -332,12 +338,12 @@ pub(super) async fn expect_status(
     }
     let host = answer.url().host_str().unwrap_or_default().to_owned();
     if found.is_redirection() {
-        bail!("{host} redirects from {what} to elsewhere, which is not followed");
+        bail!("{host} redirects from {what} to another address, which is not followed");
     }
     let body = read_body(answer, MAX_ERROR_BYTES, "the error")
         .await
         .unwrap_or_default();
-    let why = message(&body).map(|message| format!(": {message}"));
+    let why = first_error_message(&body).map(|message| format!(": {message}"));
     let why = why.unwrap_or_default();
     match found.as_u16() {
         404 => bail!("{host} has no {what}{why}"),
@@ -348,18 +354,18 @@ pub(super) async fn expect_status(
 
 /// Returns the message of the first error in a registry's error response, or the error's code if it
 /// has no message.
-fn message(body: &[u8]) -> Option<String> {
+fn first_error_message(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
-    struct RegistryErrors {
-        errors: Vec<RegistryFault>,
+    struct RegistryErrorBody {
+        errors: Vec<RegistryErrorEntry>,
     }
     #[derive(Deserialize)]
-    struct RegistryFault {
+    struct RegistryErrorEntry {
         code: String,
         #[serde(default)]
         message: String,
     }
-    let errors: RegistryErrors = serde_json::from_slice(body).ok()?;
+    let errors: RegistryErrorBody = serde_json::from_slice(body).ok()?;
     let first = errors.errors.first()?;
     let text = if first.message.is_empty() {
         &first.code
@@ -369,8 +375,8 @@ fn message(body: &[u8]) -> Option<String> {
     Some(clean_line(text, 200))
 }
 
-/// Converts an error of the HTTP library. The URL is omitted, because it may contain a token.
-fn failed(error: &reqwest::Error, host: &str) -> anyhow::Error {
+/// Converts an error of the HTTP library to a message without the URL, which may contain a token.
+fn convert_http_error(error: &reqwest::Error, host: &str) -> anyhow::Error {
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
@@ -398,10 +404,10 @@ mod tests {
     fn a_transfer_that_sends_a_byte_a_second_is_cut_off_and_a_slow_line_is_not() {
         let start = Instant::now();
         let ends = |bytes_per_second: u64, first: u64| {
-            let mut pace = TransferPace::new(start);
-            pace.is_too_slow(first, start);
+            let mut pace = TransferSpeed::new(start);
+            pace.is_transfer_too_slow(first, start);
             (1..300).find(|second| {
-                pace.is_too_slow(bytes_per_second, start + Duration::from_secs(*second))
+                pace.is_transfer_too_slow(bytes_per_second, start + Duration::from_secs(*second))
             })
         };
         assert_eq!(ends(1, 0), Some(30));

@@ -2,21 +2,21 @@
 
 use std::path::Path;
 
-use super::super::installed::verify_all;
+use super::super::installed::verify_installed_packages;
 use super::super::signature::InstallConfig;
 use super::store::LockedSkill;
 use rind_lib::grant::Trust;
-use rind_lib::skill::Installed;
+use rind_lib::skill::InstalledSkill;
 
 /// Verifies every skill in the lock file at `lock_path`. The skills' directories are in `skills`.
 pub fn verify_skills(
     skills: &Path,
     lock_path: &Path,
     config: &InstallConfig,
-) -> anyhow::Result<Vec<Installed>> {
-    let all = verify_all::<LockedSkill>(skills, lock_path, config)?;
-    let installed = all.into_iter().map(|one| Installed {
-        from: one.locked.origin(),
+) -> anyhow::Result<Vec<InstalledSkill>> {
+    let all = verify_installed_packages::<LockedSkill>(skills, lock_path, config)?;
+    let installed = all.into_iter().map(|one| InstalledSkill {
+        from: one.locked.display_origin(),
         folder: one.folder,
         trust: one.trust,
         files: one.files.ok(),
@@ -26,12 +26,12 @@ pub fn verify_skills(
 }
 
 /// Returns every directory in `skills` as an installed skill that does not match its lock file
-/// entry, for the case that the lock file cannot be read. If they were treated as the user's own
-/// skills, installed skills would gain rights that they never had.
-pub fn unverified_skills(skills: &Path) -> Vec<Installed> {
+/// entry. Used if the lock file cannot be read: if the directories counted as skills that the user
+/// wrote, installed skills would gain rights.
+pub fn unverified_skills(skills: &Path) -> Vec<InstalledSkill> {
     let entries = std::fs::read_dir(skills).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.path().is_dir());
-    let installed = folders.map(|entry| Installed {
+    let installed = folders.map(|entry| InstalledSkill {
         folder: entry.path(),
         from: "an unknown source".to_owned(),
         trust: Trust::User,

@@ -17,12 +17,12 @@ use anyhow::{Context, bail, ensure};
 use rustix::fs::OFlags;
 
 use super::archive;
-use super::contents::{MAX_BYTES, open_file, read_open};
-use super::source::{PluginSource, how_to_sign, signature_beside};
+use super::contents::{MAX_BYTES, open_file, read_open_file};
+use super::source::{PluginSource, how_to_sign, read_signature_file};
 pub use installed::{unverified_skills, verify_skills};
-pub use pick::{CandidateBundle, SkillCandidate, find_candidates, pick_bundle};
-pub use store::{LockedSkill, SkillChange, SkillPlace, SkillStore, names_in_use};
-use tree::{SourceTree, hidden_folder};
+pub use pick::{CandidateBundle, SkillCandidate, find_candidates, read_skill_bundle};
+pub use store::{LockedSkill, SkillChange, SkillNameState, SkillStore, skill_names_in_use};
+use tree::{SourceTree, skipped_prefix_length};
 
 /// Magic number of zip files.
 const ZIP: &[u8] = b"PK\x03\x04";
@@ -49,8 +49,8 @@ impl FetchedSkills {
     /// symlink. Returns the signature, if there is one, and its location.
     pub fn signature(&self) -> anyhow::Result<(Option<String>, String)> {
         match &self.source {
-            PluginSource::Path(path) => match signature_beside(&self.typed)? {
-                (None, _) => signature_beside(path),
+            PluginSource::Path(path) => match read_signature_file(&self.typed)? {
+                (None, _) => read_signature_file(path),
                 found => Ok(found),
             },
             PluginSource::Registry(_) | PluginSource::Package(_) => {
@@ -60,8 +60,8 @@ impl FetchedSkills {
     }
 }
 
-/// Lists the files of a source: a directory, an archive, or a git repository, of which the files
-/// committed in `rev` are listed.
+/// Lists the files of a source: of a directory, of an archive, or of a commit of a git repository,
+/// which `rev` names.
 pub async fn fetch_skills(typed: &Path, rev: Option<&str>) -> anyhow::Result<FetchedSkills> {
     // Canonicalize the path, so that a source always has the same name in the lock file.
     let real = typed.canonicalize();
@@ -104,7 +104,7 @@ pub async fn fetch_skills(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
         return Ok(of(SourceTree::folder_tree(path, name)?, None, None));
     }
     let file = open_file(path, OFlags::empty()).with_context(|| format!("cannot read {shown}"))?;
-    let bytes = read_open(file, path, MAX_BYTES)?;
+    let bytes = read_open_file(file, path, MAX_BYTES)?;
     if bytes.starts_with(ZIP) {
         bail!(
             "{shown} is a zip file, which is not supported; unpack it, review it, and install the folder"
@@ -115,10 +115,10 @@ pub async fn fetch_skills(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
             "{shown} is not a source of skills: use a folder, a git repository, or a `.tar.gz` or `.tar` archive"
         );
     }
-    let entries = archive::read_entries(&bytes, hidden_folder)
+    let entries = archive::read_entries(&bytes, skipped_prefix_length)
         .with_context(|| format!("cannot read {shown}"))?;
     Ok(of(
-        SourceTree::memory_tree(entries, &name),
+        SourceTree::archive_tree(entries, &name),
         None,
         Some(bytes),
     ))

@@ -1,17 +1,19 @@
 //! Finds the skills in a source, and selects the files that belong to each skill.
 //!
-//! A directory with a `SKILL.md` is a skill. If it contains only the usual files of a skill, the
-//! complete directory is installed. If it also contains other files, it is treated as a project
-//! that has a skill: only the `SKILL.md`, the directories that the skill format defines, and the
-//! files that the text of the `SKILL.md` mentions are installed.
+//! A directory that contains a `SKILL.md` is a skill. If it contains only the usual files of a
+//! skill, the complete directory is installed. If it also contains other files, it counts as a
+//! project that includes a skill. In this case, only the `SKILL.md`, the directories that the skill
+//! format defines, and the files that the text of the `SKILL.md` mentions are installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{bail, ensure};
 
 use super::super::contents::Files;
-use super::tree::{ListedNode, SourceTree, hidden_folder};
-use rind_lib::skill::{self, FILE, MAX_FILE_BYTES, SIDE_FILE, is_skipped, label};
+use super::tree::{ListedSourceNode, SourceTree, skipped_prefix_length};
+use rind_lib::skill::{
+    self, FILE, MAX_FILE_BYTES, SIDE_FILE, front_matter_name, is_skipped_folder_name,
+};
 
 /// Maximum size of a skill in bytes. The largest skill seen so far contains fonts of 6 MB.
 const MAX_BYTES: u64 = 32 << 20;
@@ -60,23 +62,23 @@ pub struct CandidateBundle {
 impl SkillCandidate {
     /// Whether the user's argument `word` selects this skill, by name or by directory in the
     /// source.
-    pub fn is_meant_by(&self, word: &str) -> bool {
+    pub fn is_selected_by_argument(&self, word: &str) -> bool {
         let folder = word.strip_prefix("./").unwrap_or(word);
-        self.name == word || self.place() == folder.trim_end_matches('/')
+        self.name == word || self.display_folder() == folder.trim_end_matches('/')
     }
 
     /// Whether a file or directory with this name is usual in a skill.
-    fn is_usual(&self, name: &str) -> bool {
+    fn is_usual_skill_file_name(&self, name: &str) -> bool {
         name == self.file
             || [SIDE_FILE, TESTS].contains(&name)
             || FOLDERS.contains(&name)
             || ["license", "readme"]
                 .iter()
-                .any(|kind| is_document(name, kind))
+                .any(|kind| is_document_name(name, kind))
     }
 
     /// Returns the skill's directory in the source, to be shown to users.
-    pub fn place(&self) -> String {
+    pub fn display_folder(&self) -> String {
         match self.at.is_empty() {
             true => ".".to_owned(),
             false => self.at.join("/"),
@@ -89,8 +91,8 @@ impl SkillCandidate {
 pub struct SkillCandidates {
     /// Skills sorted by name.
     pub all: Vec<SkillCandidate>,
-    /// Paths of `SKILL.md` files directly in a directory named `skills` that contains skills: such
-    /// a file is a table of contents, not a skill.
+    /// Paths of `SKILL.md` files that lie directly in a directory of skills named `skills`. Such a
+    /// file is a table of contents, not a skill.
     pub indexes: Vec<String>,
 }
 
@@ -101,10 +103,10 @@ pub async fn find_candidates(tree: &SourceTree) -> anyhow::Result<SkillCandidate
         let Some((file, folder)) = names.split_last() else {
             continue;
         };
-        if *kind != ListedNode::File
+        if *kind != ListedSourceNode::File
             || !file.eq_ignore_ascii_case(FILE)
             || folder.len() > MAX_DEPTH
-            || hidden_folder(folder).is_some()
+            || skipped_prefix_length(folder).is_some()
         {
             continue;
         }
@@ -154,7 +156,7 @@ pub async fn find_candidates(tree: &SourceTree) -> anyhow::Result<SkillCandidate
                 let text = files
                     .get(&names)
                     .map(|bytes| String::from_utf8_lossy(bytes));
-                text.and_then(|text| label(&text))
+                text.and_then(|text| front_matter_name(&text))
                     .unwrap_or_else(|| tree.name.clone())
             }
         };
@@ -170,10 +172,9 @@ pub async fn find_candidates(tree: &SourceTree) -> anyhow::Result<SkillCandidate
     })
 }
 
-/// Reads the files of a skill: with `is_whole`, the complete directory; otherwise only the files
-/// that belong to the skill. A symlink or another special file among the selected files is an
-/// error.
-pub async fn pick_bundle(
+/// Reads the files of a skill: the complete directory if `is_whole`, otherwise only the files that
+/// belong to the skill. Fails if a selected file is a symlink or another special file.
+pub async fn read_skill_bundle(
     tree: &SourceTree,
     candidate: &SkillCandidate,
     is_whole: bool,
@@ -183,13 +184,14 @@ pub async fn pick_bundle(
             .strip_prefix(candidate.at.as_slice())
             .map(<[String]>::to_vec)
     };
-    let inner: BTreeMap<Vec<String>, (&Vec<String>, &ListedNode)> = tree
+    let inner: BTreeMap<Vec<String>, (&Vec<String>, &ListedSourceNode)> = tree
         .listed
         .iter()
         .filter_map(|(names, kind)| Some((within(names)?, (names, kind))))
         .collect();
     let mut tops = inner.keys().filter_map(|names| names.first());
-    let is_project = !is_whole && tops.any(|top| !is_skipped(top) && !candidate.is_usual(top));
+    let is_project = !is_whole
+        && tops.any(|top| !is_skipped_folder_name(top) && !candidate.is_usual_skill_file_name(top));
     let cited = match is_project {
         true => {
             let names = candidate.at.iter().chain([&candidate.file]);
@@ -200,30 +202,31 @@ pub async fn pick_bundle(
             let text = files
                 .get(&names)
                 .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-            cited_files(&text.unwrap_or_default())
+            path_like_words(&text.unwrap_or_default())
         }
         false => BTreeSet::new(),
     };
     let belongs = |names: &[String]| {
         let first = names.first().map(String::as_str).unwrap_or_default();
-        let is_own = first == candidate.file || first == SIDE_FILE || is_document(first, "license");
-        !names.iter().any(|name| is_skipped(name))
+        let is_own =
+            first == candidate.file || first == SIDE_FILE || is_document_name(first, "license");
+        !names.iter().any(|name| is_skipped_folder_name(name))
             && (!is_project
                 || (names.len() == 1 && is_own)
                 || (names.len() > 1 && FOLDERS.contains(&first))
-                || is_cited(names, &cited))
+                || is_cited_skill_path(names, &cited))
     };
     let mut wanted = Vec::new();
     let mut left_out = BTreeMap::new();
     for (inner, (names, kind)) in &inner {
         if !belongs(inner) {
             let first = inner.first().cloned().unwrap_or_default();
-            let is_folder = inner.len() > 1 || **kind == ListedNode::Hidden;
+            let is_folder = inner.len() > 1 || **kind == ListedSourceNode::Hidden;
             let shown = if is_folder { first + "/" } else { first };
             *left_out.entry(shown).or_default() += 1;
             continue;
         }
-        if let ListedNode::Odd(what) = kind {
+        if let ListedSourceNode::Odd(what) = kind {
             let shown = names.join("/");
             bail!(
                 "`{}` {what}; skills may contain only regular files",
@@ -254,9 +257,9 @@ pub async fn pick_bundle(
     })
 }
 
-/// Returns the words of a text that may be paths, in lower case. A word for a directory ends with
-/// `/`.
-fn cited_files(text: &str) -> BTreeSet<String> {
+/// Returns the words of a text that may be paths, in lower case. A directory is returned with a `/`
+/// at its end.
+fn path_like_words(text: &str) -> BTreeSet<String> {
     let is_in_path = |c: char| c.is_alphanumeric() || "-_./+".contains(c);
     let words = text.split(|c: char| !is_in_path(c));
     let paths = words.map(|word| {
@@ -271,7 +274,7 @@ fn cited_files(text: &str) -> BTreeSet<String> {
 }
 
 /// Whether `cited` contains a file or one of its parent directories.
-fn is_cited(names: &[String], cited: &BTreeSet<String>) -> bool {
+fn is_cited_skill_path(names: &[String], cited: &BTreeSet<String>) -> bool {
     let path = names.join("/").to_lowercase();
     let mut folders = path
         .match_indices('/')
@@ -280,7 +283,7 @@ fn is_cited(names: &[String], cited: &BTreeSet<String>) -> bool {
 }
 
 /// Whether `name` is the file name of a document such as `license`, with any extension.
-fn is_document(name: &str, kind: &str) -> bool {
+fn is_document_name(name: &str, kind: &str) -> bool {
     name.to_lowercase().starts_with(kind)
 }
 
@@ -298,7 +301,7 @@ mod tests {
                 b"x".to_vec()
             }
         };
-        SourceTree::memory_tree(
+        SourceTree::archive_tree(
             ArchiveEntries {
                 files: paths
                     .iter()
@@ -314,7 +317,7 @@ mod tests {
         let found = find_candidates(&tree(paths, root)).await.unwrap().all;
         found
             .iter()
-            .map(|one| format!("{} {}", one.name, one.place()))
+            .map(|one| format!("{} {}", one.name, one.display_folder()))
             .collect()
     }
 
@@ -370,7 +373,7 @@ mod tests {
         ];
         let tree = tree(&paths, text);
         let candidate = find_candidates(&tree).await.unwrap().all.remove(0);
-        let bundle = pick_bundle(&tree, &candidate, false).await.unwrap();
+        let bundle = read_skill_bundle(&tree, &candidate, false).await.unwrap();
         let taken: Vec<String> = bundle.files.keys().map(|names| names.join("/")).collect();
         assert_eq!(
             taken,

@@ -13,8 +13,8 @@ use super::super::contents::Files;
 use super::super::lock_file::{LockEntry, LockFile};
 use super::super::place;
 use super::super::source;
-use rind_lib::disk::lock_beside;
-use rind_lib::skill::{AllAvailable, FILE, FOLDER, Root, Source, discover, key};
+use rind_lib::disk::lock_for_file;
+use rind_lib::skill::{EverythingAvailable, FILE, FOLDER, SkillRoot, Source, discover, key};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,7 +24,7 @@ pub struct LockedSkill {
     /// Directory of the skill in the source; `None` if the source itself is the skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<String>,
-    /// Git commit of the installed files.
+    /// Git commit from which the files were installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     pub digest: String,
@@ -49,7 +49,7 @@ impl LockEntry for LockedSkill {
 
 impl LockedSkill {
     /// Returns source, directory and commit as one text, to be shown to users.
-    pub fn origin(&self) -> String {
+    pub fn display_origin(&self) -> String {
         let within = self.within.iter().map(|within| format!("/{within}"));
         let commit = self
             .commit
@@ -63,18 +63,18 @@ impl LockedSkill {
     }
 }
 
-/// State of the location of a skill name in the directory of skills.
+/// State of a skill name in the directory of skills: whether the name is used, and by which files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SkillPlace {
-    /// Unused: there is no file, and no skill was installed.
+pub enum SkillNameState {
+    /// Unused: no file has the name, and no skill was installed under it.
     Free,
     Installed,
     /// Installed, but the files were changed since.
     Edited,
     /// Installed, but its directory is missing.
     Gone,
-    /// Used by a file or directory that was not installed. Contains its path, which may be spelled
-    /// differently.
+    /// Used by a file or directory that was not installed by a command. Contains the path, whose
+    /// spelling may differ from the name.
     Own(PathBuf),
 }
 
@@ -86,7 +86,8 @@ pub enum SkillChange {
     Replaced,
     /// The same files are installed already.
     Unchanged,
-    /// A skill that the user wrote or edited is replaced; its files are kept in another directory.
+    /// A skill that the user wrote or edited is replaced; its old files are moved to another
+    /// directory.
     Forced,
 }
 
@@ -101,61 +102,63 @@ pub struct SkillStore {
 }
 
 impl SkillStore {
-    /// Opens the store, after waiting until no other command uses it; calls `waits` before waiting.
+    /// Opens the store, after waiting until no other command uses it. Calls `waits` first if it has
+    /// to wait.
     pub fn open_store(config: &Path, waits: impl FnOnce()) -> anyhow::Result<Self> {
         let lock_path = config.join(LockedSkill::FILE_NAME);
-        let exclusive = lock_beside(&lock_path, waits)
+        let exclusive = lock_for_file(&lock_path, waits)
             .with_context(|| format!("cannot lock {}", lock_path.display()))?;
         let skills = config.join(FOLDER);
-        place::clean_up(&skills);
+        place::remove_temporary_folders(&skills);
         let mut lock = LockFile::<LockedSkill>::read_file(&lock_path)?;
-        lock.settle_entries(|name| place::place_digest(&skills.join(name)));
+        lock.complete_interrupted_replacements(|name| place::folder_digest(&skills.join(name)));
         Ok(Self {
             lock,
             _exclusive: exclusive,
-            taken: names_in_use(&skills),
+            taken: skill_names_in_use(&skills),
             skills,
             lock_path,
         })
     }
 
-    /// Updates the list of names in use: the user may have written a skill while the command waited
-    /// for an answer.
-    pub fn refresh_taken_names(&mut self) {
-        self.taken = names_in_use(&self.skills);
+    /// Reads the names in use again: the user may have created a skill while the command waited for
+    /// an answer.
+    pub fn reread_skill_names_in_use(&mut self) {
+        self.taken = skill_names_in_use(&self.skills);
     }
 
     /// Returns the exact name that a skill was installed under; `name` may be spelled differently.
-    pub fn spelled_name(&self, name: &str) -> String {
-        let own = spelled_as(self.lock.entries.keys(), name);
+    pub fn installed_name(&self, name: &str) -> String {
+        let own = find_name_spelling(self.lock.entries.keys(), name);
         own.map_or_else(|| name.to_owned(), Clone::clone)
     }
 
     /// Returns the key that a name is pinned to; `name` may be spelled differently.
     pub fn pinned_key(&self, name: &str) -> Option<&str> {
-        let own = spelled_as(self.lock.keys.keys(), name)?;
+        let own = find_name_spelling(self.lock.keys.keys(), name)?;
         self.lock.keys.get(own).map(String::as_str)
     }
 
-    pub fn skill_place(&self, name: &str) -> SkillPlace {
-        let own = self.spelled_name(name);
+    pub fn skill_name_state(&self, name: &str) -> SkillNameState {
+        let own = self.installed_name(name);
         let Some(locked) = self.lock.entries.get(&own) else {
             let place = self.skills.join(name);
-            let mut there = self.of_same_name(name);
-            let own = self.of_same_name(name).find(|path| **path == place);
+            let mut there = self.paths_with_name(name);
+            let own = self.paths_with_name(name).find(|path| **path == place);
             let own = own.or_else(|| there.next()).cloned();
-            return own.map_or(SkillPlace::Free, SkillPlace::Own);
+            return own.map_or(SkillNameState::Free, SkillNameState::Own);
         };
         let folder = self.skills.join(&own);
-        match place::place_digest(&folder) {
-            _ if folder.symlink_metadata().is_err() => SkillPlace::Gone,
-            Some(digest) if digest == locked.digest => SkillPlace::Installed,
-            _ => SkillPlace::Edited,
+        match place::folder_digest(&folder) {
+            _ if folder.symlink_metadata().is_err() => SkillNameState::Gone,
+            Some(digest) if digest == locked.digest => SkillNameState::Installed,
+            _ => SkillNameState::Edited,
         }
     }
 
-    /// Lists the paths that use `name` in any spelling. A session would load only one of them.
-    fn of_same_name(&self, name: &str) -> impl Iterator<Item = &PathBuf> {
+    /// Lists the paths that use `name` in any spelling. If there are several, a session loads only
+    /// one of them.
+    fn paths_with_name(&self, name: &str) -> impl Iterator<Item = &PathBuf> {
         let name = key(name);
         let named = self.taken.iter().filter(move |(taken, _)| *taken == name);
         named.map(|(_, path)| path)
@@ -163,20 +166,20 @@ impl SkillStore {
 
     /// Determines what installing a skill would change. Files that the user wrote are replaced only
     /// if `is_forced`.
-    pub fn check_change(
+    pub fn determine_skill_change(
         &self,
         name: &str,
         new: &LockedSkill,
         is_forced: bool,
         may_change_source: bool,
     ) -> anyhow::Result<SkillChange> {
-        let own = self.spelled_name(name);
+        let own = self.installed_name(name);
         ensure!(
             own == name,
             "{own} is already installed, and its name counts as the same; `rind skill remove {own}` first, or give this one another name with --name"
         );
-        let place = self.skill_place(name);
-        let mut others = self.of_same_name(name);
+        let place = self.skill_name_state(name);
+        let mut others = self.paths_with_name(name);
         if let Some(other) = others.find(|path| **path != self.skills.join(name)) {
             bail!(
                 "{} has the same name; rename or move it, or give this one another name with --name",
@@ -188,10 +191,10 @@ impl SkillStore {
             ensure!(
                 is_same || may_change_source,
                 "{name} was installed from {}, and {} may be another author's skill of the same name; pass --change-source if it is the same skill, or --name to give it another name",
-                locked.origin(),
-                new.origin()
+                locked.display_origin(),
+                new.display_origin()
             );
-            if place == SkillPlace::Installed {
+            if place == SkillNameState::Installed {
                 return Ok(match locked.digest == new.digest {
                     true => SkillChange::Unchanged,
                     false => SkillChange::Replaced,
@@ -199,10 +202,10 @@ impl SkillStore {
             }
         }
         match place {
-            SkillPlace::Free | SkillPlace::Gone | SkillPlace::Installed => {
+            SkillNameState::Free | SkillNameState::Gone | SkillNameState::Installed => {
                 Ok(SkillChange::Installed)
             }
-            SkillPlace::Edited => {
+            SkillNameState::Edited => {
                 ensure!(
                     is_forced,
                     "{name} was changed since it was installed, in {}; copy your changes and pass --force, which moves it to .kept in the same folder, or give this one another name with --name",
@@ -210,7 +213,7 @@ impl SkillStore {
                 );
                 Ok(SkillChange::Forced)
             }
-            SkillPlace::Own(path) => {
+            SkillNameState::Own(path) => {
                 ensure!(
                     is_forced,
                     "{} already exists and was not installed; give this one another name with --name, or pass --force, which moves yours to .kept in the same folder",
@@ -223,7 +226,7 @@ impl SkillStore {
 
     /// Moves a skill into its final location and records it in the lock file. Returns the path to
     /// which files that the user wrote were moved, if there were any.
-    pub fn put_skill(
+    pub fn install_skill(
         &mut self,
         name: &str,
         files: &Files,
@@ -232,7 +235,7 @@ impl SkillStore {
     ) -> anyhow::Result<Option<PathBuf>> {
         let folder = self.skills.join(name);
         // The user may have edited the skill while the command waited for an answer.
-        let now = self.check_change(name, &new, change == SkillChange::Forced, true)?;
+        let now = self.determine_skill_change(name, &new, change == SkillChange::Forced, true)?;
         ensure!(
             now == change,
             "{} was changed meanwhile; run the command again",
@@ -242,16 +245,16 @@ impl SkillStore {
             SkillChange::Unchanged => None,
             _ => Some(place::stage_files(files, name, &self.skills)?),
         };
-        let pinned = spelled_as(self.lock.keys.keys(), name).map_or(name, String::as_str);
+        let pinned = find_name_spelling(self.lock.keys.keys(), name).map_or(name, String::as_str);
         let pinned = pinned.to_owned();
-        let _exchange = place::lock_exchange(&self.skills)?;
+        let _exchange = place::lock_out_package_readers(&self.skills)?;
         let skills = &self.skills;
         let put = || {
             let kept = match change {
-                SkillChange::Forced => Some(place::keep_aside(&folder, skills)?),
+                SkillChange::Forced => Some(place::move_out_of_discovery(&folder, skills)?),
                 _ => None,
             };
-            let put = staged.map_or(Ok(()), |staged| staged.put_in_place(&folder));
+            let put = staged.map_or(Ok(()), |staged| staged.move_staged_install_to(&folder));
             put.map_err(|error| match &kept {
                 Some(kept) => error.context(format!(
                     "the previous content of {} is now in {}",
@@ -271,25 +274,25 @@ impl SkillStore {
     pub fn remove_skill(
         &mut self,
         name: &str,
-        place: &SkillPlace,
+        place: &SkillNameState,
     ) -> anyhow::Result<Option<PathBuf>> {
-        let own = self.spelled_name(name);
+        let own = self.installed_name(name);
         let folder = match place {
-            SkillPlace::Own(path) => path.clone(),
+            SkillNameState::Own(path) => path.clone(),
             _ => self.skills.join(&own),
         };
         let mut lock = self.lock.clone();
         lock.entries.remove(&own);
-        let _exchange = place::lock_exchange(&self.skills)?;
+        let _exchange = place::lock_out_package_readers(&self.skills)?;
         let kept = match place {
-            SkillPlace::Own(_) | SkillPlace::Edited => {
-                Some(place::keep_aside(&folder, &self.skills)?)
+            SkillNameState::Own(_) | SkillNameState::Edited => {
+                Some(place::move_out_of_discovery(&folder, &self.skills)?)
             }
-            SkillPlace::Installed => {
-                place::remove_place(&folder, &self.skills)?;
+            SkillNameState::Installed => {
+                place::remove_installed_path(&folder, &self.skills)?;
                 None
             }
-            SkillPlace::Free | SkillPlace::Gone => None,
+            SkillNameState::Free | SkillNameState::Gone => None,
         };
         lock.write_file(&self.lock_path)?;
         self.lock = lock;
@@ -298,7 +301,7 @@ impl SkillStore {
 }
 
 /// Finds a name in any spelling, preferably an exact match.
-fn spelled_as<'a>(
+fn find_name_spelling<'a>(
     names: impl Iterator<Item = &'a String> + Clone,
     name: &str,
 ) -> Option<&'a String> {
@@ -310,8 +313,9 @@ fn spelled_as<'a>(
 }
 
 /// Lists the names in use in a directory of skills, normalized for comparison: all top-level
-/// entries, and all skills in deeper directories that discovery finds, including unused ones.
-pub fn names_in_use(skills: &Path) -> Vec<(String, PathBuf)> {
+/// entries, and all skills in deeper directories that discovery finds, including skills that
+/// sessions do not load.
+pub fn skill_names_in_use(skills: &Path) -> Vec<(String, PathBuf)> {
     let entries = std::fs::read_dir(skills).into_iter().flatten().flatten();
     let tops = entries.flat_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -321,8 +325,8 @@ pub fn names_in_use(skills: &Path) -> Vec<(String, PathBuf)> {
         let names = stem.into_iter().chain([key(&name)]);
         names.map(move |name| (name, entry.path()))
     });
-    let root = Root::new(Source::User, skills.to_owned());
-    let found = discover(&[root], &[], &AllAvailable);
+    let root = SkillRoot::new(Source::User, skills.to_owned());
+    let found = discover(&[root], &[], &EverythingAvailable);
     let deeper = found.places().map(|(name, path, _)| {
         let is_file = path
             .file_name()
@@ -330,6 +334,6 @@ pub fn names_in_use(skills: &Path) -> Vec<(String, PathBuf)> {
         let folder = path.parent().filter(|_| is_file).unwrap_or(path);
         (key(name), folder.to_owned())
     });
-    // Discovery finds the top-level skills again; duplicates of the same path are harmless.
+    // Discovery returns the top-level skills a second time; duplicate paths do no harm.
     tops.chain(deeper).collect()
 }

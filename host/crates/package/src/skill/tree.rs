@@ -1,8 +1,8 @@
 //! Lists the files of a source, and reads them only when they are needed.
 //!
-//! A source is a directory, an archive in memory, or a git commit; callers use all three in the
-//! same way. Directories that sessions ignore are listed as [`ListedNode::Hidden`], without their
-//! content.
+//! A source is a directory, an archive in memory, or a git commit. [`SourceTree`] hides the
+//! difference from callers. Directories that sessions ignore are listed as
+//! [`ListedSourceNode::Hidden`], without their content.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use super::super::archive::{ArchiveEntries, SET_ID};
 use super::super::contents::Files;
 use super::git::GitObjects;
 use rind_lib::beneath::{self, MissingParents};
-use rind_lib::skill::{self, is_skipped};
+use rind_lib::skill::{self, is_skipped_folder_name};
 
 /// Maximum number of files and directories in a source.
 pub(super) const MAX_LISTED: usize = 50_000;
@@ -30,7 +30,7 @@ const MAX_DEPTH: usize = 16;
 const SKILLS: &str = skill::FOLDER;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ListedNode {
+pub(super) enum ListedSourceNode {
     File,
     /// Special file that cannot be part of a skill. Contains the reason as a predicate, such as
     /// `is a link`.
@@ -39,17 +39,19 @@ pub(super) enum ListedNode {
     Hidden,
 }
 
-/// Returns the length of the prefix of `folders`, the directories on the path of an entry, that
-/// names a skipped directory; `None` if no directory is skipped. Directories that sessions ignore
-/// are skipped, for example hidden ones, except for `.claude/skills` and the like, which contain
-/// skills, and `skills/.curated` and the like, which are separate collections.
-pub(super) fn hidden_folder(folders: &[String]) -> Option<usize> {
+/// Returns the number of leading names in `folders` that form the path of a skipped directory;
+/// `None` if none is skipped. `folders` are the names of the directories on the path of an entry.
+/// Directories that sessions ignore are skipped, for example hidden ones. Exceptions are
+/// directories such as `.claude/skills`, which contain skills, and `skills/.curated`, which are
+/// separate collections.
+pub(super) fn skipped_prefix_length(folders: &[String]) -> Option<usize> {
     let mut above = "";
     let mut folders = folders.iter().zip(1..).peekable();
     while let Some((name, n_names)) = folders.next() {
         let is_above_skills = folders.peek().is_some_and(|(next, _)| *next == SKILLS);
-        let holds_skills = name.starts_with('.') && is_above_skills || is_collection(above, name);
-        if is_skipped(name) && !holds_skills {
+        let holds_skills =
+            name.starts_with('.') && is_above_skills || is_hidden_collection(above, name);
+        if is_skipped_folder_name(name) && !holds_skills {
             return Some(n_names);
         }
         above = name;
@@ -57,14 +59,14 @@ pub(super) fn hidden_folder(folders: &[String]) -> Option<usize> {
     None
 }
 
-/// Whether the directory `name` in `above` is a hidden collection of skills, for example
-/// `skills/.curated`.
-fn is_collection(above: &str, name: &str) -> bool {
+/// Whether the directory `name`, whose parent is named `above`, is a hidden collection of skills,
+/// for example `skills/.curated`.
+fn is_hidden_collection(above: &str, name: &str) -> bool {
     above == SKILLS && name.starts_with('.') && name != ".git"
 }
 
 #[derive(Debug)]
-enum TreeContent {
+enum SourceTreeContent {
     Folder(Dir),
     Memory(Files),
     Git(GitObjects),
@@ -72,8 +74,8 @@ enum TreeContent {
 
 #[derive(Debug)]
 pub struct SourceTree {
-    pub(super) listed: BTreeMap<Vec<String>, ListedNode>,
-    content: TreeContent,
+    pub(super) listed: BTreeMap<Vec<String>, ListedSourceNode>,
+    content: SourceTreeContent,
     /// Name of the source: the name of its directory, of the only top-level directory in an
     /// archive, or else of the archive file without extensions.
     pub(super) name: String,
@@ -90,14 +92,14 @@ impl SourceTree {
         let folder = folder.with_context(|| format!("cannot read {}", path.display()))?;
         Ok(Self {
             listed,
-            content: TreeContent::Folder(folder),
+            content: SourceTreeContent::Folder(folder),
             name,
         })
     }
 
     /// Creates the tree of an archive with the file name `file`. If all entries are in one
     /// top-level directory, that directory is the root.
-    pub(super) fn memory_tree(entries: ArchiveEntries, file: &str) -> Self {
+    pub(super) fn archive_tree(entries: ArchiveEntries, file: &str) -> Self {
         let ArchiveEntries { files, odd, hidden } = entries;
         let all = || files.keys().chain(odd.keys()).chain(&hidden);
         let top = all().next().and_then(|names| names.first()).cloned();
@@ -112,35 +114,37 @@ impl SourceTree {
             .into_iter()
             .map(|(names, bytes)| (inner(names), bytes))
             .collect();
-        let plain = files.keys().map(|names| (names.clone(), ListedNode::File));
+        let plain = files
+            .keys()
+            .map(|names| (names.clone(), ListedSourceNode::File));
         let odd = odd.into_iter();
-        let odd = odd.map(|(names, what)| (inner(names), ListedNode::Odd(what)));
+        let odd = odd.map(|(names, what)| (inner(names), ListedSourceNode::Odd(what)));
         let hidden = hidden.into_iter();
-        let hidden = hidden.map(|names| (inner(names), ListedNode::Hidden));
+        let hidden = hidden.map(|names| (inner(names), ListedSourceNode::Hidden));
         let listed = plain.chain(odd).chain(hidden).collect();
         Self {
             listed,
-            content: TreeContent::Memory(files),
+            content: SourceTreeContent::Memory(files),
             name,
         }
     }
 
-    /// Creates the tree of a git commit, whose files were listed before.
+    /// Creates the tree of a git commit from the list of the commit's files.
     pub(super) fn git_tree(
-        listed: BTreeMap<Vec<String>, ListedNode>,
+        listed: BTreeMap<Vec<String>, ListedSourceNode>,
         objects: GitObjects,
         name: String,
     ) -> Self {
         Self {
             listed,
-            content: TreeContent::Git(objects),
+            content: SourceTreeContent::Git(objects),
             name,
         }
     }
 
     /// Whether the source is a directory on this machine, whose name the user chose.
     pub(super) fn is_folder(&self) -> bool {
-        matches!(self.content, TreeContent::Folder(_))
+        matches!(self.content, SourceTreeContent::Folder(_))
     }
 
     /// Reads the files `wanted`, at most `max_bytes` in total.
@@ -152,14 +156,14 @@ impl SourceTree {
         let too_large = || format!("it has more than {} MiB", max_bytes >> 20);
         let mut left = max_bytes;
         let mut files = Files::new();
-        if let TreeContent::Git(objects) = &self.content {
+        if let SourceTreeContent::Git(objects) = &self.content {
             return objects.read_blobs(wanted, max_bytes).await;
         }
         for names in wanted {
             let bytes = match &self.content {
-                TreeContent::Folder(folder) => read_plain(folder, names, left)?,
-                TreeContent::Memory(all) => all.get(names).cloned().unwrap_or_default(),
-                TreeContent::Git(_) => Vec::new(),
+                SourceTreeContent::Folder(folder) => read_plain_file(folder, names, left)?,
+                SourceTreeContent::Memory(all) => all.get(names).cloned().unwrap_or_default(),
+                SourceTreeContent::Git(_) => Vec::new(),
             };
             left = left
                 .checked_sub(bytes.len() as u64)
@@ -170,17 +174,19 @@ impl SourceTree {
     }
 }
 
-/// Reads a regular file below `folder` without following symlinks, which may have been created
-/// since the files were listed. Returns at most one byte more than `limit`.
-fn read_plain(folder: &Dir, names: &[String], limit: u64) -> anyhow::Result<Vec<u8>> {
+/// Reads a regular file below `folder` without following symlinks, because one may have been
+/// created since the files were listed. Reads at most one byte more than `limit`, so that the
+/// caller can detect a larger file.
+fn read_plain_file(folder: &Dir, names: &[String], limit: u64) -> anyhow::Result<Vec<u8>> {
     let path = names.join("/");
     let shown = path.escape_debug();
     let read = || -> std::io::Result<Option<Vec<u8>>> {
-        let walked = beneath::walk_beneath(folder, &path, false, MissingParents::Refused)?;
+        let walked = beneath::walk_path_beneath(folder, &path, false, MissingParents::Refused)?;
         if walked.names != names {
             return Ok(None);
         }
-        let Some((file, found)) = beneath::open_regular(&walked.folder, Path::new(&walked.name))?
+        let Some((file, found)) =
+            beneath::open_regular_file(&walked.folder, Path::new(&walked.name))?
         else {
             return Ok(None);
         };
@@ -196,7 +202,7 @@ fn read_plain(folder: &Dir, names: &[String], limit: u64) -> anyhow::Result<Vec<
 }
 
 /// Returns the last but one name of a path; empty if there is none.
-fn parent_name(names: &[String]) -> &str {
+fn parent_folder_name(names: &[String]) -> &str {
     match names {
         [.., parent, _] => parent,
         _ => "",
@@ -206,7 +212,7 @@ fn parent_name(names: &[String]) -> &str {
 fn list_entries(
     entries: fs::ReadDir,
     above: &mut Vec<String>,
-    listed: &mut BTreeMap<Vec<String>, ListedNode>,
+    listed: &mut BTreeMap<Vec<String>, ListedSourceNode>,
     n_seen: &mut usize,
 ) -> anyhow::Result<()> {
     for entry in entries {
@@ -218,15 +224,16 @@ fn list_entries(
         let entry = entry.context("cannot read a folder")?;
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
-        // The metadata is that of the entry itself: no file is opened and no symlink is followed.
+        // Use the metadata of the entry itself, so that no file is opened and no symlink is
+        // followed.
         let found = entry.metadata();
         let found = found.with_context(|| format!("cannot read {}", path.display()))?;
-        // A hidden directory is listed only for its directory of skills, unless it is itself a
-        // collection of skills.
+        // From a hidden directory, list only its directory of skills, unless the hidden directory
+        // is itself a collection of skills.
         if let [.., last] = above.as_slice()
-            && is_skipped(last)
+            && is_skipped_folder_name(last)
             && name != SKILLS
-            && !is_collection(parent_name(above), last)
+            && !is_hidden_collection(parent_folder_name(above), last)
         {
             continue;
         }
@@ -235,12 +242,16 @@ fn list_entries(
         let holds_skills = || {
             let inner = path.join(SKILLS).symlink_metadata();
             let name = above.last().map_or("", String::as_str);
-            is_collection(parent_name(above), name)
+            is_hidden_collection(parent_folder_name(above), name)
                 || name.starts_with('.') && inner.is_ok_and(|found| found.is_dir())
         };
         let kind = match found.is_dir() {
-            true if above.last().is_some_and(|name| is_skipped(name)) && !holds_skills() => {
-                ListedNode::Hidden
+            true if above
+                .last()
+                .is_some_and(|name| is_skipped_folder_name(name))
+                && !holds_skills() =>
+            {
+                ListedSourceNode::Hidden
             }
             true if above.len() >= MAX_DEPTH => {
                 bail!("{} is deeper than {MAX_DEPTH} folders", path.display())
@@ -251,13 +262,15 @@ fn list_entries(
                     above.pop();
                     continue;
                 }
-                Err(_) => ListedNode::Odd("cannot be read"),
+                Err(_) => ListedSourceNode::Odd("cannot be read"),
             },
-            false if found.is_symlink() => ListedNode::Odd("is a link"),
-            false if !found.is_file() => ListedNode::Odd("is neither a file nor a folder"),
-            false if found.mode() & SET_ID != 0 => ListedNode::Odd("is a setuid or setgid file"),
-            false if !is_text => ListedNode::Odd("has a name that is not UTF-8"),
-            false => ListedNode::File,
+            false if found.is_symlink() => ListedSourceNode::Odd("is a link"),
+            false if !found.is_file() => ListedSourceNode::Odd("is neither a file nor a folder"),
+            false if found.mode() & SET_ID != 0 => {
+                ListedSourceNode::Odd("is a setuid or setgid file")
+            }
+            false if !is_text => ListedSourceNode::Odd("has a name that is not UTF-8"),
+            false => ListedSourceNode::File,
         };
         listed.insert(above.clone(), kind);
         above.pop();

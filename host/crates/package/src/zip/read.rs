@@ -15,7 +15,8 @@ use crate::contents::{Files, MAX_BYTES, MAX_FILES, split_path};
 /// Size in bytes of the end-of-central-directory record, without a comment.
 const END_BYTES: usize = 22;
 
-/// Flag of an entry whose sizes follow the file in a data descriptor and may be 0 in its header.
+/// Flag of an entry whose sizes are in a data descriptor after the file; the sizes in its header
+/// may be 0.
 const SIZES_FOLLOW: u16 = 1 << 3;
 
 /// Flags for the compression level, which have no effect on reading.
@@ -37,7 +38,7 @@ struct HeaderReader<'a> {
 }
 
 impl<'a> HeaderReader<'a> {
-    fn take_bytes(&mut self, n_bytes: usize) -> anyhow::Result<&'a [u8]> {
+    fn take_header_bytes(&mut self, n_bytes: usize) -> anyhow::Result<&'a [u8]> {
         let (head, rest) = self
             .rest
             .split_at_checked(n_bytes)
@@ -47,16 +48,22 @@ impl<'a> HeaderReader<'a> {
     }
 
     fn take_u16(&mut self) -> anyhow::Result<u16> {
-        let bytes = self.take_bytes(2)?.try_into().context("it is truncated")?;
+        let bytes = self
+            .take_header_bytes(2)?
+            .try_into()
+            .context("it is truncated")?;
         Ok(u16::from_le_bytes(bytes))
     }
 
     fn take_u32(&mut self) -> anyhow::Result<u32> {
-        let bytes = self.take_bytes(4)?.try_into().context("it is truncated")?;
+        let bytes = self
+            .take_header_bytes(4)?
+            .try_into()
+            .context("it is truncated")?;
         Ok(u32::from_le_bytes(bytes))
     }
 
-    fn take_size(&mut self) -> anyhow::Result<usize> {
+    fn take_zip_size(&mut self) -> anyhow::Result<usize> {
         let size = self.take_u32()?;
         ensure!(
             size != u32::MAX,
@@ -65,15 +72,18 @@ impl<'a> HeaderReader<'a> {
         Ok(usize::try_from(size)?)
     }
 
-    fn expect_magic(&mut self, magic: &[u8]) -> anyhow::Result<()> {
-        ensure!(self.take_bytes(magic.len())? == magic, "it is truncated");
+    fn expect_zip_magic(&mut self, magic: &[u8]) -> anyhow::Result<()> {
+        ensure!(
+            self.take_header_bytes(magic.len())? == magic,
+            "it is truncated"
+        );
         Ok(())
     }
 }
 
-/// Fields that an entry in the central directory and a local file header have in common.
+/// Fields that occur both in an entry of the central directory and in a local file header.
 #[derive(Debug, PartialEq)]
-struct CommonFields {
+struct CommonEntryFields {
     flags: u16,
     method: u16,
     crc: u32,
@@ -84,7 +94,7 @@ struct CommonFields {
 /// Entry in the central directory.
 #[derive(Debug)]
 struct DirectoryEntry<'a> {
-    common: CommonFields,
+    common: CommonEntryFields,
     name: &'a [u8],
     attributes: u32,
     /// Offset of the local file header in the archive.
@@ -116,14 +126,15 @@ pub(crate) fn read_zip(bytes: &[u8]) -> anyhow::Result<Files> {
             "`{shown}` does not follow the file before it, so other programs may read different bytes"
         );
         let about = || format!("`{shown}` cannot be read");
-        let (packed, end) = packed_bytes(bytes, entry, directory_at).with_context(about)?;
+        let (packed, end) =
+            find_compressed_bytes(bytes, entry, directory_at).with_context(about)?;
         at = end;
         let is_folder = name.ends_with('/');
-        check_kind(entry, is_folder).with_context(about)?;
+        check_entry_type(entry, is_folder).with_context(about)?;
         let n_bytes = u64::try_from(entry.common.bytes)?;
         let too_large = || format!("it has more than {} MiB", MAX_BYTES >> 20);
         bytes_left = bytes_left.checked_sub(n_bytes).with_context(too_large)?;
-        let content = unpack_bytes(&entry.common, packed).with_context(about)?;
+        let content = decompress_entry(&entry.common, packed).with_context(about)?;
         if !is_folder {
             files.insert(names, content);
         }
@@ -145,13 +156,13 @@ fn read_directory(bytes: &[u8]) -> anyhow::Result<(Vec<DirectoryEntry<'_>>, usiz
         rest: bytes.get(end_at..).unwrap_or_default(),
     };
     ensure!(
-        end.take_bytes(END_MAGIC.len())? == END_MAGIC,
+        end.take_header_bytes(END_MAGIC.len())? == END_MAGIC,
         "it does not end with its directory: it is truncated, or has trailing data"
     );
     let disks = (end.take_u16()?, end.take_u16()?);
     let n_here = usize::from(end.take_u16()?);
     let n_entries = usize::from(end.take_u16()?);
-    let (size, offset) = (end.take_size()?, end.take_size()?);
+    let (size, offset) = (end.take_zip_size()?, end.take_zip_size()?);
     let n_comment = end.take_u16()?;
     ensure!(
         disks == (0, 0) && n_here == n_entries && n_comment == 0,
@@ -178,21 +189,21 @@ fn read_directory(bytes: &[u8]) -> anyhow::Result<(Vec<DirectoryEntry<'_>>, usiz
 }
 
 fn read_entry<'a>(reader: &mut HeaderReader<'a>) -> anyhow::Result<DirectoryEntry<'a>> {
-    reader.expect_magic(ENTRY_MAGIC)?;
+    reader.expect_zip_magic(ENTRY_MAGIC)?;
     // Skip the version of the program that wrote the entry, and the version that is needed to read
     // it.
-    reader.take_bytes(4)?;
-    let (common, lengths) = read_common(reader)?;
+    reader.take_header_bytes(4)?;
+    let (common, lengths) = read_common_fields(reader)?;
     let n_comment = usize::from(reader.take_u16()?);
     let disk = reader.take_u16()?;
     ensure!(disk == 0, "it is a part of an archive");
     // Skip the internal attributes, which contain whether the file is text.
-    reader.take_bytes(2)?;
+    reader.take_header_bytes(2)?;
     let attributes = reader.take_u32()?;
-    let offset = reader.take_size()?;
-    let name = reader.take_bytes(lengths.0)?;
-    check_extras(reader.take_bytes(lengths.1)?)?;
-    reader.take_bytes(n_comment)?;
+    let offset = reader.take_zip_size()?;
+    let name = reader.take_header_bytes(lengths.0)?;
+    check_extra_fields(reader.take_header_bytes(lengths.1)?)?;
+    reader.take_header_bytes(n_comment)?;
     Ok(DirectoryEntry {
         common,
         name,
@@ -202,17 +213,19 @@ fn read_entry<'a>(reader: &mut HeaderReader<'a>) -> anyhow::Result<DirectoryEntr
 }
 
 /// Reads the common fields, from the flags to the sizes. Also returns the lengths of the name and
-/// of the extra fields, which come next.
-fn read_common(reader: &mut HeaderReader<'_>) -> anyhow::Result<(CommonFields, (usize, usize))> {
+/// of the extra fields, which follow in the archive.
+fn read_common_fields(
+    reader: &mut HeaderReader<'_>,
+) -> anyhow::Result<(CommonEntryFields, (usize, usize))> {
     let (flags, method) = (reader.take_u16()?, reader.take_u16()?);
     // Skip the time and date.
-    reader.take_bytes(4)?;
-    let common = CommonFields {
+    reader.take_header_bytes(4)?;
+    let common = CommonEntryFields {
         flags,
         method,
         crc: reader.take_u32()?,
-        packed_bytes: reader.take_size()?,
-        bytes: reader.take_size()?,
+        packed_bytes: reader.take_zip_size()?,
+        bytes: reader.take_zip_size()?,
     };
     let lengths = (
         usize::from(reader.take_u16()?),
@@ -222,7 +235,7 @@ fn read_common(reader: &mut HeaderReader<'_>) -> anyhow::Result<(CommonFields, (
 }
 
 /// Refuses extra fields that override the name or the size of a file.
-fn check_extras(extras: &[u8]) -> anyhow::Result<()> {
+fn check_extra_fields(extras: &[u8]) -> anyhow::Result<()> {
     let mut reader = HeaderReader { rest: extras };
     while !reader.rest.is_empty() {
         let kind = reader.take_u16()?;
@@ -231,14 +244,14 @@ fn check_extras(extras: &[u8]) -> anyhow::Result<()> {
             "it has zip64 sizes or alternative names, which programs interpret differently"
         );
         let n_bytes = usize::from(reader.take_u16()?);
-        reader.take_bytes(n_bytes)?;
+        reader.take_header_bytes(n_bytes)?;
     }
     Ok(())
 }
 
 /// Checks that the local file header of an entry agrees with the central directory. Returns the
 /// compressed bytes and the offset of the end of the entry.
-fn packed_bytes<'a>(
+fn find_compressed_bytes<'a>(
     bytes: &'a [u8],
     entry: &DirectoryEntry<'_>,
     directory_at: usize,
@@ -247,11 +260,11 @@ fn packed_bytes<'a>(
     let mut reader = HeaderReader {
         rest: before.get(entry.offset..).context("it is truncated")?,
     };
-    reader.expect_magic(MAGIC)?;
-    reader.take_bytes(2)?;
-    let (own, lengths) = read_common(&mut reader)?;
-    let name = reader.take_bytes(lengths.0)?;
-    check_extras(reader.take_bytes(lengths.1)?)?;
+    reader.expect_zip_magic(MAGIC)?;
+    reader.take_header_bytes(2)?;
+    let (own, lengths) = read_common_fields(&mut reader)?;
+    let name = reader.take_header_bytes(lengths.0)?;
+    check_extra_fields(reader.take_header_bytes(lengths.1)?)?;
     let common = &entry.common;
     let follow = common.flags & SIZES_FOLLOW != 0;
     let are_left_out = follow && (own.crc, own.packed_bytes, own.bytes) == (0, 0, 0);
@@ -266,13 +279,17 @@ fn packed_bytes<'a>(
         common.flags & !known == 0,
         "it is encrypted or has an unknown flag"
     );
-    let packed = reader.take_bytes(common.packed_bytes)?;
+    let packed = reader.take_header_bytes(common.packed_bytes)?;
     if follow {
         // The magic number of a data descriptor is optional.
         if reader.rest.starts_with(b"PK\x07\x08") {
-            reader.take_bytes(4)?;
+            reader.take_header_bytes(4)?;
         }
-        let sizes = (reader.take_u32()?, reader.take_size()?, reader.take_size()?);
+        let sizes = (
+            reader.take_u32()?,
+            reader.take_zip_size()?,
+            reader.take_zip_size()?,
+        );
         ensure!(
             sizes == (common.crc, common.packed_bytes, common.bytes),
             "the sizes after it differ from the directory"
@@ -282,7 +299,7 @@ fn packed_bytes<'a>(
 }
 
 /// Refuses an entry that is neither a plain file nor a directory.
-fn check_kind(entry: &DirectoryEntry<'_>, is_folder: bool) -> anyhow::Result<()> {
+fn check_entry_type(entry: &DirectoryEntry<'_>, is_folder: bool) -> anyhow::Result<()> {
     let mode = entry.attributes >> 16;
     let kind = mode & KIND;
     ensure!(kind != LINK, "it is a link");
@@ -303,7 +320,7 @@ fn check_kind(entry: &DirectoryEntry<'_>, is_folder: bool) -> anyhow::Result<()>
 }
 
 /// Decompresses the bytes of an entry, and stops as soon as they exceed the announced size.
-fn unpack_bytes(common: &CommonFields, packed: &[u8]) -> anyhow::Result<Vec<u8>> {
+fn decompress_entry(common: &CommonEntryFields, packed: &[u8]) -> anyhow::Result<Vec<u8>> {
     let content = match common.method {
         STORED => packed.to_vec(),
         DEFLATED => {

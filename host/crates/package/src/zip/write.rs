@@ -1,5 +1,5 @@
-//! Writes a zip archive. The output is deterministic: times and modes are fixed, and the files keep
-//! their order.
+//! Writes a zip archive. The same files in the same order produce the same bytes, because times and
+//! modes are fixed.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use flate2::{Compression, Crc};
 
 use super::{DEFLATED, END_MAGIC, ENTRY_MAGIC, MAGIC, STORED, UTF8};
 
-/// Zip version that is needed to read the archive: 2.0, which has compression.
+/// Zip version that is needed to read the archive: 2.0, the first with DEFLATE compression.
 const VERSION: u16 = 20;
 
 /// Writing system: zip version 2.0 on Unix, so that readers interpret the attributes as a Unix
@@ -33,7 +33,7 @@ pub(crate) fn write_zip(files: &[(String, Vec<u8>)]) -> anyhow::Result<Vec<u8>> 
             true => (DEFLATED, packed.as_slice()),
             false => (STORED, content.as_slice()),
         };
-        let common = common_fields(path, method, content, packed)?;
+        let common = common_field_bytes(path, method, content, packed)?;
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&common);
         bytes.extend_from_slice(path.as_bytes());
@@ -66,7 +66,7 @@ pub(crate) fn write_zip(files: &[(String, Vec<u8>)]) -> anyhow::Result<Vec<u8>> 
 
 /// Returns the fields that a local file header and an entry in the central directory have in
 /// common, from the needed version to the lengths.
-fn common_fields(
+fn common_field_bytes(
     path: &str,
     method: u16,
     content: &[u8],

@@ -1,22 +1,23 @@
-//! Builds the command line that confines a program with `bwrap`, which creates the namespaces and
-//! the view instead of the module `namespaces`. Some systems let only `bwrap` create namespaces.
+//! Builds the command line that confines a program with `bwrap`. Then `bwrap` creates the
+//! namespaces and the view of the file system, not the module `namespaces`. Some systems allow only
+//! `bwrap` to create namespaces.
 
 use std::path::Path;
 
-use super::view::{MountSource, ViewMount};
+use super::view::{FileViewMount, MountSource};
 
 /// Returns the beginning of a `bwrap` command line. The arguments appended to it are passed to the
 /// helper, which runs inside the view as the first process of its PID namespace.
 pub(super) fn bwrap_command(
     bwrap: &Path,
     helper: &Path,
-    mounts: &[ViewMount],
+    mounts: &[FileViewMount],
     network: bool,
 ) -> Vec<String> {
     let mut command = vec![bwrap.to_string_lossy().into_owned()];
     let mut add = |words: &[&dyn AsRef<Path>]| {
-        // A lossy conversion is safe: the policy contains the same paths, and serializing it fails
-        // for paths that are not UTF-8.
+        // A lossy conversion is safe here: the policy contains the same paths, and serializing the
+        // policy fails if a path is not UTF-8.
         command.extend(
             words
                 .iter()
@@ -27,7 +28,7 @@ pub(super) fn bwrap_command(
     if network {
         add(&[&"--share-net"]);
     }
-    for ViewMount { at, what } in mounts {
+    for FileViewMount { at, what } in mounts {
         match what {
             MountSource::ReadOnly(source) => add(&[&"--ro-bind", source, at]),
             MountSource::Writable(source) => add(&[&"--bind", source, at]),

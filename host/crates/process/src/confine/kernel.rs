@@ -1,7 +1,7 @@
 //! Wraps system calls for which rustix has no safe function in safe functions.
 //!
 //! This is the only file of the confinement with unsafe code. It makes no policy decisions, and it
-//! must not know which program is confined.
+//! does not depend on the program that is confined.
 
 use std::ffi::{CString, c_int, c_long, c_uint};
 use std::io;
@@ -42,22 +42,23 @@ unsafe extern "C" {
 /// descendants. Otherwise the call would kill every process of the user.
 #[expect(unsafe_code, reason = "rustix does not have it")]
 pub(super) fn kill_all_in_domain() {
-    // SAFETY: passes only numbers.
+    // SAFETY: the call passes only numbers.
     let _ = unsafe { kill(-1, Signal::KILL.as_raw()) };
 }
 
 /// Moves this process, which must be single-threaded, into new namespaces.
 #[expect(unsafe_code, reason = "not every flag is safe")]
 pub(super) fn enter_namespaces(flags: UnshareFlags) -> io::Result<()> {
-    // Unsharing the descriptor table is the only flag that can break other code of this process.
+    // `UnshareFlags::FILES` separates the descriptor table. It is the only flag that can break
+    // other code of this process.
     let flags = flags.difference(UnshareFlags::FILES);
-    // SAFETY: no descriptor table is unshared.
+    // SAFETY: `FILES` was removed from the flags.
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
-/// Adds attributes to a mount and, if `with_below`, to all mounts below it.
+/// Adds attributes to the mount `tree` and, if `with_below`, also to all mounts below it.
 #[expect(unsafe_code, reason = "rustix does not have it")]
-pub(super) fn add_attributes(
+pub(super) fn add_mount_attributes(
     tree: &OwnedFd,
     attributes: MountAttrFlags,
     with_below: bool,
@@ -78,7 +79,7 @@ pub(super) fn add_attributes(
     let flags = AT_EMPTY_PATH | if with_below { AT_RECURSIVE } else { 0 };
     // SAFETY: the struct has the layout of the kernel's `mount_attr`, lives through the call, and
     // its size is passed along.
-    check_result(unsafe {
+    check_syscall_result(unsafe {
         syscall(
             SYS_MOUNT_SETATTR,
             tree.as_raw_fd(),
@@ -97,20 +98,22 @@ pub(super) fn check_landlock() -> io::Result<()> {
     let no_rules = std::ptr::null::<u8>();
     let flags = LANDLOCK_CREATE_RULESET_VERSION;
     // SAFETY: with this flag the kernel reads no memory and creates nothing.
-    check_result(unsafe { syscall(SYS_LANDLOCK_CREATE_RULESET, no_rules, 0_usize, flags) })
+    check_syscall_result(unsafe { syscall(SYS_LANDLOCK_CREATE_RULESET, no_rules, 0_usize, flags) })
 }
 
 /// Sets close-on-exec on every descriptor except the standard ones.
 #[expect(unsafe_code, reason = "rustix does not have it")]
-pub(super) fn keep_descriptors() -> io::Result<()> {
+pub(super) fn set_close_on_exec() -> io::Result<()> {
     let last = c_uint::MAX;
-    // SAFETY: passes only numbers, and closes nothing in this process.
-    check_result(unsafe { syscall(SYS_CLOSE_RANGE, FIRST_EXTRA, last, CLOSE_RANGE_CLOEXEC) })
+    // SAFETY: the call passes only numbers, and closes no descriptor of this process.
+    check_syscall_result(unsafe {
+        syscall(SYS_CLOSE_RANGE, FIRST_EXTRA, last, CLOSE_RANGE_CLOEXEC)
+    })
 }
 
 /// Enables the loopback interface in the network namespace of this process.
 #[expect(unsafe_code, reason = "rustix does not have it")]
-pub(super) fn raise_loopback() -> io::Result<()> {
+pub(super) fn enable_loopback() -> io::Result<()> {
     const SIOCSIFFLAGS: Opcode = 0x8914;
     /// `IFF_UP` and `IFF_RUNNING`.
     const UP: i16 = 0x41;
@@ -152,10 +155,10 @@ pub(super) struct StartAttributes {
     pub(super) cgroup: Option<CString>,
 }
 
-/// Makes a program start with these attributes. Failures to set them are ignored. This process must
-/// be single-threaded.
+/// Makes `command` start its program with these attributes. Failures to set an attribute are
+/// ignored. This process must be single-threaded.
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe")]
-pub(super) fn start_in(command: &mut Command, start: StartAttributes) {
+pub(super) fn set_start_attributes(command: &mut Command, start: StartAttributes) {
     let prepare = move || {
         if start.session {
             let _ = rustix::process::setsid();
@@ -171,13 +174,14 @@ pub(super) fn start_in(command: &mut Command, start: StartAttributes) {
         }
         Ok(())
     };
-    // SAFETY: makes only system calls and does not allocate; no other thread can hold a lock.
+    // SAFETY: `prepare` makes only system calls and does not allocate, and this process has no
+    // other thread that could hold a lock.
     unsafe {
         command.pre_exec(prepare);
     }
 }
 
-fn check_result(result: c_long) -> io::Result<()> {
+fn check_syscall_result(result: c_long) -> io::Result<()> {
     if result < 0 {
         return Err(io::Error::last_os_error());
     }

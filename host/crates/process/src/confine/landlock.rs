@@ -10,8 +10,8 @@ use landlock::{
 use rustix::io::Errno;
 
 use super::kernel;
-use super::obstacle::Obstacle;
-use super::policy::FileAccess;
+use super::obstacle::ConfinementObstacle;
+use super::policy::ConfinedFileAccess;
 use super::system::DEVICES;
 
 /// Newest ABI to request; older kernels enforce the subset that they support.
@@ -24,41 +24,49 @@ const ABI_NEEDED: i32 = 3;
 /// others.
 const ABI_UNIX: i32 = 9;
 
-pub(super) struct EnforcedLandlock {
+pub(super) struct EnforcedLandlockRights {
     pub(super) abi: u32,
     pub(super) unix_sockets: bool,
 }
 
-/// Permanently restricts this thread, which must be the only one of the process, and everything it
-/// starts. `tcp` allows TCP on all ports; otherwise TCP is refused.
-pub(super) fn restrict_files(files: &FileAccess, tcp: bool) -> Result<EnforcedLandlock, Obstacle> {
+/// Permanently restricts this thread, which must be the only one of the process, and every process
+/// that it starts. If `tcp`, TCP is allowed on all ports; otherwise it is refused on all.
+pub(super) fn restrict_files(
+    files: &ConfinedFileAccess,
+    tcp: bool,
+) -> Result<EnforcedLandlockRights, ConfinementObstacle> {
     check_available()?;
     let status = build_ruleset(files, tcp)
         .and_then(|rules| rules.restrict_self().map_err(|error| error.to_string()))?;
     let abi = match status.landlock {
         LandlockStatus::Available { effective_abi, .. } => effective_abi as i32,
         // Cannot happen: the kernel has just reported support.
-        _ => return Err(Obstacle::Failed("Landlock was not enforced".to_owned())),
+        _ => {
+            return Err(ConfinementObstacle::Failed(
+                "Landlock was not enforced".to_owned(),
+            ));
+        }
     };
     if abi < ABI_NEEDED || status.ruleset == RulesetStatus::NotEnforced {
-        return Err(Obstacle::Missing(format!(
+        return Err(ConfinementObstacle::Missing(format!(
             "this kernel's Landlock is too old: it has version {abi}, and {ABI_NEEDED} is needed (Linux 6.2)"
         )));
     }
-    Ok(EnforcedLandlock {
+    Ok(EnforcedLandlockRights {
         abi: abi.unsigned_abs(),
         unix_sockets: abi >= ABI_UNIX,
     })
 }
 
 /// Moves this process, which must be single-threaded, and its descendants into their own signal
-/// domain. Returns whether they are certainly unable to signal processes outside (Linux 6.12).
-pub(super) fn scope_signals() -> bool {
+/// domain. Returns whether it is certain that these processes cannot signal processes outside of
+/// the domain (Linux 6.12 or newer).
+pub(super) fn isolate_signals() -> bool {
     let Some(parent) = rustix::process::getppid() else {
         return false;
     };
-    // The parent runs as the same user, so after this check only the new domain can block the
-    // signal.
+    // The parent runs as the same user. Therefore, if this process can signal it before but not
+    // after the restriction, the new domain is the cause.
     if rustix::process::test_kill_process(parent).is_err() {
         return false;
     }
@@ -79,17 +87,19 @@ pub(super) fn scope_signals() -> bool {
 
 /// Checks that the kernel supports Landlock. The `landlock` crate does not help here: it treats
 /// every error as missing support.
-fn check_available() -> Result<(), Obstacle> {
+fn check_available() -> Result<(), ConfinementObstacle> {
     kernel::check_landlock().map_err(|error| match Errno::from_io_error(&error) {
-        Some(Errno::NOSYS) => Obstacle::Missing("this kernel has no Landlock".to_owned()),
-        Some(Errno::OPNOTSUPP) => {
-            Obstacle::Missing("Landlock is switched off in this kernel".to_owned())
+        Some(Errno::NOSYS) => {
+            ConfinementObstacle::Missing("this kernel has no Landlock".to_owned())
         }
-        _ => Obstacle::of_call("Landlock", &error),
+        Some(Errno::OPNOTSUPP) => {
+            ConfinementObstacle::Missing("Landlock is switched off in this kernel".to_owned())
+        }
+        _ => ConfinementObstacle::from_system_error("Landlock", &error),
     })
 }
 
-fn build_ruleset(files: &FileAccess, tcp: bool) -> Result<RulesetCreated, String> {
+fn build_ruleset(files: &ConfinedFileAccess, tcp: bool) -> Result<RulesetCreated, String> {
     let said = |error: landlock::RulesetError| error.to_string();
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(ABI_ASKED))
@@ -101,15 +111,15 @@ fn build_ruleset(files: &FileAccess, tcp: bool) -> Result<RulesetCreated, String
     let mut rules = rules
         .scope(Scope::AbstractUnixSocket | Scope::Signal)
         .and_then(Ruleset::create)
-        .and_then(|rules| rules.add_rules(path_beneath_rules(&files.read, read_rights())))
-        .and_then(|rules| rules.add_rules(path_beneath_rules(DEVICES, device_rights())))
+        .and_then(|rules| rules.add_rules(path_beneath_rules(&files.read, landlock_read_rights())))
+        .and_then(|rules| rules.add_rules(path_beneath_rules(DEVICES, landlock_device_rights())))
         .map_err(said)?;
     for path in &files.write {
         let found = PathFd::new(path).map_err(|error| error.to_string())?;
         let access = if path.is_dir() {
-            write_rights()
+            landlock_write_rights()
         } else {
-            write_rights() & AccessFs::from_file(ABI_ASKED)
+            landlock_write_rights() & AccessFs::from_file(ABI_ASKED)
         };
         rules = rules
             .add_rule(PathBeneath::new(found, access))
@@ -118,16 +128,16 @@ fn build_ruleset(files: &FileAccess, tcp: bool) -> Result<RulesetCreated, String
     Ok(rules)
 }
 
-fn read_rights() -> BitFlags<AccessFs> {
+fn landlock_read_rights() -> BitFlags<AccessFs> {
     AccessFs::from_read(ABI_ASKED)
 }
 
-/// Returns all write rights except for devices: with those, root could create a device node for a
-/// disk, or control a device with an ioctl.
-fn write_rights() -> BitFlags<AccessFs> {
+/// Returns all rights to write files and directories, except those for device files: with them,
+/// root could create a device node for a disk, or control a device with an ioctl.
+fn landlock_write_rights() -> BitFlags<AccessFs> {
     AccessFs::from_all(ABI_ASKED) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
 }
 
-fn device_rights() -> BitFlags<AccessFs> {
+fn landlock_device_rights() -> BitFlags<AccessFs> {
     AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate
 }

@@ -1,4 +1,4 @@
-//! Limits the resources of this process and of everything it starts.
+//! Limits the resources of this process and of all processes that it starts.
 //!
 //! These are the limits that need no control group: rlimits, niceness and the OOM score. The module
 //! also protects the process from other processes of the same user. Start from [`Limits`].
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 #[cfg(target_os = "linux")]
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::tree::memory_of_machine_bytes;
+use crate::tree::meminfo_bytes;
 
 /// Resource limits of one command and of all processes that it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Maximum memory of each process in bytes, and also of all processes together.
+    /// Maximum memory in bytes: a limit on each process, and also on all processes together.
     pub memory_bytes: u64,
     /// Maximum number of processes and threads.
     pub processes: u64,
@@ -32,7 +32,7 @@ impl Default for Limits {
     /// browser, but prevent too many processes from freezing the machine.
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
-        let memory = memory_of_machine_bytes("MemTotal:").unwrap_or(16 << 30);
+        let memory = meminfo_bytes("MemTotal:").unwrap_or(16 << 30);
         Self {
             memory_bytes: memory / 4 * 3,
             processes: (PROCESSES_FOR_PROCESSOR * processors).clamp(MIN_PROCESSES, MAX_PROCESSES),
@@ -43,16 +43,16 @@ impl Default for Limits {
     }
 }
 
-/// Maximum number of processes and threads of a command: per processor, and the bounds of the
-/// product. A compiler may start one process per processor, each with one thread per processor; a
-/// browser has about 300 processes and threads on any machine.
+/// Maximum number of processes and threads of a command: the number per processor, and the least
+/// and greatest value of the product. A compiler may start one process per processor, each with one
+/// thread per processor; a browser has about 300 processes and threads on any machine.
 const PROCESSES_FOR_PROCESSOR: u64 = 128;
 const MIN_PROCESSES: u64 = 512;
 const MAX_PROCESSES: u64 = 4096;
 
-/// Niceness of commands. Competing with a program of normal priority, a command gets a quarter of a
-/// processor. With niceness 10, it would get a tenth, and one of several concurrent builds would
-/// hardly progress.
+/// Niceness of commands. With 5, a command that competes with a program of normal priority gets a
+/// quarter of a processor. With 10, it would get a tenth, and one of several concurrent builds
+/// would hardly progress.
 pub(super) const NICENESS: i32 = 5;
 
 /// Number from which the kernel subtracts `RLIMIT_NICE` to get the lowest niceness that a process
@@ -60,14 +60,14 @@ pub(super) const NICENESS: i32 = 5;
 #[cfg(target_os = "linux")]
 const MAX_NICENESS_LIMIT: u64 = 20;
 
-/// Allowance for the user's other processes and threads, for kernels that count them together with
-/// those of a command. Enough for a whole desktop session.
+/// Addition to the process limit on kernels that count the user's other processes and threads
+/// together with those of a command. Suffices for a complete desktop session.
 const OTHER_PROCESSES: u64 = 12_288;
 
 impl Limits {
-    /// Returns the process limit to set where the kernel also counts the user's other processes.
+    /// Returns the process limit to set on kernels that also count the user's other processes.
     #[must_use]
-    pub fn processes_among_others(&self) -> u64 {
+    pub fn process_limit_for_shared_count(&self) -> u64 {
         self.processes.saturating_add(OTHER_PROCESSES)
     }
 }
@@ -75,51 +75,51 @@ impl Limits {
 /// Protects the environment, memory and descriptors of this process from other processes of the
 /// same user, and disables core dumps, which may contain keys. Child processes are not affected.
 #[cfg(target_os = "linux")]
-pub fn hide_process() {
-    // A failure is ignored, because there is no alternative.
+pub fn prevent_inspection() {
+    // Ignore a failure: there is no other way to protect the process.
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
 /// Does nothing: supported on Linux only.
 #[cfg(not(target_os = "linux"))]
-pub fn hide_process() {}
+pub fn prevent_inspection() {}
 
 /// Makes the kernel kill this process when its parent exits.
 #[cfg(target_os = "linux")]
-pub fn end_with_parent() {
+pub fn die_with_parent() {
     use rustix::process::{Signal, set_parent_process_death_signal};
-    // A failure is ignored: the other limits still apply.
+    // Ignore a failure: the other limits still apply.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
 /// Does nothing: supported on Linux only.
 #[cfg(not(target_os = "linux"))]
-pub fn end_with_parent() {}
+pub fn die_with_parent() {}
 
 /// Applies the limits to this process, which is about to become the confined program.
 /// `shares_processes` is whether the kernel also counts other processes of the user.
 #[cfg(target_os = "linux")]
-pub(super) fn cap_program(limits: &Limits, shares_processes: bool) -> io::Result<()> {
+pub(super) fn limit_program_resources(limits: &Limits, shares_processes: bool) -> io::Result<()> {
     // A core dump would contain the memory of the process.
-    cap_resource(Resource::Core, 0)?;
+    lower_resource_limit(Resource::Core, 0)?;
     let processes = if shares_processes {
-        limits.processes_among_others()
+        limits.process_limit_for_shared_count()
     } else {
         limits.processes
     };
-    cap_resource(Resource::Nproc, processes)?;
+    lower_resource_limit(Resource::Nproc, processes)?;
     // Prevents the program from raising its priority again.
-    cap_resource(
+    lower_resource_limit(
         Resource::Nice,
         MAX_NICENESS_LIMIT - u64::from(NICENESS.unsigned_abs()),
     )?;
-    cap_resource(Resource::Rtprio, 0)?;
-    cap_resource(Resource::Fsize, limits.file_bytes)
+    lower_resource_limit(Resource::Rtprio, 0)?;
+    lower_resource_limit(Resource::Fsize, limits.file_bytes)
 }
 
 /// Makes the kernel kill this process and its descendants before the host when memory runs out.
 #[cfg(target_os = "linux")]
-pub(super) fn end_first_when_memory_runs_out() {
+pub(super) fn prefer_this_process_for_oom_kill() {
     let _ = std::fs::write("/proc/self/oom_score_adj", "500");
 }
 
@@ -129,13 +129,13 @@ pub(super) fn end_first_when_memory_runs_out() {
 /// it, so the same work would fail on a machine with more processors.
 #[cfg(target_os = "linux")]
 pub fn cap_memory_and_time(bytes: u64, cpu_seconds: u64) -> io::Result<()> {
-    cap_resource(Resource::Data, bytes)?;
-    cap_resource(Resource::Cpu, cpu_seconds)
+    lower_resource_limit(Resource::Data, bytes)?;
+    lower_resource_limit(Resource::Cpu, cpu_seconds)
 }
 
 /// Lowers a limit permanently; never raises one.
 #[cfg(target_os = "linux")]
-fn cap_resource(resource: Resource, most: u64) -> io::Result<()> {
+fn lower_resource_limit(resource: Resource, most: u64) -> io::Result<()> {
     let held = getrlimit(resource);
     let lower = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
     setrlimit(

@@ -2,23 +2,23 @@
 //! that a program and its descendants may use.
 //!
 //! A confined program is started through a helper, which is Rind's own binary with a hidden
-//! command. The helper creates namespaces (or has `bwrap` create them) in which no other processes
-//! and files are visible. Inside the namespaces, the helper restricts itself with Landlock, a
-//! seccomp filter and resource limits before it starts the program. It keeps running until no
-//! descendant of the program is left, and kills them all if the host exits. No code runs between
-//! fork and exec in a process with threads.
+//! command. The helper creates namespaces (or has `bwrap` create them) in which the program sees no
+//! processes and files but its own and the allowed ones. Inside the namespaces, the helper
+//! restricts itself with Landlock, a seccomp filter and resource limits before it starts the
+//! program. The helper keeps running until no descendant of the program is left, and kills all
+//! descendants if the host exits. No code runs between fork and exec in a process with threads.
 //!
-//! If a machine has no namespaces, Landlock and a stricter seccomp filter are used alone. They are
-//! weaker: they cannot hide the existence, size and times of files elsewhere; they cannot protect
-//! the permissions and times of the user's files; and they cannot protect a part of the workspace,
-//! such as the settings and hooks of its repository. A command of root can also read files below
-//! `/etc` that only root may read.
+//! If a machine does not support namespaces, only Landlock and a stricter seccomp filter are used.
+//! This confinement is weaker: it cannot hide the existence, size and times of files elsewhere; it
+//! cannot protect the permissions and times of the user's files; and it cannot protect a part of
+//! the workspace, such as the settings and hooks of its repository. A command of root can also read
+//! files below `/etc` that only root may read.
 //!
 //! No code here falls back to running a program unconfined: a failure is returned as an error, see
-//! [`Obstacle`].
+//! [`ConfinementObstacle`].
 //!
-//! This module must not know which program runs, nor where Rind keeps its files. Start from
-//! [`Confinement`]; [`detect`] finds the mechanism to use on this machine.
+//! This module does not depend on the program that runs, nor on the location of Rind's files. Start
+//! from [`Confinement`]; [`detect_confinement`] finds the mechanism to use on this machine.
 
 mod bwrap;
 mod helper;
@@ -48,25 +48,27 @@ use std::path::{Path, PathBuf};
 
 use super::Process;
 use super::cgroup::ProcessCgroup;
-use super::environment::{is_found, set_variable};
-use super::group::KeptResources;
+use super::environment::{is_program_found, set_variable};
+use super::group::ProcessTreeResources;
 pub use helper::{confine_this_process, main as helper_main};
-pub use limits::{Limits, cap_memory_and_time, end_with_parent, hide_process};
-pub use obstacle::Obstacle;
-use policy::{ConfinedPolicy, ConfinedSurroundings, FileAccess, SocketAccess};
-pub use probe::{Detected, Report, attempt, detect, program_in};
+pub use limits::{Limits, cap_memory_and_time, die_with_parent, prevent_inspection};
+pub use obstacle::ConfinementObstacle;
+use policy::{ConfinedFileAccess, ConfinedPolicy, ConfinedSurroundings, SocketAccess};
+pub use probe::{
+    ConfinementReport, DetectedConfinement, detect_confinement, find_program_in, test_confinement,
+};
 use rind_base::beneath::real_path;
 use rind_base::disk::TemporaryFolder;
-pub use system::{DEVICES, system_folders, tool_folders, tool_folders_of};
-use view::{MEMORY_FOLDERS, MountPlan, SHARED_MEMORY_BYTES};
+pub use system::{DEVICES, system_folders, tool_folders_in_env, tool_folders_in_home};
+use view::{FileViewMountPlan, MEMORY_FOLDERS, SHARED_MEMORY_BYTES};
 
 /// Hidden command of the helper.
 pub const HELPER_COMMAND: &str = "__confined";
 
-/// Mechanism that separates a program from other files and processes. Each is combined with
-/// Landlock and the seccomp filter.
+/// Mechanism that separates a program from other files and processes. Landlock and the seccomp
+/// filter are used in addition to each mechanism.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mechanism {
+pub enum ConfinementMechanism {
     /// Namespaces created by the helper, in which only the allowed files and the program's own
     /// processes are visible.
     Namespaces,
@@ -76,10 +78,10 @@ pub enum Mechanism {
     Landlock,
 }
 
-impl Mechanism {
+impl ConfinementMechanism {
     /// Whether files and processes outside of the confinement are invisible.
     #[must_use]
-    pub fn is_apart(&self) -> bool {
+    pub fn hides_outside_files_and_processes(&self) -> bool {
         !matches!(self, Self::Landlock)
     }
 }
@@ -89,19 +91,19 @@ impl Mechanism {
 /// In addition to these, the program may use [harmless devices](DEVICES), and write to a private
 /// temporary directory. That directory is created for the program, named by its variable `TMPDIR`,
 /// and removed afterwards. Before using a confinement, call [`Confinement::check`] with Rind's own
-/// directories, and [`detect`] to choose the mechanism.
+/// directories, and [`detect_confinement`] to choose the mechanism.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confinement {
     /// Rind's own binary, which implements [`HELPER_COMMAND`].
     pub helper: PathBuf,
     /// Mechanism that enforces the confinement.
-    pub mechanism: Mechanism,
+    pub mechanism: ConfinementMechanism,
     /// Directories and files that the program may read, execute and change. Each path must exist.
     pub write: Vec<PathBuf>,
     /// Directories and files that the program may read and execute. Missing paths are ignored.
     pub read: Vec<PathBuf>,
     /// Canonical directories inside `write` that the program must not see. Only a mechanism that
-    /// [hides other files](Mechanism::is_apart) can hide them.
+    /// [hides other files](ConfinementMechanism::hides_outside_files_and_processes) can hide them.
     pub hidden: Vec<PathBuf>,
     /// Whether the program may open network sockets.
     pub network: bool,
@@ -109,18 +111,18 @@ pub struct Confinement {
     pub limits: Limits,
     /// Content of the git configuration file that replaces the user's own during the command.
     pub git_settings: String,
-    /// Directory of Rind in which the state of repositories before each command is recorded; `None`
-    /// keeps no records. If Rind is killed while a command runs, the next start of Rind uses the
-    /// record to find files that the command created for git to use.
+    /// Directory of Rind in which the state of repositories before each command is recorded; if
+    /// `None`, nothing is recorded. If Rind is killed while a command runs, the next start of Rind
+    /// uses the record to find files that the command created for git to use.
     pub records: Option<PathBuf>,
 }
 
-/// Error about a confinement that would allow access to a forbidden path.
+/// Error: a confinement would allow access to a forbidden path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "commands would have access to {}, which overlaps {}, a folder of Rind's own; no command may read that", allowed.display(), own.display()
 )]
-pub struct Overlap {
+pub struct PathOverlap {
     /// Path that the confinement would allow.
     pub allowed: PathBuf,
     /// Forbidden path.
@@ -128,12 +130,12 @@ pub struct Overlap {
 }
 
 impl Confinement {
-    /// Checks that no allowed path equals, contains or is inside a path in `never`. Paths in
-    /// `hidden` are an exception: a writable path may contain them.
+    /// Checks that no allowed path equals, contains or is inside a path in `never`. As an
+    /// exception, a writable path may contain the paths in `hidden`.
     ///
     /// # Errors
-    /// The first overlapping pair.
-    pub fn check(&self, never: &[PathBuf]) -> Result<(), Overlap> {
+    /// Returns the first pair of overlapping paths.
+    pub fn check(&self, never: &[PathBuf]) -> Result<(), PathOverlap> {
         let is_shown = |own: &&PathBuf| !self.hidden.contains(&real_path(own));
         let shown: Vec<PathBuf> = never.iter().filter(is_shown).cloned().collect();
         let mut read = self.read.iter();
@@ -143,7 +145,7 @@ impl Confinement {
             let real = real_path(allowed);
             let within = never.iter().find(|own| real.starts_with(real_path(own)));
             within.map_or(Ok(()), |own| {
-                Err(Overlap {
+                Err(PathOverlap {
                     allowed: allowed.clone(),
                     own: own.clone(),
                 })
@@ -154,20 +156,24 @@ impl Confinement {
     /// Returns the combined size limit in bytes of the in-memory directories: `/dev/shm`, `/tmp`
     /// and the temporary directory.
     pub(super) fn folders_in_memory_bytes(&self) -> u64 {
-        if !self.mechanism.is_apart() {
+        if !self.mechanism.hides_outside_files_and_processes() {
             return 0;
         }
         let temporary = self.limits.temporary_bytes.saturating_mul(2);
         temporary.saturating_add(SHARED_MEMORY_BYTES)
     }
 
-    /// Returns the helper process that starts the program confined, to be started in its place.
-    pub(super) fn wrap_process(&self, process: &Process) -> io::Result<WrappedProcess> {
-        check_start(&self.helper, process)?;
+    /// Returns the command line of the helper, which the host starts instead of the program. The
+    /// helper confines itself and then starts the program.
+    pub(super) fn wrap_in_confinement_helper(
+        &self,
+        process: &Process,
+    ) -> io::Result<WrappedProcess> {
+        check_programs_exist(&self.helper, process)?;
         let temporary = temporary_folder(&self.git_settings)?;
-        // The confined program of a trial is the helper itself, which receives the report as an
-        // argument. The same binary with other arguments is an ordinary program, such as an MCP
-        // server of Rind.
+        // In a trial, the confined program is the helper itself, which receives the report as an
+        // argument. If the same binary is called without the helper's command, it is an ordinary
+        // program, such as an MCP server of Rind.
         let is_trial = process
             .args
             .first()
@@ -177,14 +183,14 @@ impl Confinement {
             .limits
             .memory_bytes
             .saturating_add(self.folders_in_memory_bytes());
-        let cgroup = ProcessCgroup::make_group(Some((&self.limits, memory_bytes)));
-        let mut policy = self.process_policy(temporary.path(), process, tells);
+        let cgroup = ProcessCgroup::create_cgroup(Some((&self.limits, memory_bytes)));
+        let mut policy = self.confined_process_policy(temporary.path(), process, tells);
         policy.cgroup = cgroup.as_ref().map(|group| group.path().to_owned());
         let mut args = vec![OsString::from(HELPER_COMMAND), policy.to_json()?.into()];
         args.extend(["--".into(), process.program.clone()]);
         args.extend(process.args.iter().cloned());
         let mut env = process.env.clone();
-        keep_from_helper(&mut env);
+        rename_loader_variables(&mut env);
         set_variable(&mut env, "TMPDIR", temporary.path());
         // Some tools need a cache directory and fail if the usual one is read-only.
         set_variable(&mut env, "XDG_CACHE_HOME", temporary.path().join(CACHE));
@@ -194,24 +200,29 @@ impl Confinement {
             program: self.helper.clone().into(),
             args,
             env,
-            kept: KeptResources {
-                n_keepers: policy.around.n_keepers(),
+            kept: ProcessTreeResources {
+                n_keepers: policy.around.n_helper_processes(),
                 temporary: Some(temporary),
                 cgroup,
             },
         })
     }
 
-    /// Builds the policy for the helper. `tells` is [`ConfinedPolicy::tells`].
-    fn process_policy(&self, temporary: &Path, process: &Process, tells: bool) -> ConfinedPolicy {
+    /// Builds the policy for the helper. `tells` is the value of [`ConfinedPolicy::tells`].
+    fn confined_process_policy(
+        &self,
+        temporary: &Path,
+        process: &Process,
+        tells: bool,
+    ) -> ConfinedPolicy {
         let mut write = self.write.clone();
         write.push(temporary.to_owned());
-        let is_apart = self.mechanism.is_apart();
+        let is_apart = self.mechanism.hides_outside_files_and_processes();
         let mut read = self.read.clone();
         read.extend(tells.then(|| self.helper.clone()));
         read.extend(process.stdin.clone());
         let home = process.env.iter().find(|(name, _)| name == "HOME");
-        let plan = MountPlan {
+        let plan = FileViewMountPlan {
             write: &self.write,
             read: &read,
             hidden: &self.hidden,
@@ -220,24 +231,21 @@ impl Confinement {
             home: home.map(|(_, home)| Path::new(home)),
         };
         let around = match &self.mechanism {
-            Mechanism::Landlock => ConfinedSurroundings::Nothing,
-            Mechanism::Namespaces => ConfinedSurroundings::Namespaces {
+            ConfinementMechanism::Landlock => ConfinedSurroundings::Nothing,
+            ConfinementMechanism::Namespaces => ConfinedSurroundings::Namespaces {
                 base: temporary.join(BASE),
-                mounts: plan.mounts(),
+                mounts: plan.plan_mounts(),
             },
-            Mechanism::Bwrap(bwrap) => ConfinedSurroundings::Program(bwrap::bwrap_command(
-                bwrap,
-                &self.helper,
-                &plan.mounts(),
-                self.network,
-            )),
+            ConfinementMechanism::Bwrap(bwrap) => ConfinedSurroundings::Program(
+                bwrap::bwrap_command(bwrap, &self.helper, &plan.plan_mounts(), self.network),
+            ),
         };
         if is_apart {
             write.extend(MEMORY_FOLDERS.iter().map(PathBuf::from));
         }
         ConfinedPolicy {
             around,
-            files: FileAccess { write, read },
+            files: ConfinedFileAccess { write, read },
             needs_landlock: !is_apart,
             cwd: process.cwd.clone(),
             stdin: process.stdin.clone(),
@@ -262,25 +270,28 @@ impl Confinement {
 /// # Errors
 /// The kernel is older than Linux 5.11.
 #[cfg(target_os = "linux")]
-pub fn keep_descriptors() -> io::Result<()> {
-    kernel::keep_descriptors()
+pub fn set_close_on_exec() -> io::Result<()> {
+    kernel::set_close_on_exec()
 }
 
 /// Does nothing: supported on Linux only.
 #[cfg(not(target_os = "linux"))]
-pub fn keep_descriptors() -> io::Result<()> {
+pub fn set_close_on_exec() -> io::Result<()> {
     Ok(())
 }
 
-/// Wraps an unconfined process with the first stage of the helper, which reaps orphaned
-/// descendants.
-pub(super) fn keep_process(helper: &Path, process: &Process) -> io::Result<WrappedProcess> {
-    check_start(helper, process)?;
+/// Returns the command line of the helper for an unconfined process. The first stage of the helper
+/// starts the process and reaps orphaned descendants.
+pub(super) fn wrap_in_unconfined_helper(
+    helper: &Path,
+    process: &Process,
+) -> io::Result<WrappedProcess> {
+    check_programs_exist(helper, process)?;
     let words = [HELPER_COMMAND, helper::KEEP].map(OsString::from);
     let mut args = words.to_vec();
     let stdin = process.stdin.clone().map(OsString::from);
     args.push(stdin.unwrap_or_default());
-    let cgroup = ProcessCgroup::make_group(None);
+    let cgroup = ProcessCgroup::create_cgroup(None);
     let path = cgroup.as_ref().map(|group| group.path().into());
     args.push(path.unwrap_or_default());
     args.push(process.program.clone());
@@ -289,7 +300,7 @@ pub(super) fn keep_process(helper: &Path, process: &Process) -> io::Result<Wrapp
         program: helper.into(),
         args,
         env: process.env.clone(),
-        kept: KeptResources {
+        kept: ProcessTreeResources {
             n_keepers: 1,
             temporary: None,
             cgroup,
@@ -300,10 +311,10 @@ pub(super) fn keep_process(helper: &Path, process: &Process) -> io::Result<Wrapp
 /// Prefix for the names of environment variables that apply to the program but not to the helper.
 const FOR_PROGRAM: &str = "RIND_FOR_PROGRAM_";
 
-/// Renames variables that make the dynamic loader load code from other paths: the helper must not
-/// run code that a command wrote there. The helper passes the variables to the program under their
-/// original names.
-fn keep_from_helper(env: &mut [(OsString, OsString)]) {
+/// Renames environment variables that make the dynamic loader load code from other paths, because
+/// the helper must not run code that a command wrote to such a path. The helper passes the
+/// variables to the program under their original names.
+fn rename_loader_variables(env: &mut [(OsString, OsString)]) {
     for (name, _) in env {
         let bytes = name.as_encoded_bytes();
         if bytes.starts_with(b"LD_") || bytes == b"GLIBC_TUNABLES" || bytes == b"GCONV_PATH" {
@@ -314,9 +325,9 @@ fn keep_from_helper(env: &mut [(OsString, OsString)]) {
     }
 }
 
-/// Returns an error if the helper or the program is missing. The helper would notice a missing
-/// program too late: the result would be an exit code instead of an error.
-fn check_start(helper: &Path, process: &Process) -> io::Result<()> {
+/// Returns an error if the helper or the program is missing. Otherwise only the helper would notice
+/// that the program is missing, and could report it only by its exit code.
+fn check_programs_exist(helper: &Path, process: &Process) -> io::Result<()> {
     if let Err(error) = helper.metadata() {
         let why = if error.kind() == io::ErrorKind::NotFound {
             "which no longer exists; restart rind".to_owned()
@@ -330,7 +341,7 @@ fn check_start(helper: &Path, process: &Process) -> io::Result<()> {
             helper.display()
         )));
     }
-    if !is_found(&process.program, &process.env) {
+    if !is_program_found(&process.program, &process.env) {
         return Err(io::ErrorKind::NotFound.into());
     }
     Ok(())
@@ -339,9 +350,9 @@ fn check_start(helper: &Path, process: &Process) -> io::Result<()> {
 /// Checks that no path in `never` overlaps the path `allowed`. Symlinks are followed.
 ///
 /// # Errors
-/// The overlapping pair. Landlock rules only add permissions, so a forbidden path inside an allowed
-/// directory could not be excluded.
-pub fn check_apart(allowed: &Path, never: &[PathBuf]) -> Result<(), Overlap> {
+/// Returns the overlapping pair. Landlock rules can only add permissions, so they cannot exclude a
+/// forbidden path inside an allowed directory.
+pub fn check_apart(allowed: &Path, never: &[PathBuf]) -> Result<(), PathOverlap> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let real_allowed = real(allowed);
     let overlaps = |own: &&PathBuf| {
@@ -349,19 +360,19 @@ pub fn check_apart(allowed: &Path, never: &[PathBuf]) -> Result<(), Overlap> {
         real_allowed.starts_with(&own) || own.starts_with(&real_allowed)
     };
     never.iter().find(overlaps).map_or(Ok(()), |own| {
-        Err(Overlap {
+        Err(PathOverlap {
             allowed: allowed.to_owned(),
             own: own.clone(),
         })
     })
 }
 
-/// Helper process that is started in place of a program.
+/// Command line of the helper process that is started instead of a program.
 pub(super) struct WrappedProcess {
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
     pub(super) env: Vec<(OsString, OsString)>,
-    pub(super) kept: KeptResources,
+    pub(super) kept: ProcessTreeResources,
 }
 
 /// Names in the temporary directory: a cache directory, the mount point of the view, and the git
@@ -397,7 +408,7 @@ mod tests {
         let check = |write: &Path, read: &Path| {
             let confinement = Confinement {
                 helper: PathBuf::new(),
-                mechanism: Mechanism::Landlock,
+                mechanism: ConfinementMechanism::Landlock,
                 write: vec![write.to_owned()],
                 read: vec![read.to_owned()],
                 hidden: Vec::new(),

@@ -1,8 +1,8 @@
-//! Creates namespaces in the helper itself, without privileges. A program inside the namespaces
-//! sees only the files that were mounted into its view.
+//! Creates namespaces in the helper process, without privileges. A program inside the namespaces
+//! sees only the files that are mounted into its view.
 //!
-//! Start from [`enter_namespaces`], which the first stage calls; the second stage calls
-//! [`make_view`].
+//! Start from [`enter_namespaces`], which the first stage of the helper calls; the second stage
+//! calls [`make_file_view_root`].
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -18,32 +18,33 @@ use rustix::mount::{
 };
 use rustix::thread::{CapabilitySet, UnshareFlags as New};
 
-use super::obstacle::Obstacle;
-use super::view::{MountSource, ViewMount};
+use super::obstacle::ConfinementObstacle;
+use super::view::{FileViewMount, MountSource};
 use super::{HELPER_COMMAND, kernel, rights};
 
-/// First argument of the helper, in place of a policy, to map users and groups into the user
-/// namespace of the parent process.
+/// First argument that makes the helper map users and groups into the user namespace of its parent
+/// process. It replaces the policy.
 pub(super) const MAP: &str = "--map";
 
 /// Mount options of the root of the view, which contains only mount points and symlinks.
 const ROOT_OPTIONS: &CStr = c"size=4m,mode=755";
 
-/// Minimum process limit of a PID namespace that the kernel accepts.
+/// Smallest process limit that the kernel accepts for a PID namespace.
 pub(super) const MIN_PROCESSES: u64 = 301;
 
 /// Moves this process, which must be single-threaded, into new namespaces. The next process that it
 /// starts becomes the first process of the PID namespace; when that process exits, the namespace
 /// ends.
-pub(super) fn enter_namespaces(network: bool) -> Result<(), Obstacle> {
+pub(super) fn enter_namespaces(network: bool) -> Result<(), ConfinementObstacle> {
     let user = rustix::process::geteuid();
     let group = rustix::process::getegid();
-    let mapper = user.is_root().then(start_mapper).transpose();
+    let mapper = user.is_root().then(start_user_mapping_process).transpose();
     let mut flags = New::NEWUSER | New::NEWNS | New::NEWPID;
     flags |= New::NEWIPC | New::NEWUTS | New::NEWCGROUP;
     flags.set(New::NEWNET, !network);
-    kernel::enter_namespaces(flags)
-        .map_err(|error| Obstacle::of_call("this machine does not allow namespaces", &error))?;
+    kernel::enter_namespaces(flags).map_err(|error| {
+        ConfinementObstacle::from_system_error("this machine does not allow namespaces", &error)
+    })?;
     let is_mapped = match mapper {
         Ok(Some(mapper)) => mapper.finish_mapping(),
         Ok(None) | Err(_) => false,
@@ -52,43 +53,46 @@ pub(super) fn enter_namespaces(network: bool) -> Result<(), Obstacle> {
         map_own_user(user.as_raw(), group.as_raw())?;
     }
     if !network {
-        // A failure is ignored: the second stage checks whether loopback works.
-        let _ = kernel::raise_loopback();
+        // Ignore a failure: the second stage of the helper checks whether the loopback interface
+        // works.
+        let _ = kernel::enable_loopback();
     }
     rights::keep_only_capabilities(NEEDED)
-        .map_err(|error| Obstacle::of_call("capabilities", &error))
+        .map_err(|error| ConfinementObstacle::from_system_error("capabilities", &error))
 }
 
-/// Capabilities inside the namespaces that the second stage needs: the first for dropping
-/// capabilities, the second for mounting.
+/// Capabilities that the second stage of the helper needs inside the namespaces: `SETPCAP` to drop
+/// capabilities, and `SYS_ADMIN` to mount.
 const NEEDED: CapabilitySet = CapabilitySet::SETPCAP.union(CapabilitySet::SYS_ADMIN);
 
-fn map_own_user(user: u32, group: u32) -> Result<(), Obstacle> {
+fn map_own_user(user: u32, group: u32) -> Result<(), ConfinementObstacle> {
     let write = |file: &str, text: String| {
         let path = Path::new("/proc/self").join(file);
-        fs::write(&path, text).map_err(|error| Obstacle::of_call(path.display(), &error))
+        fs::write(&path, text)
+            .map_err(|error| ConfinementObstacle::from_system_error(path.display(), &error))
     };
     write("setgroups", "deny".to_owned())?;
     write("uid_map", format!("{user} {user} 1"))?;
     write("gid_map", format!("{group} {group} 1"))
 }
 
-/// Child process that stays outside the user namespace and writes the mapping of users. Root may
-/// map all users, so that a command of root can work with files of other users as usual, but such a
-/// mapping must be written from outside the namespace.
-struct IdMapper(std::process::Child);
+/// Child process that stays outside the user namespace and writes the mapping of users. The process
+/// is needed if this user is root: then all users are mapped, so that a command of root can work
+/// with files of other users as usual, and such a mapping must be written from outside the
+/// namespace.
+struct UserMappingProcess(std::process::Child);
 
-fn start_mapper() -> io::Result<IdMapper> {
+fn start_user_mapping_process() -> io::Result<UserMappingProcess> {
     let mut command = Command::new(OWN_PROGRAM);
     command
         .args([HELPER_COMMAND, MAP])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    command.spawn().map(IdMapper)
+    command.spawn().map(UserMappingProcess)
 }
 
-impl IdMapper {
+impl UserMappingProcess {
     /// Makes the child process write the mapping, and returns whether it succeeded.
     fn finish_mapping(mut self) -> bool {
         let told = self.0.stdin.take().map(|mut pipe| pipe.write_all(b"go\n"));
@@ -96,7 +100,8 @@ impl IdMapper {
     }
 }
 
-/// Path of the running program, valid even if the file at its original path was replaced.
+/// Path of the running program. It is valid even if the file at the program's original path was
+/// replaced.
 pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// Runs the child process that writes the mapping: waits until its parent has entered the
@@ -125,18 +130,21 @@ pub(super) fn map_users_of_parent() -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the view and makes it the root. `base` is an existing directory on which the view is
-/// mounted before it becomes the root.
-pub(super) fn make_view(base: &Path, mounts: &[ViewMount]) -> Result<(), Obstacle> {
+/// Builds the view of the file system and makes it the root directory. `base` is an existing
+/// directory on which the view is mounted until then.
+pub(super) fn make_file_view_root(
+    base: &Path,
+    mounts: &[FileViewMount],
+) -> Result<(), ConfinementObstacle> {
     let failed = |what: &str, path: &Path, error: io::Error| {
-        Obstacle::of_call(format!("cannot {what} {}", path.display()), &error)
+        ConfinementObstacle::from_system_error(format!("cannot {what} {}", path.display()), &error)
     };
     mount_change(
         "/",
         MountPropagationFlags::REC | MountPropagationFlags::PRIVATE,
     )
     .map_err(|error| failed("keep mounts of", Path::new("/"), error.into()))?;
-    mount_memory(base, ROOT_OPTIONS).map_err(|error| failed("mount", base, error))?;
+    mount_tmpfs(base, ROOT_OPTIONS).map_err(|error| failed("mount", base, error))?;
     for mount in mounts {
         add_mount(base, mount).map_err(|error| failed("mount", &mount.at, error))?;
     }
@@ -144,31 +152,31 @@ pub(super) fn make_view(base: &Path, mounts: &[ViewMount]) -> Result<(), Obstacl
     let here = Path::new(".");
     rustix::process::pivot_root(here, here)
         .map_err(|error| failed("change the root to", base, error.into()))?;
-    // After `pivot_root(".", ".")` the old root is stacked on top of the new one.
+    // After `pivot_root(".", ".")`, the old root is mounted on top of the new one.
     unmount(here, UnmountFlags::DETACH)
         .map_err(|error| failed("leave", Path::new("/"), error.into()))?;
-    let root = enter_root().map_err(|error| failed("open", Path::new("/"), error))?;
-    kernel::add_attributes(&root, Attributes::MOUNT_ATTR_RDONLY, false)
+    let root = enter_new_root().map_err(|error| failed("open", Path::new("/"), error))?;
+    kernel::add_mount_attributes(&root, Attributes::MOUNT_ATTR_RDONLY, false)
         .map_err(|error| failed("fix", Path::new("/"), error))
 }
 
-/// Makes `/proc` read-only, and with it the kernel settings that are still writable.
-pub(super) fn fix_processes() -> io::Result<()> {
+/// Makes `/proc` read-only, including those kernel settings that are still writable.
+pub(super) fn make_proc_read_only() -> io::Result<()> {
     let processes = fs::File::open("/proc")?.into();
-    kernel::add_attributes(
+    kernel::add_mount_attributes(
         &processes,
         Attributes::MOUNT_ATTR_RDONLY | Attributes::MOUNT_ATTR_NOEXEC,
         false,
     )
 }
 
-fn enter_root() -> io::Result<std::os::fd::OwnedFd> {
+fn enter_new_root() -> io::Result<std::os::fd::OwnedFd> {
     rustix::process::chdir("/")?;
     fs::File::open("/").map(Into::into)
 }
 
-fn add_mount(base: &Path, mount: &ViewMount) -> io::Result<()> {
-    let at = path_below(base, &mount.at);
+fn add_mount(base: &Path, mount: &FileViewMount) -> io::Result<()> {
+    let at = path_inside_mount_base(base, &mount.at);
     match &mount.what {
         MountSource::ReadOnly(source) => bind_mount(
             source,
@@ -192,7 +200,7 @@ fn add_mount(base: &Path, mount: &ViewMount) -> io::Result<()> {
         MountSource::Memory(bytes) => {
             make_folder(&at)?;
             let options = CString::new(format!("size={bytes},mode=1777"))?;
-            mount_memory(&at, &options)
+            mount_tmpfs(&at, &options)
         }
         MountSource::Processes => {
             make_folder(&at)?;
@@ -203,7 +211,7 @@ fn add_mount(base: &Path, mount: &ViewMount) -> io::Result<()> {
 }
 
 /// Mounts an in-memory file system, with the options of `tmpfs(5)`.
-fn mount_memory(at: &Path, options: &CStr) -> io::Result<()> {
+fn mount_tmpfs(at: &Path, options: &CStr) -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     Ok(rustix::mount::mount("tmpfs", at, "tmpfs", flags, options)?)
 }
@@ -218,7 +226,7 @@ fn bind_mount(source: &Path, at: &Path, attributes: Attributes) -> io::Result<()
     }
     let copy = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::AT_RECURSIVE;
     let tree = open_tree(CWD, source, copy | OpenTreeFlags::OPEN_TREE_CLOEXEC)?;
-    kernel::add_attributes(&tree, attributes, true)?;
+    kernel::add_mount_attributes(&tree, attributes, true)?;
     let as_a_whole = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
     Ok(move_mount(&tree, "", CWD, at, as_a_whole)?)
 }
@@ -230,21 +238,21 @@ fn make_folder(at: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o755).create(at)
 }
 
-fn path_below(base: &Path, at: &Path) -> PathBuf {
+fn path_inside_mount_base(base: &Path, at: &Path) -> PathBuf {
     base.join(at.strip_prefix("/").unwrap_or(at))
 }
 
 /// Limits the number of processes in this PID namespace. Unlike an rlimit, this also applies to
 /// root. Kernels before 6.14 have a single such limit for the whole machine, which is not changed.
-pub(super) fn bound_processes(processes: u64) {
+pub(super) fn limit_namespace_processes(processes: u64) {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    if has_bound_of_namespace(&release) {
+    if supports_namespace_limit(&release) {
         let most = processes.max(MIN_PROCESSES).to_string();
         let _ = fs::write("/proc/sys/kernel/pid_max", most);
     }
 }
 
-fn has_bound_of_namespace(release: &str) -> bool {
+fn supports_namespace_limit(release: &str) -> bool {
     let mut numbers = release
         .split(['.', '-'])
         .map_while(|part| part.parse::<u32>().ok());
@@ -264,7 +272,7 @@ mod tests {
             ("5.15.0", false),
             ("", false),
         ] {
-            assert_eq!(has_bound_of_namespace(release), expected, "{release}");
+            assert_eq!(supports_namespace_limit(release), expected, "{release}");
         }
     }
 }

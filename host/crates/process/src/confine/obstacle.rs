@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 /// Reason why a program was not confined.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Obstacle {
+pub enum ConfinementObstacle {
     /// The machine does not offer or does not enforce the mechanism. The reason is permanent.
     Missing(String),
     /// Setup failed for a reason that may be temporary: disk, memory, limits, timeout, settings.
@@ -20,11 +20,11 @@ pub enum Obstacle {
     Failed(String),
 }
 
-/// Exit code of the helper for [`Obstacle::Missing`].
+/// Exit code of the helper for [`ConfinementObstacle::Missing`].
 pub(super) const MISSING: u8 = 125;
 
-/// Error codes with which a kernel reports that it does not offer a call at all or not to this
-/// user.
+/// Error codes with which a kernel reports that it does not offer a system call, or does not offer
+/// it to this user.
 const OF_MISSING: &[Errno] = &[
     Errno::PERM,
     Errno::ACCESS,
@@ -34,7 +34,7 @@ const OF_MISSING: &[Errno] = &[
     Errno::NODEV,
 ];
 
-/// Texts of the same errors in messages of `bwrap`, and the error text of an outdated `bwrap`.
+/// The same errors as texts in messages of `bwrap`, and the error text of an outdated `bwrap`.
 const OF_MISSING_IN_WORDS: &[&str] = &[
     "Operation not permitted",
     "Permission denied",
@@ -51,14 +51,14 @@ const OF_MISSING_IN_WORDS: &[&str] = &[
 #[cfg(target_os = "linux")]
 const NAMESPACE_LIMITS: [&str; 7] = ["user", "mnt", "pid", "ipc", "uts", "net", "cgroup"];
 
-impl Obstacle {
+impl ConfinementObstacle {
     /// Classifies an error of a system call that sets up the confinement. `what` names the failed
     /// step.
-    pub(super) fn of_call(what: impl fmt::Display, error: &io::Error) -> Self {
+    pub(super) fn from_system_error(what: impl fmt::Display, error: &io::Error) -> Self {
         let why = format!("{what}: {error}");
         let errno = Errno::from_io_error(error);
         let is_missing = errno.is_some_and(|errno| {
-            OF_MISSING.contains(&errno) || (errno == Errno::NOSPC && are_namespaces_off())
+            OF_MISSING.contains(&errno) || (errno == Errno::NOSPC && are_namespaces_disabled())
         });
         if is_missing {
             Self::Missing(why)
@@ -67,12 +67,12 @@ impl Obstacle {
         }
     }
 
-    /// Classifies the error text of a helper or of `bwrap`, which exited with `code`.
-    pub(super) fn of_helper(code: i32, said: String) -> Self {
+    /// Classifies the error text `said` of the helper or of `bwrap`, which exited with `code`.
+    pub(super) fn from_helper(code: i32, said: String) -> Self {
         let is_of_bwrap = said.lines().any(|line| line.starts_with("bwrap: "));
         let says_so = || {
             OF_MISSING_IN_WORDS.iter().any(|words| said.contains(words))
-                || (said.contains("ENOSPC") && are_namespaces_off())
+                || (said.contains("ENOSPC") && are_namespaces_disabled())
         };
         if code == i32::from(MISSING) || (is_of_bwrap && says_so()) {
             Self::Missing(said)
@@ -81,8 +81,8 @@ impl Obstacle {
         }
     }
 
-    /// Adds `what` in front of the reason.
-    pub(super) fn within(self, what: &str) -> Self {
+    /// Puts `what`, the failed step, in front of the reason.
+    pub(super) fn with_failed_step(self, what: &str) -> Self {
         match self {
             Self::Missing(why) => Self::Missing(format!("{what}: {why}")),
             Self::Failed(why) => Self::Failed(format!("{what}: {why}")),
@@ -97,13 +97,13 @@ impl Obstacle {
     }
 }
 
-impl From<String> for Obstacle {
+impl From<String> for ConfinementObstacle {
     fn from(why: String) -> Self {
         Self::Failed(why)
     }
 }
 
-impl fmt::Display for Obstacle {
+impl fmt::Display for ConfinementObstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.why())
     }
@@ -112,7 +112,7 @@ impl fmt::Display for Obstacle {
 /// Whether an administrator disabled a kind of namespaces. The kernel then reports ENOSPC, which it
 /// also reports when a limit is reached.
 #[cfg(target_os = "linux")]
-fn are_namespaces_off() -> bool {
+fn are_namespaces_disabled() -> bool {
     NAMESPACE_LIMITS.iter().any(|kind| {
         let most = std::fs::read_to_string(format!("/proc/sys/user/max_{kind}_namespaces"));
         most.is_ok_and(|most| most.trim() == "0")
@@ -120,7 +120,7 @@ fn are_namespaces_off() -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn are_namespaces_off() -> bool {
+fn are_namespaces_disabled() -> bool {
     false
 }
 
@@ -130,9 +130,12 @@ mod tests {
 
     #[test]
     fn only_a_definite_no_of_the_kernel_means_that_a_mechanism_is_missing() {
-        let call = |errno: Errno| Obstacle::of_call("unshare", &errno.into());
+        let call = |errno: Errno| ConfinementObstacle::from_system_error("unshare", &errno.into());
         for errno in OF_MISSING {
-            assert!(matches!(call(*errno), Obstacle::Missing(_)), "{errno}");
+            assert!(
+                matches!(call(*errno), ConfinementObstacle::Missing(_)),
+                "{errno}"
+            );
         }
         for errno in [
             Errno::AGAIN,
@@ -144,10 +147,14 @@ mod tests {
             Errno::INTR,
             Errno::NOENT,
         ] {
-            assert!(matches!(call(errno), Obstacle::Failed(_)), "{errno}");
+            assert!(
+                matches!(call(errno), ConfinementObstacle::Failed(_)),
+                "{errno}"
+            );
         }
-        let unknown = Obstacle::of_call("unshare", &io::Error::other("cut off"));
-        assert!(matches!(unknown, Obstacle::Failed(_)));
+        let unknown =
+            ConfinementObstacle::from_system_error("unshare", &io::Error::other("cut off"));
+        assert!(matches!(unknown, ConfinementObstacle::Failed(_)));
         for (code, said, is_missing) in [
             (125, "this kernel has no Landlock", true),
             (126, "this kernel has no Landlock", false),
@@ -159,8 +166,12 @@ mod tests {
             ),
             (1, "Operation not permitted", false),
         ] {
-            let found = Obstacle::of_helper(code, said.to_owned());
-            assert_eq!(matches!(found, Obstacle::Missing(_)), is_missing, "{said}");
+            let found = ConfinementObstacle::from_helper(code, said.to_owned());
+            assert_eq!(
+                matches!(found, ConfinementObstacle::Missing(_)),
+                is_missing,
+                "{said}"
+            );
         }
     }
 }

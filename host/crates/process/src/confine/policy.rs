@@ -1,7 +1,7 @@
-//! Defines the instructions for the helper, which it receives as one JSON argument.
+//! Defines the policies that the helper receives as a JSON argument.
 //!
 //! Sender and receiver are the same binary, so the format has no version. [`ConfinedPolicy`]
-//! confines a command; [`ConfinementTrial`] tests a confinement.
+//! confines a command; [`ConfinementTrialRequest`] tests a confinement.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::limits::Limits;
-use super::probe::Report;
-use super::view::ViewMount;
+use super::probe::ConfinementReport;
+use super::view::FileViewMount;
 
 /// Restrictions of a confined process.
 #[derive(Debug, Serialize, Deserialize)]
@@ -18,15 +18,15 @@ use super::view::ViewMount;
 pub(super) struct ConfinedPolicy {
     /// Isolation of the program from other processes and files.
     pub(super) around: ConfinedSurroundings,
-    pub(super) files: FileAccess,
-    /// Whether the program must not start if Landlock cannot enforce the file rules.
+    pub(super) files: ConfinedFileAccess,
+    /// Whether the program starts only if Landlock can enforce the file rules.
     pub(super) needs_landlock: bool,
     pub(super) cwd: PathBuf,
     /// Path from which the program's standard input is read; `None` means empty input.
     pub(super) stdin: Option<PathBuf>,
     pub(super) network: SocketAccess,
-    /// Whether Unix sockets are allowed even if Landlock cannot restrict them to the program's own
-    /// sockets.
+    /// Whether the program may use Unix sockets even if Landlock cannot restrict it to the sockets
+    /// in its own directories.
     pub(super) unix_sockets: bool,
     pub(super) limits: Limits,
     /// Control group that the second stage and the program join.
@@ -55,7 +55,7 @@ pub(super) enum ConfinedSurroundings {
     Namespaces {
         /// Empty directory on which the view is mounted before it becomes the root.
         base: PathBuf,
-        mounts: Vec<ViewMount>,
+        mounts: Vec<FileViewMount>,
     },
     /// Beginning of the command line of a program such as `bwrap`, which creates the namespaces and
     /// the view and then runs the helper.
@@ -63,8 +63,8 @@ pub(super) enum ConfinedSurroundings {
 }
 
 impl ConfinedSurroundings {
-    /// Number of processes between the host and the program, which must outlive the program.
-    pub(super) fn n_keepers(&self) -> usize {
+    /// Number of helper processes between the host and the program, which must outlive the program.
+    pub(super) fn n_helper_processes(&self) -> usize {
         match self {
             Self::Nothing => 1,
             Self::Namespaces { .. } => 2,
@@ -74,16 +74,16 @@ impl ConfinedSurroundings {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct FileAccess {
+pub(super) struct ConfinedFileAccess {
     pub(super) write: Vec<PathBuf>,
     pub(super) read: Vec<PathBuf>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct ConfinementTrial {
+pub(super) struct ConfinementTrialRequest {
     /// Directory that must be inaccessible. It contains a file `canary`.
     pub(super) forbidden: PathBuf,
-    /// Id of a process whose memory and environment must be inaccessible.
+    /// Id of the host process, whose memory and environment must be inaccessible.
     pub(super) host: u32,
     /// Whether the confinement allows network access.
     pub(super) network: bool,
@@ -99,12 +99,12 @@ pub(super) struct ConfinementTrial {
     pub(super) is_counted: bool,
     /// Report on the restrictions in force, filled in by the helper.
     #[serde(default)]
-    pub(super) report: Report,
+    pub(super) report: ConfinementReport,
 }
 
 impl ConfinedPolicy {
     pub(super) fn to_json(&self) -> io::Result<String> {
-        // This fails if a path is not UTF-8.
+        // Serializing fails if a path is not UTF-8.
         serde_json::to_string(self).map_err(io::Error::other)
     }
 }

@@ -1,8 +1,8 @@
-//! Tests the confinement on this machine: the helper confines itself, then tries actions that must
-//! fail.
+//! Tests the confinement on this machine: the helper confines itself, then tries actions that the
+//! confinement must prevent.
 //!
-//! A mechanism counts as working only if, inside the confinement, each forbidden action was refused
-//! and each allowed one succeeded. Start from [`detect`].
+//! A mechanism counts as working only if each forbidden action was refused and each allowed action
+//! succeeded inside the confinement. Start from [`detect_confinement`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::helper::TRY;
-use super::obstacle::Obstacle;
-use super::policy::ConfinementTrial;
-use super::{Confinement, HELPER_COMMAND, Mechanism};
-use crate::{CgroupPlace, Ending, Process, Streams};
-use rind_base::disk::{TemporaryFolder, private_folder};
+use super::obstacle::ConfinementObstacle;
+use super::policy::ConfinementTrialRequest;
+use super::{Confinement, ConfinementMechanism, HELPER_COMMAND};
+use crate::{CgroupParent, Ending, Process, Streams};
+use rind_base::disk::{TemporaryFolder, create_private_folder};
 
 /// Timeout of a trial, which takes milliseconds unless the machine is very busy.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -27,13 +27,13 @@ const CAPTURE_BYTES: usize = 16 * 1024;
 /// Report on a confined process: the restrictions in force, and the actions that were possible
 /// although they are forbidden.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct ConfinementReport {
     /// Landlock ABI version, if Landlock restricts the process.
     pub landlock: Option<u32>,
     /// Whether system calls are filtered.
     pub seccomp: bool,
-    /// Whether the process may open Unix sockets. It may if it can reach only sockets in its own
-    /// directories.
+    /// Whether the process may open Unix sockets. This is allowed if the process can reach only
+    /// sockets in its own directories.
     pub unix_sockets: bool,
     /// Descriptions of forbidden actions that succeeded. If empty, the confinement works.
     pub holes: Vec<String>,
@@ -53,17 +53,17 @@ pub struct Report {
 
 /// Confinement that was detected on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Detected {
+pub struct DetectedConfinement {
     /// Confinement with a mechanism that works.
     pub confinement: Confinement,
     /// Report of the trial of this mechanism.
-    pub report: Report,
-    /// Reasons why the preferred mechanisms were skipped.
+    pub report: ConfinementReport,
+    /// Reasons why the mechanisms that are preferred to this one were skipped.
     pub passed_over: Option<String>,
 }
 
 /// Finds the first mechanism that works: namespaces created by the helper, then `bwrap` if
-/// installed, then Landlock alone. With `only_that`, tries only the mechanism in `confinement`.
+/// installed, then Landlock alone. If `only_that`, tries only the mechanism in `confinement`.
 /// `forbidden` is one of Rind's own directories, in which a file is created to prove that it is
 /// inaccessible.
 ///
@@ -71,48 +71,50 @@ pub struct Detected {
 /// search, because the cause of the failure must not lead to a weaker confinement.
 ///
 /// # Errors
-/// Reasons why no mechanism works.
-pub async fn detect(
+/// Returns the reasons why no mechanism works.
+pub async fn detect_confinement(
     mut confinement: Confinement,
     bwrap: Option<&Path>,
     only_that: bool,
     forbidden: &Path,
-) -> Result<Detected, Obstacle> {
-    let mut mechanisms = vec![Mechanism::Namespaces];
-    mechanisms.extend(bwrap.map(|bwrap| Mechanism::Bwrap(bwrap.to_owned())));
-    mechanisms.push(Mechanism::Landlock);
+) -> Result<DetectedConfinement, ConfinementObstacle> {
+    let mut mechanisms = vec![ConfinementMechanism::Namespaces];
+    mechanisms.extend(bwrap.map(|bwrap| ConfinementMechanism::Bwrap(bwrap.to_owned())));
+    mechanisms.push(ConfinementMechanism::Landlock);
     if only_that {
         mechanisms = vec![confinement.mechanism.clone()];
     }
     let mut passed_over = Vec::new();
     for mechanism in mechanisms {
         let name = match &mechanism {
-            Mechanism::Namespaces => "namespaces",
-            Mechanism::Bwrap(_) => "bwrap",
-            Mechanism::Landlock => "Landlock",
+            ConfinementMechanism::Namespaces => "namespaces",
+            ConfinementMechanism::Bwrap(_) => "bwrap",
+            ConfinementMechanism::Landlock => "Landlock",
         };
         confinement.mechanism = mechanism;
-        match attempt(&confinement, forbidden).await {
+        match test_confinement(&confinement, forbidden).await {
             Ok(report) => {
-                return Ok(Detected {
+                return Ok(DetectedConfinement {
                     confinement,
                     report,
                     passed_over: (!passed_over.is_empty()).then(|| passed_over.join("; ")),
                 });
             }
-            Err(Obstacle::Missing(why)) => passed_over.push(format!("{name}: {why}")),
-            Err(failed @ Obstacle::Failed(_)) => return Err(failed.within(name)),
+            Err(ConfinementObstacle::Missing(why)) => passed_over.push(format!("{name}: {why}")),
+            Err(failed @ ConfinementObstacle::Failed(_)) => {
+                return Err(failed.with_failed_step(name));
+            }
         }
     }
     if bwrap.is_none() && !only_that {
         passed_over.push("and bwrap is not installed".to_owned());
     }
-    Err(Obstacle::Missing(passed_over.join("; ")))
+    Err(ConfinementObstacle::Missing(passed_over.join("; ")))
 }
 
 /// Returns the path of the first file called `name` in `folders`. Relative folders are skipped.
 #[must_use]
-pub fn program_in(name: &str, folders: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
+pub fn find_program_in(name: &str, folders: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
     folders
         .into_iter()
         .filter(|folder| folder.is_absolute())
@@ -120,28 +122,33 @@ pub fn program_in(name: &str, folders: impl IntoIterator<Item = PathBuf>) -> Opt
         .find(|path| path.is_file())
 }
 
-/// Tests one confinement: the helper runs as the confined program and tries actions that must fail.
+/// Tests one confinement: the helper runs as the confined program and tries actions that the
+/// confinement must prevent.
 ///
 /// # Errors
 /// Reason why the confinement does not work or could not be tested.
-pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Report, Obstacle> {
+pub async fn test_confinement(
+    confinement: &Confinement,
+    forbidden: &Path,
+) -> Result<ConfinementReport, ConfinementObstacle> {
     let broken = |error: std::io::Error| {
-        Obstacle::Failed(format!("the confinement cannot be tried: {error}"))
+        ConfinementObstacle::Failed(format!("the confinement cannot be tried: {error}"))
     };
-    private_folder(forbidden).map_err(broken)?;
+    create_private_folder(forbidden).map_err(broken)?;
     let outside = TemporaryFolder::new_in("canary-", forbidden).map_err(broken)?;
     std::fs::write(outside.path().join("canary"), "sings").map_err(broken)?;
-    let bait = BaitServers::new();
-    let trial = ConfinementTrial {
+    let bait = TrialBaitServers::new();
+    let trial = ConfinementTrialRequest {
         forbidden: outside.path().to_owned(),
         host: std::process::id(),
         network: confinement.network,
         host_port: bait.port(),
         host_socket: bait.socket_name.clone(),
-        is_apart: confinement.mechanism.is_apart(),
+        is_apart: confinement.mechanism.hides_outside_files_and_processes(),
         processes: confinement.limits.processes,
-        is_counted: CgroupPlace::here().is_ok_and(CgroupPlace::counts_processes),
-        report: Report::default(),
+        is_counted: CgroupParent::find_cgroup_parent()
+            .is_ok_and(CgroupParent::can_limit_process_count),
+        report: ConfinementReport::default(),
     };
     let trial = serde_json::to_string(&trial).map_err(|error| broken(error.into()))?;
     let process = Process {
@@ -166,18 +173,23 @@ pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Repo
         let said = finished.stderr.text();
         let said = said.trim().trim_start_matches("rind: ");
         return Err(match finished.ending {
-            Ending::Deadline => {
-                Obstacle::Failed(format!("the trial took more than {} s", DEADLINE.as_secs()))
+            Ending::Deadline => ConfinementObstacle::Failed(format!(
+                "the trial took more than {} s",
+                DEADLINE.as_secs()
+            )),
+            Ending::Exited(code) if !said.is_empty() => {
+                ConfinementObstacle::from_helper(code, said.to_owned())
             }
-            Ending::Exited(code) if !said.is_empty() => Obstacle::of_helper(code, said.to_owned()),
             ending if said.is_empty() => {
-                Obstacle::Failed(format!("the helper failed ({ending:?})"))
+                ConfinementObstacle::Failed(format!("the helper failed ({ending:?})"))
             }
-            ending => Obstacle::Failed(format!("the helper failed ({ending:?}): {said}")),
+            ending => {
+                ConfinementObstacle::Failed(format!("the helper failed ({ending:?}): {said}"))
+            }
         });
     }
-    let report: Report = serde_json::from_str(finished.stdout.text().trim())
-        .map_err(|error| format!("the helper did not answer: {error}"))?;
+    let report: ConfinementReport = serde_json::from_str(finished.stdout.text().trim())
+        .map_err(|error| format!("the helper's report cannot be parsed: {error}"))?;
     let canary = std::fs::read(outside.path().join("canary"));
     let is_kept = match canary {
         Ok(text) => text == b"sings",
@@ -185,14 +197,14 @@ pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Repo
         Err(error) => return Err(broken(error)),
     };
     match (report.holes.is_empty() && is_kept, report.lacks.is_empty()) {
-        (false, _) if report.holes.is_empty() => Err(Obstacle::Missing(
+        (false, _) if report.holes.is_empty() => Err(ConfinementObstacle::Missing(
             "a confined command could still change files outside its folders".to_owned(),
         )),
-        (false, _) => Err(Obstacle::Missing(format!(
+        (false, _) => Err(ConfinementObstacle::Missing(format!(
             "a confined command could still {}",
             report.holes.join(", ")
         ))),
-        (_, false) => Err(Obstacle::Failed(format!(
+        (_, false) => Err(ConfinementObstacle::Failed(format!(
             "a confined command could not {}",
             report.lacks.join(", ")
         ))),
@@ -201,14 +213,14 @@ pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Repo
 }
 
 /// Servers that the host runs during a trial and that a confined program must not reach.
-struct BaitServers {
+struct TrialBaitServers {
     tcp: Option<std::net::TcpListener>,
     socket_name: String,
     #[cfg(target_os = "linux")]
     _socket: Option<std::os::unix::net::UnixListener>,
 }
 
-impl BaitServers {
+impl TrialBaitServers {
     fn new() -> Self {
         let socket_name = format!("rind-canary-{}", rind_base::clock::new_id());
         Self {
@@ -230,9 +242,9 @@ impl BaitServers {
     }
 }
 
-/// Whether there is a route to an address reserved for documentation (RFC 5737, RFC 3849). Sends
-/// nothing.
-fn has_route() -> bool {
+/// Whether this machine has a route to an address reserved for documentation (RFC 5737, RFC 3849),
+/// and thus to a network. Sends no packet.
+fn has_network_route() -> bool {
     use std::net::UdpSocket;
     [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")]
         .iter()
@@ -240,7 +252,7 @@ fn has_route() -> bool {
 }
 
 #[cfg(target_os = "linux")]
-fn connect_abstract(name: &str) -> bool {
+fn connect_abstract_socket(name: &str) -> bool {
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixStream};
     let address = SocketAddr::from_abstract_name(name);
@@ -248,13 +260,13 @@ fn connect_abstract(name: &str) -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn connect_abstract(_name: &str) -> bool {
+fn connect_abstract_socket(_name: &str) -> bool {
     false
 }
 
-impl ConfinementTrial {
+impl ConfinementTrialRequest {
     /// Runs the trial in this process, which is confined, and returns the report.
-    pub(super) fn run_trial(self) -> Report {
+    pub(super) fn run_trial(self) -> ConfinementReport {
         use std::fs;
         use std::net::{TcpListener, TcpStream, UdpSocket};
         let mut report = self.report;
@@ -300,20 +312,24 @@ impl ConfinementTrial {
             let host = self.host_port;
             let is_reached = host != 0 && TcpStream::connect(("127.0.0.1", host)).is_ok();
             hole(is_reached, "reach servers on this machine");
-            hole(has_route(), "send to other machines");
-            let is_reached = connect_abstract(&self.host_socket);
+            hole(has_network_route(), "send to other machines");
+            let is_reached = connect_abstract_socket(&self.host_socket);
             hole(is_reached, "reach programs through abstract Unix sockets");
         }
         if self.is_apart {
             hole(self.forbidden.exists(), "see files outside its folders");
-            hole(count_processes() > MAX_PROCESSES, "see processes outside");
+            hole(
+                count_visible_processes() > MAX_PROCESSES,
+                "see processes outside",
+            );
         }
         if tempfile::tempfile().is_err() {
             report
                 .lacks
                 .push("write to its own temporary folder".to_owned());
         }
-        // The host's process id would name a different process in a PID namespace.
+        // In a PID namespace, the host's process id would name a different process, so the check
+        // would mean nothing.
         report.can_signal = !self.is_apart && can_signal(self.host);
         report.bounds_processes = !is_root()
             || (self.is_apart && are_processes_bounded(self.processes))
@@ -322,18 +338,18 @@ impl ConfinementTrial {
     }
 }
 
-/// Maximum number of processes that are visible in a view during the trial: the first process of
-/// the PID namespace, and the trial itself.
+/// Maximum number of processes that are visible inside a PID namespace during the trial: its first
+/// process, and the trial itself.
 const MAX_PROCESSES: usize = 2;
 
-fn count_processes() -> usize {
+fn count_visible_processes() -> usize {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().parse::<u32>());
     names.filter(Result::is_ok).count()
 }
 
-/// Whether the PID namespace limits the number of processes and threads, also for root, to this
-/// number or to the kernel's minimum.
+/// Whether the PID namespace limits the number of processes and threads, also for root, to
+/// `processes` or to the smallest limit that the kernel accepts.
 #[cfg(target_os = "linux")]
 fn are_processes_bounded(processes: u64) -> bool {
     let most = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();

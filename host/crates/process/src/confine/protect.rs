@@ -1,5 +1,6 @@
-//! Finds the parts of a git repository that decide which programs the user's next, unconfined git
-//! command runs: its configuration and hooks.
+//! Finds the parts of a git repository that decide which programs git runs: its configuration and
+//! hooks. The user's next git command is not confined, so a confined command must not change these
+//! parts.
 //!
 //! This module only finds their paths; `view` makes them read-only.
 
@@ -7,15 +8,15 @@ use std::path::{Path, PathBuf};
 
 use rind_base::git::is_repository;
 
-/// Entries of a git directory that determine which programs git runs, or where git looks for such
-/// settings.
+/// Entries of a git directory that determine which programs git runs, or where git finds the
+/// configuration and hooks.
 const DECIDES: &[&str] = &["config", "config.worktree", "hooks", "commondir", "gitdir"];
 
 /// Returns the paths of a repository in the writable directory `folder` that must be protected, in
-/// mount order, each with a flag for read-only. The git directory itself (`.git`, or `folder` if
-/// that is the shared git directory of a linked worktree) stays writable but cannot be renamed; the
-/// entries in [`DECIDES`] are read-only.
-pub(super) fn repository_paths(folder: &Path) -> Vec<(PathBuf, bool)> {
+/// the order in which they are mounted, each with a flag that is true for read-only. The git
+/// directory itself (`.git`, or `folder` if it is the shared git directory of a linked worktree)
+/// stays writable but cannot be renamed. The entries in [`DECIDES`] are read-only.
+pub(super) fn repository_paths_to_protect(folder: &Path) -> Vec<(PathBuf, bool)> {
     let inner = folder.join(".git");
     let mut found = Vec::new();
     let repository = if is_folder(&inner) {
@@ -39,7 +40,7 @@ pub(super) fn repository_paths(folder: &Path) -> Vec<(PathBuf, bool)> {
         }
         let mut below = vec![folder.clone()];
         if folder.join("HEAD").symlink_metadata().is_ok() {
-            add_fixed(&mut found, &folder);
+            add_protected_paths(&mut found, &folder);
             below = ["modules", "worktrees"]
                 .map(|name| folder.join(name))
                 .to_vec();
@@ -58,7 +59,7 @@ pub(super) fn repository_paths(folder: &Path) -> Vec<(PathBuf, bool)> {
 
 const MAX_FOLDERS: usize = 1_000;
 
-fn add_fixed(found: &mut Vec<(PathBuf, bool)>, repository: &Path) {
+fn add_protected_paths(found: &mut Vec<(PathBuf, bool)>, repository: &Path) {
     let parts = DECIDES.iter().map(|part| repository.join(part));
     let there = parts.filter(|part| {
         part.symlink_metadata()
@@ -86,7 +87,7 @@ mod tests {
                 std::fs::write(repository.join(file), "").unwrap();
             }
         }
-        let found = repository_paths(folder.path());
+        let found = repository_paths_to_protect(folder.path());
         let is_fixed = |path: &str| found.contains(&(git.join(path), true));
         assert_eq!(found[0], (git.clone(), false));
         for path in [
@@ -98,6 +99,6 @@ mod tests {
             assert!(is_fixed(path), "{path}: {found:?}");
         }
         assert_eq!(found.len(), 5);
-        assert_eq!(repository_paths(&git.join("hooks")), []);
+        assert_eq!(repository_paths_to_protect(&git.join("hooks")), []);
     }
 }

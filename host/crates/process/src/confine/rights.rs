@@ -1,5 +1,5 @@
-//! Drops capabilities that a command does not need. Only processes of root have capabilities, and
-//! the helper inside its own user namespace.
+//! Drops capabilities that a command does not need. Capabilities exist only in processes of root,
+//! and in the helper inside its own user namespace.
 //!
 //! Some capabilities bypass other checks of the kernel: for example, a process with `CAP_PERFMON`
 //! may read the environment of every process, whether confined or not.
@@ -22,8 +22,8 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
 
 /// Drops all capabilities but those in [`KEPT`] from the bounding set, which takes effect at the
 /// next `exec`. Errors are ignored, because the kernel also reports an error if there is nothing to
-/// drop; the trial tests the actual result.
-pub(super) fn drop_all() {
+/// drop; the test of the confinement (`probe`) checks the actual result.
+pub(super) fn limit_bounding_set() {
     let _ = clear_ambient_capability_set();
     // Try every capability bit: the kernel refuses bits that it does not know.
     for right in (0..u64::BITS).map(|bit| CapabilitySet::from_bits_retain(1 << bit)) {
@@ -33,34 +33,34 @@ pub(super) fn drop_all() {
     }
 }
 
-/// Drops all capabilities of this process except those that the program is to inherit: [`KEPT`] for
-/// root, otherwise none.
-pub(super) fn drop_own() -> io::Result<()> {
+/// Drops all capabilities of this process except those that the program shall inherit: [`KEPT`] if
+/// this user is root, otherwise none.
+pub(super) fn drop_own_capabilities() -> io::Result<()> {
     let is_root = rustix::process::geteuid().is_root();
     let kept = if is_root {
         KEPT
     } else {
         CapabilitySet::empty()
     };
-    keep_capabilities(kept, CapabilitySet::empty())
+    keep_given_capabilities(kept, CapabilitySet::empty())
 }
 
 /// Drops every capability of this process. Processes that it has already started keep theirs.
-pub(super) fn drop_rest() -> io::Result<()> {
-    keep_capabilities(CapabilitySet::empty(), CapabilitySet::empty())
+pub(super) fn drop_every_capability() -> io::Result<()> {
+    keep_given_capabilities(CapabilitySet::empty(), CapabilitySet::empty())
 }
 
-/// Drops all capabilities of this process except `capabilities`. The processes that it starts
-/// inherit them, even if this user is not root in the namespace.
+/// Drops all capabilities of this process except `capabilities`. Processes that this process starts
+/// inherit `capabilities`, even if this user is not root in the namespace.
 pub(super) fn keep_only_capabilities(capabilities: CapabilitySet) -> io::Result<()> {
-    keep_capabilities(capabilities, capabilities)?;
+    keep_given_capabilities(capabilities, capabilities)?;
     for capability in capabilities.iter() {
         configure_capability_in_ambient_set(capability, true)?;
     }
     Ok(())
 }
 
-fn keep_capabilities(kept: CapabilitySet, inheritable: CapabilitySet) -> io::Result<()> {
+fn keep_given_capabilities(kept: CapabilitySet, inheritable: CapabilitySet) -> io::Result<()> {
     let sets = CapabilitySets {
         effective: kept,
         permitted: kept,

@@ -4,7 +4,7 @@
 //!
 //! System call numbers differ between architectures. The tables contain those of
 //! `uapi/asm/unistd_64.h` (x86_64) and `uapi/asm-generic/unistd.h` (aarch64). Other architectures
-//! have no filter, and therefore no confinement. Start from [`restrict_calls`].
+//! have no filter, and therefore no confinement. Start from [`restrict_system_calls`].
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ const ENOSYS: u32 = 38;
 const AF_UNIX: u64 = 1;
 const AF_INET: u64 = 2;
 const AF_INET6: u64 = 10;
-/// Family of netlink sockets, with which name lookup asks the kernel for local addresses.
+/// Family of netlink sockets. Name lookup uses one to ask the kernel for local addresses.
 const AF_NETLINK: u64 = 16;
 
 const NETLINK_ROUTE: u64 = 0;
@@ -49,29 +49,30 @@ const NEW_NAMESPACES: [u64; 7] = [
 
 /// Name of a system call, and its number on x86_64 and aarch64; `None` if the architecture does not
 /// have the call.
-type Row = (&'static str, Option<i64>, Option<i64>);
+type SyscallRow = (&'static str, Option<i64>, Option<i64>);
 
 /// System calls that are refused with any arguments.
-const REFUSED: &[Row] = &[
-    // Memory and descriptors of other processes.
+const REFUSED: &[SyscallRow] = &[
+    // Calls that access the memory and descriptors of other processes.
     ("ptrace", Some(101), Some(117)),
     ("process_vm_readv", Some(310), Some(270)),
     ("process_vm_writev", Some(311), Some(271)),
     ("process_madvise", Some(440), Some(440)),
     ("kcmp", Some(312), Some(272)),
     ("pidfd_getfd", Some(438), Some(438)),
-    // Kernel keyrings of the user.
+    // Calls that access the user's keyrings in the kernel.
     ("add_key", Some(248), Some(217)),
     ("request_key", Some(249), Some(218)),
     ("keyctl", Some(250), Some(219)),
-    // Kernel programs and io_uring, whose operations bypass this filter.
+    // Calls that load programs into the kernel, and io_uring, whose operations bypass this filter.
     ("bpf", Some(321), Some(280)),
     ("userfaultfd", Some(323), Some(282)),
     ("perf_event_open", Some(298), Some(241)),
     ("io_uring_setup", Some(425), Some(425)),
     ("io_uring_enter", Some(426), Some(426)),
     ("io_uring_register", Some(427), Some(427)),
-    // Mounts, namespaces, and file access that bypasses the rules for directories.
+    // Calls that change mounts or namespaces, and those that open files in ways that bypass
+    // Landlock.
     ("mount", Some(165), Some(40)),
     ("umount2", Some(166), Some(39)),
     ("pivot_root", Some(155), Some(41)),
@@ -88,7 +89,7 @@ const REFUSED: &[Row] = &[
     ("open_tree_attr", Some(467), Some(467)),
     ("open_by_handle_at", Some(304), Some(265)),
     ("fanotify_init", Some(300), Some(262)),
-    // Settings of the machine itself.
+    // Calls that change the machine itself, such as its kernel, clock or swap.
     ("kexec_load", Some(246), Some(104)),
     ("kexec_file_load", Some(320), Some(294)),
     ("init_module", Some(175), Some(105)),
@@ -108,7 +109,7 @@ const REFUSED: &[Row] = &[
     ("vhangup", Some(153), Some(58)),
     ("iopl", Some(172), None),
     ("ioperm", Some(173), None),
-    // Calls from above that have another number in the x32 ABI.
+    // Calls of this table that have a different number in the x32 ABI.
     ("x32 ptrace", Some(X32 + 521), None),
     ("x32 process_vm_readv", Some(X32 + 539), None),
     ("x32 process_vm_writev", Some(X32 + 540), None),
@@ -118,7 +119,7 @@ const REFUSED: &[Row] = &[
 /// System calls that are refused with any arguments if processes of other programs are visible:
 /// shared memory, semaphores and queues outside the file system, and the memory layout of a
 /// process.
-const REFUSED_AMONG_OTHERS: &[Row] = &[
+const REFUSED_AMONG_OTHERS: &[SyscallRow] = &[
     ("shmget", Some(29), Some(194)),
     ("shmat", Some(30), Some(196)),
     ("shmctl", Some(31), Some(195)),
@@ -144,11 +145,11 @@ const REFUSED_AMONG_OTHERS: &[Row] = &[
     ("process_mrelease", Some(448), Some(448)),
 ];
 
-/// System calls that change limits, priority, scheduling or CPU affinity of a process, which a
-/// program may do only to itself. Each row has the index of the argument with the process id (0
-/// means the caller). If the call takes different kinds of ids, the last column is the required
-/// kind in argument 0.
-const OF_PROCESS: &[(Row, u8, Option<u64>)] = &[
+/// System calls that change limits, priority, scheduling or CPU affinity of a process. A program
+/// may use them only on itself: the argument with the process id, whose index is in the row, must
+/// be 0, which means the caller. If the call accepts other kinds of ids as well, the last column is
+/// the value of argument 0 that means a process id.
+const OF_PROCESS: &[(SyscallRow, u8, Option<u64>)] = &[
     (("prlimit64", Some(302), Some(261)), 0, None),
     (("setpriority", Some(141), Some(140)), 1, Some(0)),
     (("ioprio_set", Some(251), Some(30)), 1, Some(1)),
@@ -158,62 +159,79 @@ const OF_PROCESS: &[(Row, u8, Option<u64>)] = &[
     (("sched_setattr", Some(314), Some(274)), 0, None),
 ];
 
-/// System calls that set the mode of a file, with the index of the mode argument and the condition
-/// under which it is a mode.
-const OF_MODE: &[(Row, u8, ModeFor)] = &[
-    (("chmod", Some(90), None), 1, ModeFor::Always),
-    (("fchmod", Some(91), Some(52)), 1, ModeFor::Always),
-    (("fchmodat", Some(268), Some(53)), 2, ModeFor::Always),
-    (("fchmodat2", Some(452), Some(452)), 2, ModeFor::Always),
-    (("mknod", Some(133), None), 1, ModeFor::Always),
-    (("mknodat", Some(259), Some(33)), 2, ModeFor::Always),
-    (("creat", Some(85), None), 1, ModeFor::Always),
-    (("open", Some(2), None), 2, ModeFor::Created),
-    (("openat", Some(257), Some(56)), 3, ModeFor::Created),
+/// System calls that set the mode of a file, each with the index of the mode argument and the
+/// condition under which this argument is used.
+const OF_MODE: &[(SyscallRow, u8, FileModeCondition)] = &[
+    (("chmod", Some(90), None), 1, FileModeCondition::Always),
+    (("fchmod", Some(91), Some(52)), 1, FileModeCondition::Always),
+    (
+        ("fchmodat", Some(268), Some(53)),
+        2,
+        FileModeCondition::Always,
+    ),
+    (
+        ("fchmodat2", Some(452), Some(452)),
+        2,
+        FileModeCondition::Always,
+    ),
+    (("mknod", Some(133), None), 1, FileModeCondition::Always),
+    (
+        ("mknodat", Some(259), Some(33)),
+        2,
+        FileModeCondition::Always,
+    ),
+    (("creat", Some(85), None), 1, FileModeCondition::Always),
+    (("open", Some(2), None), 2, FileModeCondition::Created),
+    (
+        ("openat", Some(257), Some(56)),
+        3,
+        FileModeCondition::Created,
+    ),
 ];
 
-/// Condition under which an argument is a mode.
+/// Condition under which the kernel uses an argument as the mode of a file.
 #[derive(Clone, Copy)]
-enum ModeFor {
+enum FileModeCondition {
     Always,
-    /// Only if the argument before it has `O_CREAT` or `O_TMPFILE`; otherwise the kernel ignores
-    /// the mode.
+    /// Only if the argument before it contains `O_CREAT` or `O_TMPFILE`; otherwise the kernel
+    /// ignores the mode.
     Created,
 }
 
 /// Set-uid and set-gid bits of a mode.
 const SET_ID: [u64; 2] = [0o4000, 0o2000];
 
-/// `O_CREAT`, and the bit that only `O_TMPFILE` has.
+/// Flag bits with which `open` creates a file: `O_CREAT`, and the bit that occurs only in
+/// `O_TMPFILE`.
 const MAKES_FILE: [u64; 2] = [0o100, 0o20_000_000];
 
-const SOCKET: Row = ("socket", Some(41), Some(198));
-const IOCTL: Row = ("ioctl", Some(16), Some(29));
-const X32_IOCTL: Row = ("x32 ioctl", Some(X32 + 514), None);
-const CLONE: Row = ("clone", Some(56), Some(220));
-const CLONE3: Row = ("clone3", Some(435), Some(435));
-const OPENAT2: Row = ("openat2", Some(437), Some(437));
+const SOCKET: SyscallRow = ("socket", Some(41), Some(198));
+const IOCTL: SyscallRow = ("ioctl", Some(16), Some(29));
+const X32_IOCTL: SyscallRow = ("x32 ioctl", Some(X32 + 514), None);
+const CLONE: SyscallRow = ("clone", Some(56), Some(220));
+const CLONE3: SyscallRow = ("clone3", Some(435), Some(435));
+const OPENAT2: SyscallRow = ("openat2", Some(437), Some(437));
 
 /// Number that is added to an x86_64 call number to get its x32 variant.
 const X32: i64 = 0x4000_0000;
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Permanently filters the system calls of this thread, which must be the only one of the process,
-/// and of everything it starts. `shares_processes` is whether processes and queues of other
-/// programs are visible.
-pub(super) fn restrict_calls(
+/// and of every process that it starts. `shares_processes` is whether processes and IPC objects of
+/// other programs are visible.
+pub(super) fn restrict_system_calls(
     network: SocketAccess,
     unix_sockets: bool,
     shares_processes: bool,
 ) -> Result<(), String> {
-    let failed = |error: seccompiler::Error| format!("system call filter: {error}");
+    let failed = |error: seccompiler::Error| format!("cannot set the system call filter: {error}");
     for (rules, errno) in [
         (
-            refused_rules(network, unix_sockets, shares_processes)?,
+            refused_syscall_rules(network, unix_sockets, shares_processes)?,
             EPERM,
         ),
-        (unknown_rules(), ENOSYS),
+        (rules_failing_with_enosys(), ENOSYS),
     ] {
         let program = compile_filter(rules, errno)?;
         seccompiler::apply_filter(&program).map_err(failed)?;
@@ -221,13 +239,13 @@ pub(super) fn restrict_calls(
     Ok(())
 }
 
-fn compile_filter(rules: Rules, errno: u32) -> Result<BpfProgram, String> {
+fn compile_filter(rules: SyscallRules, errno: u32) -> Result<BpfProgram, String> {
     let arch = if cfg!(target_arch = "x86_64") {
         TargetArch::x86_64
     } else if cfg!(target_arch = "aarch64") {
         TargetArch::aarch64
     } else {
-        return Err(no_numbers());
+        return Err(missing_syscall_numbers_error());
     };
     SeccompFilter::new(
         rules,
@@ -236,33 +254,37 @@ fn compile_filter(rules: Rules, errno: u32) -> Result<BpfProgram, String> {
         arch,
     )
     .and_then(BpfProgram::try_from)
-    .map_err(backend_text)
+    .map_err(filter_error)
 }
 
-fn refused_rules(
+fn refused_syscall_rules(
     network: SocketAccess,
     unix_sockets: bool,
     shares_processes: bool,
-) -> Result<Rules, String> {
-    let mut rules = Rules::new();
+) -> Result<SyscallRules, String> {
+    let mut rules = SyscallRules::new();
     for row in REFUSED {
         add_rule(&mut rules, row, Vec::new());
     }
     for (row, argument, when) in OF_MODE {
-        add_rule(&mut rules, row, set_id_modes(*argument, *when)?);
+        add_rule(&mut rules, row, set_id_bit_rules(*argument, *when)?);
     }
     if shares_processes {
         for row in REFUSED_AMONG_OTHERS {
             add_rule(&mut rules, row, Vec::new());
         }
         for (row, argument, kind) in OF_PROCESS {
-            let mut of_others = vec![single_rule(argument_condition(
+            let mut of_others = vec![single_condition_rule(argument_condition(
                 *argument,
                 SeccompCmpOp::Ne,
                 0,
             ))?];
             if let Some(kind) = kind {
-                of_others.push(single_rule(argument_condition(0, SeccompCmpOp::Ne, *kind))?);
+                of_others.push(single_condition_rule(argument_condition(
+                    0,
+                    SeccompCmpOp::Ne,
+                    *kind,
+                ))?);
             }
             add_rule(&mut rules, row, of_others);
         }
@@ -278,64 +300,66 @@ fn refused_rules(
     let others: Vec<SeccompCondition> = families.iter().map(is_other).collect::<Result<_, _>>()?;
     let mut socket = Vec::new();
     if !others.is_empty() {
-        socket.push(SeccompRule::new(others).map_err(backend_text)?);
+        socket.push(SeccompRule::new(others).map_err(filter_error)?);
         if network == SocketAccess::Loopback {
-            socket.extend(beyond_loopback()?);
+            socket.extend(non_loopback_rules()?);
         }
     }
     add_rule(&mut rules, &SOCKET, socket);
     let typing: Vec<SeccompRule> = TERMINAL_INPUT
         .iter()
-        .map(|code| single_rule(argument_condition(1, SeccompCmpOp::Eq, *code)))
+        .map(|code| single_condition_rule(argument_condition(1, SeccompCmpOp::Eq, *code)))
         .collect::<Result<_, _>>()?;
     add_rule(&mut rules, &IOCTL, typing.clone());
     add_rule(&mut rules, &X32_IOCTL, typing);
     let namespaces: Vec<SeccompRule> = NEW_NAMESPACES
         .iter()
-        .map(|flag| single_rule(argument_condition(0, SeccompCmpOp::MaskedEq(*flag), *flag)))
+        .map(|flag| {
+            single_condition_rule(argument_condition(0, SeccompCmpOp::MaskedEq(*flag), *flag))
+        })
         .collect::<Result<_, _>>()?;
     add_rule(&mut rules, &CLONE, namespaces);
     if rules.is_empty() {
-        return Err(no_numbers());
+        return Err(missing_syscall_numbers_error());
     }
     Ok(rules)
 }
 
-/// Returns rules that refuse sockets that a server and its clients on loopback do not need and that
-/// expose much kernel code: types other than streams and datagrams, protocols other than TCP and
-/// UDP, and netlink except for routes.
-fn beyond_loopback() -> Result<Vec<SeccompRule>, String> {
+/// Returns rules that allow only the sockets that a server and its clients on loopback need.
+/// Refused are types other than streams and datagrams, protocols other than TCP and UDP, and
+/// netlink except for routes, because these expose much kernel code.
+fn non_loopback_rules() -> Result<Vec<SeccompRule>, String> {
     let is = |argument, value| argument_condition(argument, SeccompCmpOp::Eq, value);
     let is_not = |argument, value| argument_condition(argument, SeccompCmpOp::Ne, value);
     let mut rules = vec![
         SeccompRule::new(vec![is(0, AF_NETLINK)?, is_not(2, NETLINK_ROUTE)?])
-            .map_err(backend_text)?,
+            .map_err(filter_error)?,
     ];
     for family in [AF_INET, AF_INET6] {
         let mut protocol = vec![is(0, family)?];
         for allowed in [0, IPPROTO_TCP, IPPROTO_UDP] {
             protocol.push(is_not(2, allowed)?);
         }
-        rules.push(SeccompRule::new(protocol).map_err(backend_text)?);
+        rules.push(SeccompRule::new(protocol).map_err(filter_error)?);
         for kind in OTHER_TYPES {
             let is_kind = argument_condition(1, SeccompCmpOp::MaskedEq(SOCK_TYPE_MASK), *kind)?;
-            rules.push(SeccompRule::new(vec![is(0, family)?, is_kind]).map_err(backend_text)?);
+            rules.push(SeccompRule::new(vec![is(0, family)?, is_kind]).map_err(filter_error)?);
         }
     }
     Ok(rules)
 }
 
-fn set_id_modes(argument: u8, when: ModeFor) -> Result<Vec<SeccompRule>, String> {
+fn set_id_bit_rules(argument: u8, when: FileModeCondition) -> Result<Vec<SeccompRule>, String> {
     let mut rules = Vec::new();
     for bit in SET_ID {
         let has_bit = || argument_condition(argument, SeccompCmpOp::MaskedEq(bit), bit);
         match when {
-            ModeFor::Always => rules.push(single_rule(has_bit())?),
-            ModeFor::Created => {
+            FileModeCondition::Always => rules.push(single_condition_rule(has_bit())?),
+            FileModeCondition::Created => {
                 for flag in MAKES_FILE {
                     let makes =
                         argument_condition(argument - 1, SeccompCmpOp::MaskedEq(flag), flag)?;
-                    rules.push(SeccompRule::new(vec![makes, has_bit()?]).map_err(backend_text)?);
+                    rules.push(SeccompRule::new(vec![makes, has_bit()?]).map_err(filter_error)?);
                 }
             }
         }
@@ -343,19 +367,19 @@ fn set_id_modes(argument: u8, when: ModeFor) -> Result<Vec<SeccompRule>, String>
     Ok(rules)
 }
 
-/// Returns rules for the calls that fail with ENOSYS: `clone3` and `openat2`. They keep their flags
-/// and modes in memory, which a filter cannot read; programs fall back to `clone` and `openat`.
-fn unknown_rules() -> Rules {
-    let mut rules = Rules::new();
+/// Returns rules for the calls that fail with ENOSYS: `clone3` and `openat2`. Their flags and modes
+/// are in memory, which a filter cannot read. Programs fall back to `clone` and `openat`.
+fn rules_failing_with_enosys() -> SyscallRules {
+    let mut rules = SyscallRules::new();
     for row in [&CLONE3, &OPENAT2] {
         add_rule(&mut rules, row, Vec::new());
     }
     rules
 }
 
-/// Adds rules for a call, which is refused if one of them matches. With an empty list, the call is
-/// refused with any arguments.
-fn add_rule(rules: &mut Rules, (_, x86_64, aarch64): &Row, when: Vec<SeccompRule>) {
+/// Adds rules for the call in a row of the tables. The call is refused if one of `when` matches; if
+/// `when` is empty, it is always refused.
+fn add_rule(rules: &mut SyscallRules, (_, x86_64, aarch64): &SyscallRow, when: Vec<SeccompRule>) {
     if cfg!(target_arch = "x86_64") {
         if let Some(number) = x86_64 {
             rules.insert(*number, when.clone());
@@ -368,25 +392,29 @@ fn add_rule(rules: &mut Rules, (_, x86_64, aarch64): &Row, when: Vec<SeccompRule
     }
 }
 
-/// Returns a condition on the lower 32 bits of an argument, the only part that the kernel uses.
+/// Returns a condition on the lower 32 bits of an argument. The kernel ignores the upper bits of
+/// these arguments.
 fn argument_condition(
     argument: u8,
     how: SeccompCmpOp,
     value: u64,
 ) -> Result<SeccompCondition, String> {
-    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, how, value).map_err(backend_text)
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, how, value).map_err(filter_error)
 }
 
-fn single_rule(condition: Result<SeccompCondition, String>) -> Result<SeccompRule, String> {
-    SeccompRule::new(vec![condition?]).map_err(backend_text)
+fn single_condition_rule(
+    condition: Result<SeccompCondition, String>,
+) -> Result<SeccompRule, String> {
+    SeccompRule::new(vec![condition?]).map_err(filter_error)
 }
 
-fn backend_text(error: seccompiler::BackendError) -> String {
-    format!("system call filter: {error}")
+fn filter_error(error: seccompiler::BackendError) -> String {
+    format!("cannot build the system call filter: {error}")
 }
 
-fn no_numbers() -> String {
-    "system call filter: the numbers of this kind of processor are not known to it".to_owned()
+fn missing_syscall_numbers_error() -> String {
+    "cannot build the system call filter: the call numbers of this kind of processor are unknown"
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -398,11 +426,11 @@ mod tests {
         for network in [SocketAccess::Off, SocketAccess::Loopback, SocketAccess::All] {
             for mode in 0..4 {
                 let [unix_sockets, shares_processes] = [1, 2].map(|bit| mode & bit != 0);
-                let rules = refused_rules(network, unix_sockets, shares_processes).unwrap();
+                let rules = refused_syscall_rules(network, unix_sockets, shares_processes).unwrap();
                 compile_filter(rules, EPERM).unwrap();
             }
         }
-        compile_filter(unknown_rules(), ENOSYS).unwrap();
+        compile_filter(rules_failing_with_enosys(), ENOSYS).unwrap();
     }
 
     #[test]
@@ -414,7 +442,7 @@ mod tests {
             let whole = REFUSED.iter().chain(REFUSED_AMONG_OTHERS);
             whole.chain(of_process).chain(of_mode).chain(single)
         };
-        for of in [|row: &Row| row.1, |row: &Row| row.2] {
+        for of in [|row: &SyscallRow| row.1, |row: &SyscallRow| row.2] {
             let mut seen: Vec<i64> = rows().filter_map(of).collect();
             let n = seen.len();
             seen.sort_unstable();

@@ -1,8 +1,8 @@
 //! Runs the first stage of the helper, which starts the second stage and keeps running until no
 //! descendant is left.
 //!
-//! The standard input of the first stage is a socket to the host. If the socket closes, the host is
-//! gone, and all descendants are killed. The exit status of the program is sent over the same
+//! The standard input of the first stage is a socket to the host. If the socket closes, the host
+//! has ended, and all descendants are killed. The exit status of the program is sent over the same
 //! socket, because background processes of the program may still be running when it exits. Start
 //! from [`supervise_program`].
 
@@ -20,15 +20,15 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
 use super::HELPER_COMMAND;
-use super::kernel::{self, StartAttributes, start_in};
+use super::kernel::{self, StartAttributes, set_start_attributes};
 use super::landlock;
 use super::limits::NICENESS;
 use super::namespaces::{self, OWN_PROGRAM};
-use super::obstacle::Obstacle;
+use super::obstacle::ConfinementObstacle;
 use super::policy::{ConfinedPolicy, ConfinedSurroundings, SocketAccess};
-use crate::tree::{FoundProcess, find_descendants, own_children};
+use crate::tree::{IdentifiedProcess, find_descendants, list_own_children};
 
-/// First argument of the helper to run the second stage. The policy is the next argument.
+/// First argument that makes the helper run the second stage. The next argument is the policy.
 pub(super) const INNER: &str = "--inner";
 
 /// Interval at which orphaned processes are reaped while the program runs.
@@ -37,34 +37,35 @@ const ORPHANS: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// Interval at which orphaned processes are reaped, and the remaining processes killed again, after
-/// the program has ended or the host is gone.
+/// Interval at which orphaned processes are reaped, and the remaining processes are killed again,
+/// after the program or the host has ended.
 const AGAIN: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 5_000_000,
 };
 
 /// Maximum number of processes that are reaped in a row while the host is connected. If processes
-/// fork and exit as fast as they can, there is always another one to reap; without this limit the
-/// loop would never notice that the host is gone.
+/// fork and exit as fast as they can, there is always another one to reap; without this limit, the
+/// loop would never notice that the host has ended.
 const MAX_REAPED: usize = 256;
 
-/// Maximum number of scans that find and stop deeper descendants before all found processes are
-/// killed.
+/// Maximum number of scans for descendants below the direct children. Each scan stops the
+/// descendants that it finds; all are killed after the last scan.
 const STOP_ROUNDS: usize = 20;
 
 /// Maximum number of rounds that kill direct children before each scan for deeper descendants.
 const CHILD_ROUNDS: usize = 100;
 
-/// Number that is added to a signal to get the exit code of a program killed by it, as in shells.
+/// Number that is added to the number of a signal to get the exit code of a program that the signal
+/// killed, as in shells.
 const SIGNALED: i32 = 128;
 
 /// Method of killing the descendants, which depends on the isolation of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum KillScope {
+enum DescendantKillMethod {
     /// Kill the first process of the PID namespace; the kernel then kills all others in it.
-    /// Scanning `/proc` is not possible here: after the second stage has moved the first stage into
-    /// the view, `/proc` shows process ids of the namespace.
+    /// Scanning `/proc` is not possible with this isolation: after the second stage has moved the
+    /// first stage into the view, `/proc` shows process ids of the namespace.
     Namespace,
     /// Send one signal to the signal domain, which contains only the descendants.
     Domain,
@@ -77,11 +78,11 @@ pub(super) fn supervise_program(
     policy: &ConfinedPolicy,
     json: &str,
     program: Vec<OsString>,
-) -> Result<ExitCode, Obstacle> {
+) -> Result<ExitCode, ConfinementObstacle> {
     let said = |what: &str, error: io::Error| format!("{what}: {error}");
-    // A duplicate of the socket in a child would keep the socket open, and the host would never
-    // notice that this process has ended.
-    super::kernel::keep_descriptors().map_err(|error| said("descriptors", error))?;
+    // If a child inherited a duplicate of the socket, the socket would stay open after this process
+    // has ended, and the host would not notice the end.
+    super::kernel::set_close_on_exec().map_err(|error| said("descriptors", error))?;
     let mut command = match &policy.around {
         ConfinedSurroundings::Program(line) => {
             let mut words = line.iter();
@@ -98,26 +99,28 @@ pub(super) fn supervise_program(
     let scope = match policy.around {
         ConfinedSurroundings::Namespaces { .. } => {
             namespaces::enter_namespaces(policy.network == SocketAccess::All)?;
-            KillScope::Namespace
+            DescendantKillMethod::Namespace
         }
-        ConfinedSurroundings::Program(_) => KillScope::Descendants,
-        ConfinedSurroundings::Nothing if landlock::scope_signals() => KillScope::Domain,
-        ConfinedSurroundings::Nothing => KillScope::Descendants,
+        ConfinedSurroundings::Program(_) => DescendantKillMethod::Descendants,
+        ConfinedSurroundings::Nothing if landlock::isolate_signals() => {
+            DescendantKillMethod::Domain
+        }
+        ConfinedSurroundings::Nothing => DescendantKillMethod::Descendants,
     };
     command.args([HELPER_COMMAND, INNER, json]).args(program);
     // The second stage opens the program's standard input itself. If the second stage keeps running
-    // next to the program, it inherits the socket and reports the exit status. Otherwise the
-    // program replaces it, and this stage reports the exit status.
+    // next to the program, it inherits the socket and reports the exit status. If the program
+    // replaces the second stage, this process reports the exit status.
     let is_told_by_us = matches!(policy.around, ConfinedSurroundings::Nothing);
     let stdin = is_told_by_us.then(Stdio::null);
-    start_in(
+    set_start_attributes(
         &mut command,
         StartAttributes {
             session: true,
-            // The second stage lowers the priority of the program only, because this process must
-            // be able to kill the others without delay.
+            // The second stage lowers the priority of the program. The priority of this process
+            // stays normal, because it must be able to kill the descendants without delay.
             niceness: 0,
-            cgroup: procs_of(policy.cgroup.as_deref()),
+            cgroup: cgroup_procs_path(policy.cgroup.as_deref()),
         },
     );
     run_command(command, stdin, scope).map_err(|(what, error)| said(what, error).into())
@@ -126,45 +129,46 @@ pub(super) fn supervise_program(
 /// Runs a program without confinement until all its descendants have ended. The first two entries
 /// of `program` are the paths of its standard input and control group, see
 /// [`KEEP`](super::helper::KEEP).
-pub(super) fn keep_program(program: Vec<OsString>) -> Result<ExitCode, String> {
+pub(super) fn run_unconfined(program: Vec<OsString>) -> Result<ExitCode, String> {
     let mut words = program.into_iter();
     let stdin = words.next().filter(|path| !path.is_empty());
-    let stdin = super::helper::stdin_of(stdin.as_deref().map(Path::new))?;
+    let stdin = super::helper::open_stdin(stdin.as_deref().map(Path::new))?;
     let cgroup = words.next().filter(|path| !path.is_empty());
     let name = words
         .next()
         .ok_or("the helper was called without a program")?;
     let said = |error: io::Error| format!("cannot run `{}`: {error}", name.to_string_lossy());
-    super::kernel::keep_descriptors().map_err(said)?;
+    super::kernel::set_close_on_exec().map_err(said)?;
     let mut command = Command::new(&name);
     command.args(words);
-    start_in(
+    set_start_attributes(
         &mut command,
         StartAttributes {
             session: true,
             niceness: NICENESS,
-            cgroup: procs_of(cgroup.as_deref().map(Path::new)),
+            cgroup: cgroup_procs_path(cgroup.as_deref().map(Path::new)),
         },
     );
-    run_command(command, Some(stdin), KillScope::Descendants).map_err(|(_, error)| said(error))
+    run_command(command, Some(stdin), DescendantKillMethod::Descendants)
+        .map_err(|(_, error)| said(error))
 }
 
-fn procs_of(cgroup: Option<&Path>) -> Option<CString> {
+fn cgroup_procs_path(cgroup: Option<&Path>) -> Option<CString> {
     CString::new(cgroup?.join("cgroup.procs").as_os_str().as_bytes()).ok()
 }
 
-/// Starts the command, and waits until it and all its descendants have ended. With `stdin`, the
-/// command is the program itself, and this process reports its exit status.
+/// Starts the command, and waits until it and all its descendants have ended. If `stdin` is set,
+/// the command is the program itself, and this process reports the program's exit status.
 fn run_command(
     mut command: Command,
     stdin: Option<Stdio>,
-    scope: KillScope,
+    scope: DescendantKillMethod,
 ) -> Result<ExitCode, (&'static str, io::Error)> {
     // Become the subreaper, so that orphaned descendants become children of this process and none
-    // escapes.
+    // of them is lost.
     let own = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(own)).map_err(|error| ("orphans", error.into()))?;
-    super::hide_process();
+    super::prevent_inspection();
     let is_told_by_us = stdin.is_some();
     if let Some(stdin) = stdin {
         command.stdin(stdin);
@@ -175,20 +179,20 @@ fn run_command(
         .ok()
         .and_then(Pid::from_raw)
         .ok_or_else(|| failed(io::Error::other("it has no number")))?;
-    let status = attend_processes(first, own, scope, |status| {
+    let status = wait_for_descendants(first, own, scope, |status| {
         if is_told_by_us {
-            report_status(status);
+            report_exit_status_to_host(status);
         }
     });
-    Ok(code_of(status))
+    Ok(helper_exit_code(status))
 }
 
-/// Waits until all descendants have ended, and kills them if the host is gone. Uses no threads,
+/// Waits until all descendants have ended, and kills them if the host has ended. Uses no threads,
 /// because a process that has entered a new PID namespace cannot create any.
-fn attend_processes(
+fn wait_for_descendants(
     first: Pid,
     own: Pid,
-    scope: KillScope,
+    scope: DescendantKillMethod,
     when_first_ends: impl Fn(ExitStatus),
 ) -> Option<ExitStatus> {
     let stdin = io::stdin();
@@ -197,7 +201,7 @@ fn attend_processes(
     let mut watched = rustix::process::pidfd_open(first, PidfdFlags::empty()).ok();
     loop {
         let mut is_more = true;
-        if scope == KillScope::Domain && !host_is_there {
+        if scope == DescendantKillMethod::Domain && !host_is_there {
             kernel::kill_all_in_domain();
         }
         let most = match host_is_there {
@@ -205,7 +209,7 @@ fn attend_processes(
             false => usize::MAX,
         };
         for _ in 0..most {
-            match next_ended(WaitOptions::NOHANG) {
+            match reap_exited_child(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == first => {
                     picked = Some(status);
                     watched = None;
@@ -223,8 +227,8 @@ fn attend_processes(
             if picked.is_none() {
                 let _ = rustix::process::kill_process(first, Signal::KILL);
             }
-            if scope == KillScope::Descendants {
-                end_descendants(own, |pid, status| {
+            if scope == DescendantKillMethod::Descendants {
+                kill_descendants(own, |pid, status| {
                     if pid == first {
                         picked = Some(status);
                     }
@@ -252,7 +256,8 @@ fn attend_processes(
                 .map(|first| PollFd::new(first, PollFlags::IN)),
         );
         let _ = rustix::event::poll(&mut waiting, Some(&timeout));
-        // The host never writes to the socket, so a readable socket is closed.
+        // The host never writes to the socket, so the socket is readable only if the host has
+        // closed it.
         if host_is_there
             && waiting
                 .first()
@@ -269,22 +274,24 @@ fn attend_processes(
 /// read: even if processes fork and exit quickly, all of them appear in that list sooner or later.
 /// Zombies are reaped first, because reading a list of thousands of them is slow.
 ///
-/// Deeper descendants get SIGSTOP first: a stopped process cannot fork, so each scan finds fewer
-/// new ones.
-fn end_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
+/// Descendants below the direct children get SIGSTOP first: a stopped process cannot fork, so each
+/// scan finds fewer new processes.
+fn kill_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
     let own_group = rustix::process::getpgrp();
     let mut known = BTreeSet::new();
     for _ in 0..STOP_ROUNDS {
         let mut n_new = 0;
         for _ in 0..CHILD_ROUNDS {
-            while let Ok(Some((pid, status))) = next_ended(WaitOptions::NOHANG) {
-                // The process id may be reused from now on.
+            while let Ok(Some((pid, status))) = reap_exited_child(WaitOptions::NOHANG) {
+                // The process has been reaped, so its id may be reused for another process from now
+                // on.
                 known.remove(&pid.as_raw_nonzero());
                 ended(pid, status);
             }
             let before = known.len();
-            for child in own_children() {
-                // The process id of a child cannot be reused before the child is reaped.
+            for child in list_own_children() {
+                // Killing by id is safe: the process id of a child cannot be reused before the
+                // child is reaped.
                 let _ = rustix::process::kill_process(child, Signal::KILL);
                 known.insert(child.as_raw_nonzero());
             }
@@ -299,9 +306,9 @@ fn end_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
             n_new += 1;
             process.signal(Signal::STOP);
             // Stop all members of the process group at once, including processes that are being
-            // forked. The group belongs to a session of the program. The stopped process stays in
-            // its group, so the id cannot be that of another group.
-            if let Some(group) = process.group_now().filter(|group| *group != own_group) {
+            // forked. The group is one that the program created. The stopped process stays in its
+            // group, so the id cannot be that of another group.
+            if let Some(group) = process.current_group().filter(|group| *group != own_group) {
                 let _ = rustix::process::kill_process_group(group, Signal::STOP);
             }
         }
@@ -314,10 +321,9 @@ fn end_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
     }
 }
 
-/// Reaps all children, including adopted ones, until there are none left, and passes each to
-/// `ended`.
-pub(super) fn collect_ended(mut ended: impl FnMut(Pid, ExitStatus)) {
-    while let Ok(child) = next_ended(WaitOptions::empty()) {
+/// Reaps all children, including adopted orphans, until none are left, and passes each to `ended`.
+pub(super) fn reap_children(mut ended: impl FnMut(Pid, ExitStatus)) {
+    while let Ok(child) = reap_exited_child(WaitOptions::empty()) {
         if let Some((pid, status)) = child {
             ended(pid, status);
         }
@@ -325,7 +331,7 @@ pub(super) fn collect_ended(mut ended: impl FnMut(Pid, ExitStatus)) {
 }
 
 /// Reaps a child that has exited; `None` if none has. Returns an error if there are no children.
-fn next_ended(how: WaitOptions) -> rustix::io::Result<Option<(Pid, ExitStatus)>> {
+fn reap_exited_child(how: WaitOptions) -> rustix::io::Result<Option<(Pid, ExitStatus)>> {
     match rustix::process::wait(how) {
         Ok(child) => Ok(child.map(|(pid, status)| (pid, ExitStatus::from_raw(status.as_raw())))),
         Err(rustix::io::Errno::INTR) => Ok(None),
@@ -333,15 +339,15 @@ fn next_ended(how: WaitOptions) -> rustix::io::Result<Option<(Pid, ExitStatus)>>
     }
 }
 
-/// Reports the exit status of the program to the host. Nothing reads it if the host is gone or the
-/// helper was started by hand.
-pub(super) fn report_status(status: ExitStatus) {
+/// Reports the exit status of the program to the host. Errors are ignored, because there is no
+/// reader if the host has ended or the user started the helper by hand.
+pub(super) fn report_exit_status_to_host(status: ExitStatus) {
     if let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() {
         let _ = UnixStream::from(socket).write_all(&status.into_raw().to_le_bytes());
     }
 }
 
-fn code_of(status: Option<ExitStatus>) -> ExitCode {
+fn helper_exit_code(status: Option<ExitStatus>) -> ExitCode {
     let code = status.map_or(Some(i32::from(super::helper::CANNOT_RUN)), |status| {
         let signaled = status.signal().map(|signal| SIGNALED + signal);
         status.code().or(signaled)

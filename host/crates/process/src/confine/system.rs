@@ -1,12 +1,12 @@
 //! Lists the files of the system and of the user's tools that a confined program may read.
 //!
-//! The lists name only paths with programs, libraries and settings, and leave out files that
-//! contain keys. Start from [`system_folders`] and [`tool_folders`].
+//! The lists contain only paths of programs, libraries and settings, and leave out files that
+//! contain keys. Start from [`system_folders`] and [`tool_folders_in_home`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::environment::paths_in;
+use crate::environment::split_path_list;
 
 /// Devices that are safe for every program.
 pub const DEVICES: &[&str] = &[
@@ -17,9 +17,9 @@ pub const DEVICES: &[&str] = &[
     "/dev/urandom",
 ];
 
-/// Programs, libraries and settings of the system. `/proc` is readable, but of processes outside
-/// the confinement only the public part. `/var`, `/run`, `/tmp` and `/dev/shm` are left out: they
-/// contain data of other programs, and sockets to them.
+/// Programs, libraries and settings of the system. `/proc` is readable, but for processes outside
+/// of the confinement only the information that every user can read. `/var`, `/run`, `/tmp` and
+/// `/dev/shm` are left out: they contain data and sockets of other programs.
 const SYSTEM: &[&str] = &[
     "/bin",
     "/etc",
@@ -34,14 +34,14 @@ const SYSTEM: &[&str] = &[
     "/sbin",
     "/sys",
     "/usr",
-    // Targets of symlinks in `/etc`: programs, and the settings of name lookup.
+    // Targets of symlinks in `/etc`: programs, and the settings for name lookup.
     "/run/current-system",
     "/run/NetworkManager",
     "/run/resolvconf",
     "/run/systemd/resolve",
 ];
 
-/// Paths in the home directory of tools and of the files that they need. No path contains a key:
+/// Paths of tools, and of the files that they need, in the home directory. No path contains a key:
 /// for example, `~/.npmrc`, `~/.gitconfig`, Cargo's `credentials.toml` and
 /// `~/.config/git/credentials` are left out.
 const TOOLS: &[&str] = &[
@@ -97,9 +97,9 @@ pub fn system_folders() -> Vec<PathBuf> {
 /// Returns the existing paths of tools in `home`. Settings files that may contain a password or
 /// token are skipped.
 #[must_use]
-pub fn tool_folders(home: &Path) -> Vec<PathBuf> {
+pub fn tool_folders_in_home(home: &Path) -> Vec<PathBuf> {
     let mut found = existing_paths(TOOLS.iter().map(|name| home.join(name)));
-    found.retain(|path| !path.is_file() || is_free_of_secrets(path));
+    found.retain(|path| !path.is_file() || is_file_free_of_secrets(path));
     found
 }
 
@@ -136,20 +136,21 @@ const TOOL_VARIABLES: &[&str] = &[
     "VIRTUAL_ENV",
 ];
 
-/// Entries of Cargo's home directory that contain no key, as in [`TOOLS`].
+/// Entries of Cargo's home directory that the program may read. As in [`TOOLS`], none contains a
+/// key.
 const IN_CARGO_HOME: &[&str] = &["bin", "config", "config.toml", "env", "git", "registry"];
 
 /// Returns the tool directories that the environment variables of a command name. Settings files
 /// that may contain a password or token are skipped.
 #[must_use]
-pub fn tool_folders_of(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
+pub fn tool_folders_in_env(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for (name, value) in env {
         if name == "CARGO_HOME" {
             let parts = IN_CARGO_HOME.iter().map(|part| Path::new(value).join(part));
-            found.extend(parts.filter(|path| !path.is_file() || is_free_of_secrets(path)));
+            found.extend(parts.filter(|path| !path.is_file() || is_file_free_of_secrets(path)));
         } else if TOOL_VARIABLES.iter().any(|tool| name == tool) {
-            found.extend(paths_in(value).flat_map(without_keys));
+            found.extend(split_path_list(value).flat_map(tool_folder_without_secrets));
         }
     }
     found.retain(|path| path.is_absolute());
@@ -186,7 +187,7 @@ const BESIDE_KEYS: &[&str] = &[
 
 /// Returns a tool directory or, if it contains a key file, only its subdirectories with programs
 /// and libraries.
-fn without_keys(folder: PathBuf) -> Vec<PathBuf> {
+fn tool_folder_without_secrets(folder: PathBuf) -> Vec<PathBuf> {
     let has_keys = KEY_FILES.iter().any(|file| folder.join(file).exists());
     match has_keys {
         true => BESIDE_KEYS.iter().map(|part| folder.join(part)).collect(),
@@ -197,8 +198,9 @@ fn without_keys(folder: PathBuf) -> Vec<PathBuf> {
 /// Words that indicate a secret in a settings file.
 const SECRET_WORDS: &[&str] = &["token", "password", "passwd", "secret", "credential"];
 
-/// Whether a file contains neither a secret word nor a URL with a user.
-fn is_free_of_secrets(path: &Path) -> bool {
+/// Whether a file contains neither a secret word nor a URL with a user name. Returns false if the
+/// file cannot be read.
+fn is_file_free_of_secrets(path: &Path) -> bool {
     let Ok(text) = std::fs::read_to_string(path) else {
         return false;
     };
@@ -237,7 +239,7 @@ mod tests {
             std::fs::create_dir(home.path().join(".cargo")).unwrap();
             std::fs::write(&settings, text).unwrap();
             assert_eq!(
-                tool_folders(home.path()).contains(&settings),
+                tool_folders_in_home(home.path()).contains(&settings),
                 is_opened,
                 "{text}"
             );
@@ -260,7 +262,7 @@ mod tests {
             ("JAVA_HOME".into(), cargo.join("missing").into_os_string()),
             ("MY_HOME".into(), cargo.join("secrets").into_os_string()),
         ];
-        let opened = tool_folders_of(&env);
+        let opened = tool_folders_in_env(&env);
         assert_eq!(opened, [bin.clone(), registry.clone(), bin, registry]);
     }
 
@@ -271,9 +273,9 @@ mod tests {
             std::fs::create_dir_all(home.path().join(folder)).unwrap();
         }
         let env = [("GEM_HOME".into(), home.path().as_os_str().to_owned())];
-        assert_eq!(tool_folders_of(&env), [home.path()]);
+        assert_eq!(tool_folders_in_env(&env), [home.path()]);
         std::fs::write(home.path().join("credentials"), "").unwrap();
-        assert_eq!(tool_folders_of(&env), [home.path().join("gems")]);
+        assert_eq!(tool_folders_in_env(&env), [home.path().join("gems")]);
     }
 
     #[test]
@@ -284,7 +286,7 @@ mod tests {
         for name in ["attributes", "config", "ignore", "credentials"] {
             std::fs::write(git.join(name), "").unwrap();
         }
-        let opened = tool_folders(home.path());
+        let opened = tool_folders_in_home(home.path());
         let is_open = |name: &str| opened.iter().any(|path| git.join(name).starts_with(path));
         assert!(is_open("attributes") && is_open("ignore"));
         // Settings files may contain passwords and tokens too.

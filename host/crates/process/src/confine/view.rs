@@ -1,8 +1,8 @@
-//! Plans the file system that a confined program sees, as a list of mounts, which `namespaces` or
-//! `bwrap` carries out.
+//! Plans the file system that a confined program sees (its view), as a list of mounts. The module
+//! `namespaces` or the program `bwrap` makes the mounts.
 //!
-//! A path that is not in the list does not exist for the program. This module must not know which
-//! of the two mounts. Start from [`MountPlan`].
+//! A path that is not in the list does not exist for the program. This module does not depend on
+//! which of the two makes the mounts. Start from [`FileViewMountPlan`].
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub(super) const SHARED_MEMORY_BYTES: u64 = 256 << 20;
 const HIDDEN_BYTES: u64 = 4096;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ViewMount {
+pub(super) struct FileViewMount {
     pub(super) at: PathBuf,
     pub(super) what: MountSource,
 }
@@ -33,7 +33,7 @@ pub(super) enum MountSource {
     Device(PathBuf),
     /// Empty in-memory directory of at most this many bytes, whose content is lost with the view.
     Memory(u64),
-    /// Empty read-only directory, or a mount point in a writable directory.
+    /// Empty read-only directory. If it is in a writable directory, it serves as a mount point.
     Folder,
     /// Symlink to this target.
     Link(PathBuf),
@@ -51,21 +51,21 @@ const LINKS: &[(&str, &str)] = &[
 /// In-memory directories of every view, in addition to the temporary directory.
 pub(super) const MEMORY_FOLDERS: &[&str] = &["/tmp", "/dev/shm"];
 
-pub(super) struct MountPlan<'a> {
+pub(super) struct FileViewMountPlan<'a> {
     pub(super) write: &'a [PathBuf],
     pub(super) read: &'a [PathBuf],
     /// Directories inside those in `write` that are replaced by empty ones.
     pub(super) hidden: &'a [PathBuf],
     pub(super) temporary: &'a Path,
     pub(super) temporary_bytes: u64,
-    /// Home directory. In the view it exists, and contains only what is mounted there.
+    /// Home directory. It exists in the view, and contains only what is mounted in it.
     pub(super) home: Option<&'a Path>,
 }
 
-impl MountPlan<'_> {
+impl FileViewMountPlan<'_> {
     /// Returns the mounts in the order in which they are made. Outer mounts come before inner ones,
     /// so that no mount covers another.
-    pub(super) fn mounts(&self) -> Vec<ViewMount> {
+    pub(super) fn plan_mounts(&self) -> Vec<FileViewMount> {
         let mut mounts = vec![
             new_mount("/proc", MountSource::Processes),
             new_mount("/dev", MountSource::Folder),
@@ -76,15 +76,16 @@ impl MountPlan<'_> {
         let link = |(at, to): &(&str, &str)| new_mount(at, MountSource::Link(PathBuf::from(to)));
         mounts.extend(LINKS.iter().map(link));
         mounts.extend(self.home.map(|home| new_mount(home, MountSource::Folder)));
-        self.add_temporary(&mut mounts);
+        self.add_temporary_folder(&mut mounts);
         for path in self.read.iter().filter(|path| !path.starts_with("/proc")) {
-            // A read-only mount inside a writable directory would make that part of it read-only.
+            // Skip a path inside a writable directory: a read-only mount would make that part of
+            // the directory read-only.
             if !self.is_writable(path) {
-                add_named(&mut mounts, path, MountSource::ReadOnly);
+                add_path_mount(&mut mounts, path, MountSource::ReadOnly);
             }
         }
-        // A secret is hidden only if a readable directory would show it, and not if the settings
-        // allow its path itself.
+        // Hide a secret file only if a readable directory contains it, and not if the settings
+        // allow the path of the file itself.
         let is_shown = |path: &&PathBuf| {
             let mut read = self.read.iter();
             !self.read.contains(path) && read.any(|folder| path.starts_with(folder))
@@ -98,26 +99,26 @@ impl MountPlan<'_> {
             mounts.push(new_mount(path, what));
         }
         for path in self.write {
-            add_named(&mut mounts, path, MountSource::Writable);
+            add_path_mount(&mut mounts, path, MountSource::Writable);
         }
         for path in self.write {
-            for (path, is_fixed) in protect::repository_paths(path) {
+            for (path, is_fixed) in protect::repository_paths_to_protect(path) {
                 let what = if is_fixed {
                     MountSource::ReadOnly
                 } else {
                     MountSource::Writable
                 };
-                add_named(&mut mounts, &path, what);
+                add_path_mount(&mut mounts, &path, what);
             }
         }
-        self.add_hidden(&mut mounts);
-        in_order(mounts)
+        self.mount_empty_over_hidden_folders(&mut mounts);
+        sort_mounts(mounts)
     }
 
     /// Mounts an empty directory over each hidden one. The directories between the writable
     /// directory and the hidden one become mount points, which cannot be renamed: otherwise a
-    /// command could replace the hidden directory by renaming one above it.
-    fn add_hidden(&self, mounts: &mut Vec<ViewMount>) {
+    /// command could replace the hidden directory by renaming one of its parents.
+    fn mount_empty_over_hidden_folders(&self, mounts: &mut Vec<FileViewMount>) {
         for hidden in self.hidden {
             for folder in self.write {
                 let root = folder.canonicalize().unwrap_or_else(|_| folder.clone());
@@ -131,9 +132,9 @@ impl MountPlan<'_> {
         mounts.extend(hidden.map(|path| new_mount(path, MountSource::Memory(HIDDEN_BYTES))));
     }
 
-    /// Mounts the temporary directory. Many programs use the path `/tmp` directly, so a private
-    /// directory is mounted there, too.
-    fn add_temporary(&self, mounts: &mut Vec<ViewMount>) {
+    /// Mounts the temporary directory. A private directory is also mounted at `/tmp`, because many
+    /// programs use this path directly.
+    fn add_temporary_folder(&self, mounts: &mut Vec<FileViewMount>) {
         let usual = Path::new("/tmp");
         let memory = || MountSource::Memory(self.temporary_bytes);
         let mut at_temporary = memory();
@@ -159,8 +160,8 @@ impl MountPlan<'_> {
     }
 }
 
-fn new_mount(at: impl AsRef<Path>, what: MountSource) -> ViewMount {
-    ViewMount {
+fn new_mount(at: impl AsRef<Path>, what: MountSource) -> FileViewMount {
+    FileViewMount {
         at: at.as_ref().to_owned(),
         what,
     }
@@ -168,7 +169,7 @@ fn new_mount(at: impl AsRef<Path>, what: MountSource) -> ViewMount {
 
 /// Mounts a path under its own name and, if it is a symlink, also under its target. A missing path
 /// is ignored.
-fn add_named(mounts: &mut Vec<ViewMount>, path: &Path, what: fn(PathBuf) -> MountSource) {
+fn add_path_mount(mounts: &mut Vec<FileViewMount>, path: &Path, what: fn(PathBuf) -> MountSource) {
     let Ok(real) = path.canonicalize() else {
         return;
     };
@@ -180,8 +181,8 @@ fn add_named(mounts: &mut Vec<ViewMount>, path: &Path, what: fn(PathBuf) -> Moun
 
 /// Sorts outer directories before inner ones. If two mounts have the same path, the later one
 /// replaces the earlier one.
-fn in_order(mounts: Vec<ViewMount>) -> Vec<ViewMount> {
-    let mut kept: Vec<ViewMount> = Vec::with_capacity(mounts.len());
+fn sort_mounts(mounts: Vec<FileViewMount>) -> Vec<FileViewMount> {
+    let mut kept: Vec<FileViewMount> = Vec::with_capacity(mounts.len());
     for mount in mounts {
         kept.retain(|earlier| earlier.at != mount.at);
         kept.push(mount);
@@ -202,7 +203,7 @@ mod tests {
         for made in [&workspace.join("bin"), &tools] {
             std::fs::create_dir_all(made).unwrap();
         }
-        let plan = MountPlan {
+        let plan = FileViewMountPlan {
             write: std::slice::from_ref(&workspace),
             read: &[workspace.join("bin"), tools.clone(), root.join("missing")],
             hidden: &[workspace.join(".config/rind")],
@@ -210,7 +211,7 @@ mod tests {
             temporary_bytes: 1,
             home: Some(&root),
         };
-        let mounts = plan.mounts();
+        let mounts = plan.plan_mounts();
         let at = |path: &Path| mounts.iter().position(|mount| mount.at == path);
         assert!(at(Path::new("/tmp")) < at(&root) && at(&root) < at(&workspace));
         let of = |path: &Path| at(path).map(|index| mounts[index].what.clone());

@@ -6,28 +6,28 @@ use axum::extract::State;
 use maud::{Markup, html};
 use rind_lib::text::printable_text;
 
-use super::layout::{PageError, format_usd, page, table};
+use super::layout::{PageError, format_usd, render_page, render_table};
 use crate::ApiState;
 use crate::routes::costs::{CostSum, list_costs};
 
-pub(super) async fn show_costs(State(state): State<ApiState>) -> Result<Markup, PageError> {
+pub(super) async fn show_costs_page(State(state): State<ApiState>) -> Result<Markup, PageError> {
     let costs = list_costs(&state).await?;
     let all = &costs.all;
     let content = html! {
         h1 { "Costs" }
         p { "Sessions: " (all.sessions) ", turns: " (all.turns) ", cost: " strong { (format!("${:.4}", all.cost_usd)) } " where prices are known" }
         h2 { "By the day of the last entry (UTC)" }
-        (sums("Day", &costs.days))
+        (cost_table("Day", &costs.days))
         h2 { "By model" }
-        (sums("Model", &costs.models))
+        (cost_table("Model", &costs.models))
         h2 { "By folder" }
-        (sums("Folder", &costs.workspaces))
+        (cost_table("Folder", &costs.workspaces))
     };
-    Ok(page(&state, "Costs", &content))
+    Ok(render_page(&state, "Costs", &content))
 }
 
 /// Renders a table of sums in descending order of names, so that the newest day comes first.
-fn sums(head: &str, sums: &BTreeMap<String, CostSum>) -> Markup {
+fn cost_table(head: &str, sums: &BTreeMap<String, CostSum>) -> Markup {
     let rows = html! {
         @for (name, sum) in sums.iter().rev() {
             tr {
@@ -38,7 +38,7 @@ fn sums(head: &str, sums: &BTreeMap<String, CostSum>) -> Markup {
             }
         }
     };
-    table(
+    render_table(
         &format!("Costs by {}", head.to_lowercase()),
         &[head, "Sessions", "Turns", "Cost"],
         &rows,

@@ -1,4 +1,4 @@
-//! Forms in which a person writes an input: text, and images as files. Browsers send both as
+//! Forms in which a user writes an input: text, and images as files. Browsers send both as
 //! `multipart/form-data` (RFC 7578), with and without scripts.
 
 use axum::extract::multipart::{Multipart, MultipartError};
@@ -8,10 +8,10 @@ use maud::{Markup, html};
 
 use super::PageError;
 use crate::error::ApiError;
-use crate::routes::turns::{NewTurn, check_order};
-use crate::session_task::TurnOrder;
+use crate::routes::turns::{NewTurn, check_new_turn};
+use crate::session_task::TurnRequest;
 
-/// Input that a form sent.
+/// Input that a browser sent with a form.
 #[derive(Default)]
 pub(super) struct InputForm {
     text: String,
@@ -19,13 +19,13 @@ pub(super) struct InputForm {
     images: Vec<Vec<u8>>,
     /// Folder in which a new session works.
     pub(super) workspace: Option<String>,
-    /// Whether the text waits until the running turn is about to end.
+    /// Whether the text is added only when the running turn is about to end.
     pub(super) is_follow_up: bool,
 }
 
 impl InputForm {
-    /// Converts the form into a turn order, after the same checks as in the API.
-    pub(super) fn into_order(self) -> Result<TurnOrder, PageError> {
+    /// Converts the form into a request for a turn, after the same checks as in the API.
+    pub(super) fn into_turn_request(self) -> Result<TurnRequest, PageError> {
         let new = NewTurn {
             text: self.text,
             images: Vec::new(),
@@ -35,7 +35,10 @@ impl InputForm {
             queue: true,
             wait: false,
         };
-        Ok(check_order(new, self.images.into_iter().map(Ok).collect())?)
+        Ok(check_new_turn(
+            new,
+            self.images.into_iter().map(Ok).collect(),
+        )?)
     }
 
     async fn read_fields(mut fields: Multipart) -> Result<Self, MultipartError> {
@@ -55,7 +58,7 @@ impl InputForm {
                 _ => (),
             }
         }
-        // Browsers send line ends as CRLF (HTML Living Standard, section 4.10.21.7).
+        // Browsers send line breaks as CRLF (HTML Living Standard, section 4.10.21.7).
         form.text = form.text.replace("\r\n", "\n");
         Ok(form)
     }
@@ -78,7 +81,7 @@ impl<S: Send + Sync> FromRequest<S> for InputForm {
 }
 
 /// Renders the form field for images.
-pub(super) fn images_field() -> Markup {
+pub(super) fn render_image_upload_field() -> Markup {
     html! {
         label {
             "Images " small { "(chosen here, or pasted into the text)" }

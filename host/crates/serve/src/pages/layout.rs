@@ -1,4 +1,4 @@
-//! Renders the frame of every page, and formats times and sums of money.
+//! Renders the parts that all pages share, and formats times and sums of money.
 
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
@@ -8,12 +8,12 @@ use crate::ApiState;
 use crate::error::ApiError;
 
 /// Returns a page with this title and content.
-pub(super) fn page(state: &ApiState, title: &str, content: &Markup) -> Markup {
+pub(super) fn render_page(state: &ApiState, title: &str, content: &Markup) -> Markup {
     let n_questions = state.sessions.board().open_questions(None).len();
-    frame(title, n_questions, content)
+    render_frame(title, n_questions, content)
 }
 
-fn frame(title: &str, n_questions: usize, content: &Markup) -> Markup {
+fn render_frame(title: &str, n_questions: usize, content: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -21,7 +21,7 @@ fn frame(title: &str, n_questions: usize, content: &Markup) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) " · Rind" }
-                // An empty icon, because browsers would otherwise request one.
+                // Set an empty icon; otherwise browsers would request `/favicon.ico`.
                 link rel="icon" href="data:,";
                 link rel="stylesheet" href="/style.css";
                 script src="/page.js" defer {}
@@ -42,7 +42,7 @@ fn frame(title: &str, n_questions: usize, content: &Markup) -> Markup {
     }
 }
 
-/// Error that is answered with a page.
+/// Error that is sent as an HTML page.
 pub(crate) struct PageError(pub(crate) ApiError);
 
 impl From<ApiError> for PageError {
@@ -58,7 +58,7 @@ impl IntoResponse for PageError {
             p { (self.0.message) }
             p { a href="/" { "All sessions" } }
         };
-        (self.0.status, frame("Error", 0, &content)).into_response()
+        (self.0.status, render_frame("Error", 0, &content)).into_response()
     }
 }
 
@@ -79,8 +79,9 @@ pub(super) fn format_usd(usd: f64) -> String {
     }
 }
 
-/// Renders a table that scrolls if it does not fit. Screen readers announce the table by `name`.
-pub(super) fn table(name: &str, heads: &[&str], rows: &Markup) -> Markup {
+/// Renders a table that can be scrolled if it is wider than the page. Screen readers announce the
+/// table by `name`.
+pub(super) fn render_table(name: &str, heads: &[&str], rows: &Markup) -> Markup {
     html! {
         div.wide tabindex="0" role="region" aria-label=(name) {
             table {

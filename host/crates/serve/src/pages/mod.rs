@@ -1,9 +1,9 @@
-//! The pages for people: sessions, one session, questions, plugins, costs. They work without
-//! scripts; the only script follows the events of a session and reloads parts of the page.
+//! The pages of the server: sessions, one session, questions, plugins, costs. They work without
+//! scripts. The only script follows the events of a session and reloads parts of the page.
 //!
 //! Every text goes through the templates of `maud`, which escape HTML, and deceptive characters are
-//! replaced by visible escapes. Forms need no token of their own: the access check compares their
-//! `Origin`, as for every request.
+//! replaced by visible escapes. Forms need no CSRF token, because the access check compares the
+//! `Origin` of every request.
 
 mod costs_page;
 mod input_form;
@@ -28,11 +28,11 @@ use crate::ApiState;
 use crate::error::ApiError;
 use crate::forward::all_questions;
 use crate::questions::{AnswerBody, OpenQuestion, QuestionAbout};
-use crate::queued::{new_session, send_order};
+use crate::queued::{queue_input, session_id_or_new};
 use crate::routes::sessions::{SessionRow, list_sessions};
-use input_form::{InputForm, images_field};
+use input_form::{InputForm, render_image_upload_field};
 pub(crate) use layout::PageError;
-use layout::{format_time, format_usd, page, table};
+use layout::{format_time, format_usd, render_page, render_table};
 
 /// Maximum number of sessions on the first page.
 const LISTED: usize = 200;
@@ -40,35 +40,38 @@ const LISTED: usize = 200;
 pub(crate) fn router() -> Router<ApiState> {
     Router::new()
         .route("/", get(show_sessions))
-        .route("/login", get(log_in))
-        .route("/style.css", get(style))
-        .route("/page.js", get(script))
+        .route("/login", get(sign_in_browser))
+        .route("/style.css", get(get_stylesheet))
+        .route("/page.js", get(get_page_script))
         .route("/new", post(begin_session))
         .route("/sessions/{id}", get(session_page::show_session))
-        .route("/sessions/{id}/diff", get(session_page::show_diff))
+        .route(
+            "/sessions/{id}/diff",
+            get(session_page::show_turn_diff_page),
+        )
         .route(
             "/sessions/{id}/entries/{line}",
-            get(session_page::show_entry),
+            get(session_page::show_session_entry),
         )
         .route(
             "/sessions/{id}/images/{image}",
-            get(session_page::show_image),
+            get(session_page::show_session_image),
         )
-        .route("/sessions/{id}/say", post(say))
-        .route("/sessions/{id}/interrupt", post(interrupt))
-        .route("/sessions/{id}/continue", post(go_on))
+        .route("/sessions/{id}/say", post(send_input))
+        .route("/sessions/{id}/interrupt", post(interrupt_turn))
+        .route("/sessions/{id}/continue", post(continue_turn))
         .route("/questions", get(show_questions))
-        .route("/questions/{id}", post(answer))
+        .route("/questions/{id}", post(post_answer))
         .route("/plugins", get(plugins_page::show_plugins))
-        .route("/costs", get(costs_page::show_costs))
+        .route("/costs", get(costs_page::show_costs_page))
 }
 
-async fn style() -> impl IntoResponse {
+async fn get_stylesheet() -> impl IntoResponse {
     let kind = [(header::CONTENT_TYPE, "text/css; charset=utf-8")];
     (kind, include_str!("style.css"))
 }
 
-async fn script() -> impl IntoResponse {
+async fn get_page_script() -> impl IntoResponse {
     let kind = [(header::CONTENT_TYPE, "text/javascript; charset=utf-8")];
     (kind, include_str!("page.js"))
 }
@@ -79,8 +82,11 @@ struct LoginQuery {
     code: String,
 }
 
-async fn log_in(State(state): State<ApiState>, Query(query): Query<LoginQuery>) -> Response {
-    let cookie = state.access.sign_in(&query.code);
+async fn sign_in_browser(
+    State(state): State<ApiState>,
+    Query(query): Query<LoginQuery>,
+) -> Response {
+    let cookie = state.access.cookie_for_login_code(&query.code);
     let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) else {
         let error = ApiError::forbidden(
             "the code belongs to an earlier run of the server: open the address that the running `rind serve` printed",
@@ -98,7 +104,7 @@ async fn show_sessions(State(state): State<ApiState>) -> Result<Markup, PageErro
                 td { a href={ "/sessions/" (row.id) } {
                     (printable_text(if row.title.is_empty() { &row.id } else { &row.title }))
                 } }
-                td { (state_text(row)) }
+                td { (session_state_text(row)) }
                 td.number { (row.turns) }
                 td.number { (format_usd(row.cost_usd)) }
                 td { (format_time(row.updated)) }
@@ -111,14 +117,14 @@ async fn show_sessions(State(state): State<ApiState>) -> Result<Markup, PageErro
         form method="post" action="/new" enctype="multipart/form-data" {
             label for="text" { "New session" }
             textarea id="text" name="text" rows="3" required placeholder="What is to be done?" {}
-            (images_field())
+            (render_image_upload_field())
             (workspace_field(&state.sessions.workspaces().folders()))
             button { "Start" }
         }
-        (table("Sessions", &["Session", "State", "Turns", "Cost", "Changed", "Folder"], &rows))
+        (render_table("Sessions", &["Session", "State", "Turns", "Cost", "Changed", "Folder"], &rows))
         @if list.sessions.is_empty() { p { "There is no session yet." } }
     };
-    Ok(page(&state, "Sessions", &content))
+    Ok(render_page(&state, "Sessions", &content))
 }
 
 /// Renders the form field that selects a folder; empty if the server has only one.
@@ -135,11 +141,11 @@ fn workspace_field(folders: &[String]) -> Markup {
     }
 }
 
-/// Milliseconds without an event after which a running turn is shown as stalled. A model that
-/// reasons for a long time still sends an event every few seconds.
+/// Milliseconds without an event after which a running turn counts as stalled on the page. A model
+/// that reasons for a long time still sends an event every few seconds.
 const STALL_MS: u64 = 30_000;
 
-fn state_text(row: &SessionRow) -> String {
+fn session_state_text(row: &SessionRow) -> String {
     match (row.quiet_ms, row.is_open, &*row.state) {
         (Some(_), ..) if row.is_waiting => "waits for an answer".to_owned(),
         (Some(quiet), ..) if quiet >= STALL_MS => {
@@ -157,51 +163,51 @@ async fn begin_session(
     mut form: InputForm,
 ) -> Result<Redirect, PageError> {
     let workspace = form.workspace.take();
-    let order = form.into_order()?;
-    if let Some(remote) = state.queue() {
-        let id = new_session(None)?;
-        send_order(remote, &id, order).await?;
+    let order = form.into_turn_request()?;
+    if let Some(remote) = state.worker_queue() {
+        let id = session_id_or_new(None)?;
+        queue_input(remote, &id, order).await?;
         return Ok(Redirect::to(&format!("/sessions/{id}")));
     }
     let id = state.sessions.create_session(None, workspace).await?;
-    state.sessions.order_turn(&id, order, true).await?;
+    state.sessions.request_turn(&id, order, true).await?;
     Ok(Redirect::to(&format!("/sessions/{id}")))
 }
 
-/// Adds text to the running turn, or starts a turn. Images cannot be added to a running turn, so an
-/// input with images starts the next turn.
-async fn say(
+/// Adds text to the running turn, or starts a turn if none runs. Images cannot be added to a
+/// running turn, so an input with images always starts a turn.
+async fn send_input(
     State(state): State<ApiState>,
     Path(id): Path<String>,
     form: InputForm,
 ) -> Result<Redirect, PageError> {
     let is_follow_up = form.is_follow_up;
-    let order = form.into_order()?;
-    let live = state.sessions.opened(&id).await;
+    let order = form.into_turn_request()?;
+    let live = state.sessions.find_open_session(&id).await;
     let live = live.filter(|_| order.images.is_empty());
     let steered =
         live.and_then(|live| live.steer_turn(order.text.clone(), Source::Http, is_follow_up));
-    if let (None, Some(remote)) = (steered, state.queue()) {
-        send_order(remote, &id, order).await?;
+    if let (None, Some(remote)) = (steered, state.worker_queue()) {
+        queue_input(remote, &id, order).await?;
     } else if steered.is_none() {
-        state.sessions.order_turn(&id, order, true).await?;
+        state.sessions.request_turn(&id, order, true).await?;
     }
     Ok(Redirect::to(&format!("/sessions/{id}#end")))
 }
 
-async fn interrupt(State(state): State<ApiState>, Path(id): Path<String>) -> Redirect {
-    if let Some(live) = state.sessions.opened(&id).await {
+async fn interrupt_turn(State(state): State<ApiState>, Path(id): Path<String>) -> Redirect {
+    if let Some(live) = state.sessions.find_open_session(&id).await {
         live.interrupt_turn();
     }
     Redirect::to(&format!("/sessions/{id}#end"))
 }
 
-async fn go_on(
+async fn continue_turn(
     State(state): State<ApiState>,
     Path(id): Path<String>,
 ) -> Result<Redirect, PageError> {
-    state.check_runs_turns()?;
-    state.sessions.order_continue(&id).await?;
+    state.require_turns_in_this_server()?;
+    state.sessions.request_continuation(&id).await?;
     Ok(Redirect::to(&format!("/sessions/{id}#end")))
 }
 
@@ -218,7 +224,7 @@ async fn show_questions(State(state): State<ApiState>) -> Result<Markup, PageErr
             @if questions.is_empty() { p { "No question waits." } }
         }
     };
-    Ok(page(&state, "Questions", &content))
+    Ok(render_page(&state, "Questions", &content))
 }
 
 /// Renders a question with the form that answers it.
@@ -296,7 +302,7 @@ struct AnswerForm {
     back: String,
 }
 
-async fn answer(
+async fn post_answer(
     State(state): State<ApiState>,
     Path(id): Path<String>,
     Form(form): Form<AnswerForm>,

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use rind_lib::clock::now_ms;
 use rind_lib::text::printable_text;
 
-use super::layout::{PageError, format_time, page, table};
+use super::layout::{PageError, format_time, render_page, render_table};
 use super::workspace_field;
 use crate::ApiState;
 use crate::hook_sums::PluginSums;
@@ -22,7 +22,7 @@ pub(super) async fn show_plugins(
     RequestQuery(query): RequestQuery<PluginQuery>,
 ) -> Result<Markup, PageError> {
     let workspaces = state.sessions.workspaces();
-    let host = workspaces.find_host(query.workspace).await?;
+    let host = workspaces.find_workspace_host(query.workspace).await?;
     let list = list_plugins(&host);
     let folders = workspaces.folders();
     let content = html! {
@@ -33,10 +33,10 @@ pub(super) async fn show_plugins(
         }
         (plugin_table(&list.plugins))
         (script_table(&list.scripts))
-        (left_out(&list.left_out))
-        (loop_table(&state.loops.rows()))
+        (render_plugins_not_loaded(&list.left_out))
+        (loop_table(&state.loops.loop_rows()))
     };
-    Ok(page(&state, "Plugins", &content))
+    Ok(render_page(&state, "Plugins", &content))
 }
 
 fn plugin_table(plugins: &[PluginRow]) -> Markup {
@@ -44,8 +44,8 @@ fn plugin_table(plugins: &[PluginRow]) -> Markup {
         @for plugin in plugins {
             tr {
                 td { strong { (printable_text(&plugin.name)) } br; small { (plugin.digest.chars().take(16).collect::<String>()) } }
-                td { (failures(&plugin.sums)) }
-                td { (slow_hooks(&plugin.sums)) }
+                td { (render_failures(&plugin.sums)) }
+                td { (render_slow_hooks(&plugin.sums)) }
                 td { (plugin.version) }
                 td { (plugin.trust) }
                 td { @if plugin.granted.is_empty() { "none" } @else { (printable_text(&plugin.granted.join(", "))) } }
@@ -64,7 +64,7 @@ fn plugin_table(plugins: &[PluginRow]) -> Markup {
         "Tools",
         "Exports",
     ];
-    table("Plugins", &heads, &rows)
+    render_table("Plugins", &heads, &rows)
 }
 
 fn script_table(scripts: &[ScriptRow]) -> Markup {
@@ -72,20 +72,20 @@ fn script_table(scripts: &[ScriptRow]) -> Markup {
         @for script in scripts {
             tr {
                 td { strong { (printable_text(&script.name)) } }
-                td { (failures(&script.sums)) }
-                td { (slow_hooks(&script.sums)) }
+                td { (render_failures(&script.sums)) }
+                td { (render_slow_hooks(&script.sums)) }
             }
         }
     };
     html! {
         @if !scripts.is_empty() {
             h2 { "Scripts" }
-            (table("Scripts", &["Script", "Failures", "Slowest hooks: the slowest call, calls × average"], &rows))
+            (render_table("Scripts", &["Script", "Failures", "Slowest hooks: the slowest call, calls × average"], &rows))
         }
     }
 }
 
-fn failures(sums: &PluginSums) -> Markup {
+fn render_failures(sums: &PluginSums) -> Markup {
     html! {
         @if let Some(last) = &sums.last_failure {
             strong { (sums.failures) } ": "
@@ -97,7 +97,7 @@ fn failures(sums: &PluginSums) -> Markup {
     }
 }
 
-fn slow_hooks(sums: &PluginSums) -> Markup {
+fn render_slow_hooks(sums: &PluginSums) -> Markup {
     html! {
         @for hook in sums.hooks.iter().take(SHOWN_HOOKS) {
             div.hook-time {
@@ -109,7 +109,7 @@ fn slow_hooks(sums: &PluginSums) -> Markup {
     }
 }
 
-fn left_out(rows: &[LeftOutRow]) -> Markup {
+fn render_plugins_not_loaded(rows: &[LeftOutRow]) -> Markup {
     html! {
         @if !rows.is_empty() {
             h2 { "Found and not run" }
@@ -140,7 +140,7 @@ fn loop_table(loops: &[LoopRow]) -> Markup {
     html! {
         @if !loops.is_empty() {
             h2 { "Loops" }
-            (table("Loops", &["Loop", "Runs", "Last run", "Next run", "Failures in a row", "Reason"], &rows))
+            (render_table("Loops", &["Loop", "Runs", "Last run", "Next run", "Failures in a row", "Reason"], &rows))
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Renders a session as one HTML file that needs no server: the turns of the session's page,
-//! without scripts, forms, links or external resources.
+//! Renders a session as one HTML file that needs no server. It contains the turns as on the
+//! session's page, without scripts, forms, links or external resources.
 //!
 //! The content security policy of the file allows only the file's own style sheet, by its hash.
-//! Every text is escaped, so that the policy is a second line of defense.
+//! Every text is also escaped, so the policy is only a second line of defense.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use maud::{DOCTYPE, PreEscaped, html};
 use rind_lib::session::SessionView;
 use sha2::{Digest, Sha256};
 
-use super::waterfall::{about_part, title_of, turns_part};
+use super::waterfall::{render_session_line, render_turns, session_title};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -21,7 +21,7 @@ pub fn session_file(view: &SessionView) -> String {
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
     );
-    let title = title_of(view);
+    let title = session_title(view);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -36,8 +36,8 @@ pub fn session_file(view: &SessionView) -> String {
             body {
                 main {
                     h1 { (title) }
-                    (about_part(view))
-                    (turns_part(view, usize::MAX, None))
+                    (render_session_line(view))
+                    (render_turns(view, usize::MAX, None))
                 }
             }
         }

@@ -9,16 +9,16 @@ use rind_lib::message::Blob;
 use rind_lib::session::{self, SessionView};
 use serde::Deserialize;
 
-use super::input_form::images_field;
-use super::layout::{PageError, page};
+use super::input_form::render_image_upload_field;
+use super::layout::{PageError, render_page};
 use super::question_form;
-use super::turn_diff::diff_part;
-use super::waterfall::{about_part, clean, title_of, turns_part};
+use super::turn_diff::render_diff;
+use super::waterfall::{mask_and_escape, render_session_line, render_turns, session_title};
 use crate::ApiState;
 use crate::error::ApiError;
 use crate::routes::RequestQuery;
-use crate::routes::in_background;
-use crate::routes::sessions::{read_entry, read_view};
+use crate::routes::run_blocking;
+use crate::routes::sessions::{read_entry, read_session_view};
 
 /// Maximum number of turns on the page; older ones are left out.
 const MAX_TURNS: usize = 50;
@@ -27,8 +27,8 @@ pub(super) async fn show_session(
     State(state): State<ApiState>,
     Path(id): Path<String>,
 ) -> Result<Markup, PageError> {
-    let view = read_view(&state, &id).await?;
-    let live = state.sessions.opened(&id).await;
+    let view = read_session_view(&state, &id).await?;
+    let live = state.sessions.find_open_session(&id).await;
     let is_running = live.as_ref().is_some_and(|live| live.is_running());
     let after = live.as_ref().map(|live| live.events().last_number());
     let questions = state.sessions.board().open_questions(Some(&id));
@@ -37,12 +37,13 @@ pub(super) async fn show_session(
     let is_interrupted =
         !is_running && last.is_some_and(|turn| turn.turn > 0 && turn.stop.is_none());
     let content = html! {
-        h1 { (title_of(&view)) }
-        (about_part(&view))
-        (turns_part(&view, MAX_TURNS, Some(&back)))
-        // Filled by the script with the output of running calls, and emptied when the calls end.
+        h1 { (session_title(&view)) }
+        (render_session_line(&view))
+        (render_turns(&view, MAX_TURNS, Some(&back)))
+        // The page's script fills this section with the output of running calls, and empties it
+        // when the calls end.
         section #outputs aria-label="Output of running calls" {}
-        (compare_form(&view, &back))
+        (render_turn_compare_form(&view, &back))
         div #live data-session=[after.map(|_| &id)] data-after=[after] data-running[is_running] aria-live="polite" {}
         div #questions { @for question in &questions { (question_form(question, &back)) } }
         div #controls {
@@ -59,7 +60,7 @@ pub(super) async fn show_session(
         form #say method="post" action={ (back) "/say" } enctype="multipart/form-data" {
             label for="text" { @if is_running { "Say something to the running turn" } @else { "Next input" } }
             textarea id="text" name="text" rows="3" required {}
-            (images_field())
+            (render_image_upload_field())
             div.row {
                 button { "Send" }
                 label { input type="checkbox" name="follow_up" value="true"; " only when the turn would end" }
@@ -67,18 +68,19 @@ pub(super) async fn show_session(
         }
         span #end {}
     };
-    Ok(page(&state, "Session", &content))
+    Ok(render_page(&state, "Session", &content))
 }
 
 /// Numbers of two turns.
 #[derive(Deserialize)]
-pub(super) struct TwoTurns {
+pub(super) struct ComparedTurnNumbers {
     from: u32,
     to: u32,
 }
 
-/// Renders the form that selects two turns to compare; empty if the session has fewer than two.
-fn compare_form(view: &SessionView, back: &str) -> Markup {
+/// Renders the form with which the user selects two turns to compare. Empty if the session has
+/// fewer than two turns.
+fn render_turn_compare_form(view: &SessionView, back: &str) -> Markup {
     let mut numbers = view.turns.iter().map(|turn| turn.turn).filter(|n| *n > 0);
     let last = numbers.next_back();
     let before = numbers.next_back();
@@ -95,63 +97,64 @@ fn compare_form(view: &SessionView, back: &str) -> Markup {
     }
 }
 
-pub(super) async fn show_diff(
+pub(super) async fn show_turn_diff_page(
     State(state): State<ApiState>,
     Path(id): Path<String>,
-    RequestQuery(wanted): RequestQuery<TwoTurns>,
+    RequestQuery(wanted): RequestQuery<ComparedTurnNumbers>,
 ) -> Result<Markup, PageError> {
-    let view = read_view(&state, &id).await?;
+    let view = read_session_view(&state, &id).await?;
     let find = |n: u32| {
         let found = view.turns.iter().find(|turn| turn.turn == n);
         found.ok_or_else(|| ApiError::not_found(format!("the session has no turn {n}")))
     };
     let (from, to) = (find(wanted.from)?, find(wanted.to)?);
     let content = html! {
-        h1 { "Turn " (from.turn) " and turn " (to.turn) " of " a href={ "/sessions/" (id) } { (title_of(&view)) } }
-        (diff_part(from, to))
+        h1 { "Turn " (from.turn) " and turn " (to.turn) " of " a href={ "/sessions/" (id) } { (session_title(&view)) } }
+        (render_diff(from, to))
     };
-    Ok(page(&state, "Two turns", &content))
+    Ok(render_page(&state, "Two turns", &content))
 }
 
-pub(super) async fn show_entry(
+pub(super) async fn show_session_entry(
     State(state): State<ApiState>,
     Path((id, line)): Path<(String, u64)>,
 ) -> Result<Markup, PageError> {
     let entry = read_entry(&state, &id, line).await?;
     let content = html! {
         h1 { "Entry " (line) " of " a href={ "/sessions/" (id) } { (id) } }
-        pre tabindex="0" { (clean(&entry)) }
+        pre tabindex="0" { (mask_and_escape(&entry)) }
     };
-    Ok(page(&state, "Entry", &content))
+    Ok(render_page(&state, "Entry", &content))
 }
 
 /// Shows an image of the session. The media type is detected from the bytes, not read from the
-/// session, and files that are not images are refused: a browser would execute some types.
-pub(super) async fn show_image(
+/// session, and files that are not images are refused, because a browser would execute some of them
+/// as scripts.
+pub(super) async fn show_session_image(
     State(state): State<ApiState>,
     Path((id, image)): Path<(String, String)>,
 ) -> Result<impl IntoResponse, PageError> {
-    // The id becomes a file name, so it must be a digest.
+    // The id becomes a file name, so accept only a digest.
     if image.len() != 64 || !image.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(no_image().into());
+        return Err(image_not_found_error().into());
     }
     let store = state.sessions.store().clone();
-    let bytes = in_background(move || {
+    let bytes = run_blocking(move || {
         store.read_bytes(&id, &image).map_err(|error| match error {
-            // The file of the image is missing or its content has changed.
-            session::Error::Read { .. } | session::Error::Blob { .. } => no_image(),
+            // The file of the image is missing, or its content has changed.
+            session::Error::Read { .. } | session::Error::Blob { .. } => image_not_found_error(),
             other => other.into(),
         })
     });
     let bytes = bytes.await?;
     let blob = Blob::of(&bytes, "");
     if !blob.is_image() {
-        return Err(no_image().into());
+        return Err(image_not_found_error().into());
     }
     let headers = [
         (header::CONTENT_TYPE, blob.media_type),
-        // The image may be opened as a document of its own; this policy then forbids it to load or
-        // run anything.
+        // A user may open the image as a document of its own. In this case, this policy prevents
+        // the browser from loading or executing anything for it.
         (
             header::CONTENT_SECURITY_POLICY,
             "default-src 'none'; sandbox".to_owned(),
@@ -164,6 +167,6 @@ pub(super) async fn show_image(
     Ok((headers, bytes))
 }
 
-fn no_image() -> ApiError {
+fn image_not_found_error() -> ApiError {
     ApiError::not_found("the session has no image with this id")
 }

@@ -1,10 +1,10 @@
-//! Compares two turns: the lines of their conversations as a patch.
+//! Compares two turns. Shows the differences between the lines of their conversations as a patch.
 
 use maud::{Markup, html};
 use rind_lib::session::{Item, TurnView};
 use similar::{ChangeTag, TextDiff};
 
-use super::waterfall::clean;
+use super::waterfall::mask_and_escape;
 
 /// Number of unchanged lines that are shown around a change.
 const CONTEXT: usize = 3;
@@ -12,12 +12,12 @@ const CONTEXT: usize = 3;
 /// Maximum number of lines on the page.
 const MAX_LINES: usize = 5000;
 
-/// Maximum time for the comparison. Lines that were not compared by then count as changed.
+/// Maximum time for the comparison. Lines that are not compared within this time count as changed.
 const MAX_TIME: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Renders the changes from the first turn to the second.
-pub(super) fn diff_part(from: &TurnView, to: &TurnView) -> Markup {
-    let (before, after) = (conversation(from), conversation(to));
+pub(super) fn render_diff(from: &TurnView, to: &TurnView) -> Markup {
+    let (before, after) = (conversation_lines(from), conversation_lines(to));
     let diff = TextDiff::configure()
         .timeout(MAX_TIME)
         .diff_lines(&before, &after);
@@ -44,12 +44,12 @@ pub(super) fn diff_part(from: &TurnView, to: &TurnView) -> Markup {
 }
 
 /// Returns the messages, calls and decisions of a turn as lines, without times and ids: those always differ.
-fn conversation(turn: &TurnView) -> String {
+fn conversation_lines(turn: &TurnView) -> String {
     let mut lines = String::new();
     let mut add = |what: &str, text: &str| {
         lines.push_str(what);
         lines.push('\n');
-        for line in clean(text).lines() {
+        for line in mask_and_escape(text).lines() {
             lines.push_str("  ");
             lines.push_str(line);
             lines.push('\n');
@@ -60,13 +60,16 @@ fn conversation(turn: &TurnView) -> String {
             Item::Said { role, by, text, .. } => {
                 let who = by
                     .as_deref()
-                    .map_or_else(|| format!("{role:?}").to_lowercase(), clean);
+                    .map_or_else(|| format!("{role:?}").to_lowercase(), mask_and_escape);
                 add(&who, text);
             }
             Item::Call(call) => {
                 let arguments = call.ran_with.as_ref().unwrap_or(&call.arguments);
                 let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
-                add(&format!("call of {}", clean(&call.tool)), &arguments);
+                add(
+                    &format!("call of {}", mask_and_escape(&call.tool)),
+                    &arguments,
+                );
                 if let Some(by) = &call.refused_by {
                     add("refused by", by);
                 }
@@ -90,7 +93,7 @@ fn conversation(turn: &TurnView) -> String {
             }
             Item::Replaced {
                 reason, summary, ..
-            } => add(&format!("replaced: {}", clean(reason)), summary),
+            } => add(&format!("replaced: {}", mask_and_escape(reason)), summary),
             Item::Note { text } => add("note", text),
             Item::Step { .. } | Item::Prompt { .. } => {}
         }
@@ -99,5 +102,5 @@ fn conversation(turn: &TurnView) -> String {
 }
 
 fn decision_text(plugin: &str, outcome: &str) -> String {
-    format!("{}: {}", clean(plugin), clean(outcome))
+    format!("{}: {}", mask_and_escape(plugin), mask_and_escape(outcome))
 }

@@ -1,28 +1,29 @@
-//! Renders the turns of a session as a waterfall: every request, call and decision of a hook, at
-//! its time in the turn. The page of the server and the exported file both use it.
+//! Renders the turns of a session as a waterfall diagram: every request, tool call and decision of
+//! a hook, at its time in the turn. The page of the server and the exported file both use it.
 //!
-//! Every text is masked and escaped here, so that neither the page nor the file can omit it.
+//! Secrets are masked and text is escaped in this module, so that neither the page nor the file can
+//! omit it.
 
 use maud::{Markup, html};
 use rind_lib::message::{Blob, Role};
-use rind_lib::secret::Scanner;
+use rind_lib::secret::SecretScanner;
 use rind_lib::session::{CallView, Decision, Item, ItemView, SessionView, TurnView};
 use rind_lib::text::{format_count, printable_text};
 
 use super::layout::{format_time, format_usd};
 
-/// Maximum length of an item's text on the page, in bytes. A longer text is cut, with a note.
+/// Maximum length of an item's text on the page, in bytes. A longer text is truncated, with a note.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// Returns the title of a session, or the first line of its first input if it has none.
-pub(super) fn title_of(view: &SessionView) -> String {
+pub(super) fn session_title(view: &SessionView) -> String {
     let first = view.turns.iter().find(|turn| turn.turn > 0);
     let first = first.and_then(|turn| turn.input.lines().next());
-    clean(view.title.as_deref().or(first).unwrap_or(&view.id))
+    mask_and_escape(view.title.as_deref().or(first).unwrap_or(&view.id))
 }
 
-/// Renders the line below the title: id, model, folder and time.
-pub(super) fn about_part(view: &SessionView) -> Markup {
+/// Renders the line below the title of a session: its id, model, folder and time.
+pub(super) fn render_session_line(view: &SessionView) -> Markup {
     html! {
         p {
             small {
@@ -34,9 +35,9 @@ pub(super) fn about_part(view: &SessionView) -> Markup {
     }
 }
 
-/// Masks secrets in a text, escapes deceptive characters, and cuts the text.
-pub(super) fn clean(text: &str) -> String {
-    let text = Scanner::shared().masked(text);
+/// Masks secrets in a text, escapes deceptive characters, and truncates a text that is too long.
+pub(super) fn mask_and_escape(text: &str) -> String {
+    let text = SecretScanner::shared().masked(text);
     if text.len() <= MAX_TEXT_BYTES {
         return printable_text(&text);
     }
@@ -48,22 +49,28 @@ pub(super) fn clean(text: &str) -> String {
 
 /// Renders the last `most` turns. `address` is the path of the session's page, below which entries
 /// and images are linked; `None` renders no links and no images.
-pub(super) fn turns_part(view: &SessionView, most: usize, address: Option<&str>) -> Markup {
+pub(super) fn render_turns(view: &SessionView, most: usize, address: Option<&str>) -> Markup {
     let n_left = view.turns.len().saturating_sub(most);
     html! {
-        // The filter works by CSS alone, so that it needs no script and works in the exported file.
+        // The filter is implemented in CSS, so it needs no script and also works in the exported
+        // file.
         label.filter { input #only-errors type="checkbox"; " show only what failed, was refused or changed" }
         div #turns {
             @if n_left > 0 {
                 p { (n_left) " earlier turns are not shown here; `rind session show` has them." }
             }
-            @for turn in view.turns.iter().skip(n_left) { (turn_part(turn, address)) }
+            @for turn in view.turns.iter().skip(n_left) { (render_turn(turn, address)) }
         }
     }
 }
 
-fn turn_part(turn: &TurnView, address: Option<&str>) -> Markup {
-    let end = turn.items.iter().map(end_of).max().unwrap_or(turn.started);
+fn render_turn(turn: &TurnView, address: Option<&str>) -> Markup {
+    let end = turn
+        .items
+        .iter()
+        .map(item_end_time)
+        .max()
+        .unwrap_or(turn.started);
     let length = (end - turn.started).max(1);
     html! {
         section.turn aria-label={ "Turn " (turn.turn) } {
@@ -75,20 +82,20 @@ fn turn_part(turn: &TurnView, address: Option<&str>) -> Markup {
                 small {
                     (format_time(turn.started)) " · "
                     @match &turn.stop { Some(stop) => { (stop) }, None => { "not ended" } }
-                    " · " (format_count(u64::from(turn.steps), "step")) " · " (seconds(length)) " " (format_usd(turn.cost_usd))
+                    " · " (format_count(u64::from(turn.steps), "step")) " · " (format_seconds(length)) " " (format_usd(turn.cost_usd))
                     @if let Some(set) = &turn.plugins { " · set of plugins " code { (set) } }
                     @if let Some(holder) = &turn.archived_in { " · archived: " code { (holder) } }
                 }
             }
             ol.items {
-                @for item in &turn.items { (item_part(item, turn.started, length, address)) }
+                @for item in &turn.items { (render_item(item, turn.started, length, address)) }
             }
         }
     }
 }
 
 /// Returns the end time of an item. A call ends at its start plus its duration.
-fn end_of(item: &ItemView) -> i64 {
+fn item_end_time(item: &ItemView) -> i64 {
     let taken = match &item.item {
         Item::Call(call) => call.duration_ms.unwrap_or(0),
         _ => 0,
@@ -96,19 +103,23 @@ fn end_of(item: &ItemView) -> i64 {
     item.time.saturating_add(i64::try_from(taken).unwrap_or(0))
 }
 
-fn seconds(ms: i64) -> String {
+fn format_seconds(ms: i64) -> String {
     format!("{:.2} s", ms as f64 / 1000.0)
 }
 
-fn item_part(item: &ItemView, start: i64, length: i64, address: Option<&str>) -> Markup {
+fn render_item(item: &ItemView, start: i64, length: i64, address: Option<&str>) -> Markup {
     let offset = (item.time - start).max(0);
-    // Drawn as SVG, whose attributes set the width: the policy of the page forbids inline styles.
+    // Draw the bar as SVG, whose attributes can set the width, because the content security policy
+    // of the page forbids inline styles.
     let share = |ms: i64| (ms as f64 * 100.0 / length as f64).clamp(0.0, 100.0);
-    let (x, width) = (share(offset), share(end_of(item) - item.time).max(0.5));
+    let (x, width) = (
+        share(offset),
+        share(item_end_time(item) - item.time).max(0.5),
+    );
     html! {
-        li class=[is_wrong(&item.item).then_some("wrong")] {
+        li class=[does_item_need_attention(&item.item).then_some("wrong")] {
             div.when {
-                small { "+" (seconds(offset)) }
+                small { "+" (format_seconds(offset)) }
                 small.line {
                     @match address {
                         Some(address) => { a href={ (address) "/entries/" (item.line) } { "entry " (item.line) } },
@@ -119,13 +130,13 @@ fn item_part(item: &ItemView, start: i64, length: i64, address: Option<&str>) ->
                     rect x=(x.min(99.5)) y="0" width=(width) height="4" {}
                 }
             }
-            (item_text(&item.item, address))
+            (render_item_text(&item.item, address))
         }
     }
 }
 
-/// Whether an item needs attention: a failure, a refusal, or a change by a hook.
-fn is_wrong(item: &Item) -> bool {
+/// Whether an item needs attention, because it shows a failure, a refusal, or a change by a hook.
+fn does_item_need_attention(item: &Item) -> bool {
     match item {
         Item::Call(call) => {
             call.is_error || call.refused_by.is_some() || !call.decisions.is_empty()
@@ -136,7 +147,7 @@ fn is_wrong(item: &Item) -> bool {
     }
 }
 
-fn item_text(item: &Item, address: Option<&str>) -> Markup {
+fn render_item_text(item: &Item, address: Option<&str>) -> Markup {
     match item {
         Item::Said {
             role,
@@ -146,16 +157,16 @@ fn item_text(item: &Item, address: Option<&str>) -> Markup {
             blobs,
             attachments,
         } => html! {
-            div class={ "said " (role_class(*role)) } {
-                strong { @match by { Some(by) => { (clean(by)) }, None => { (role_class(*role)) } } }
-                @for thought in reasoning { details { summary { "reasoning" } pre tabindex="0" { (clean(thought)) } } }
-                @if !text.is_empty() { pre.text { (clean(text)) } }
-                @for blob in blobs { p { small { (clean(blob)) } } }
-                (images(attachments, address))
+            div class={ "said " (role_css_class(*role)) } {
+                strong { @match by { Some(by) => { (mask_and_escape(by)) }, None => { (role_css_class(*role)) } } }
+                @for thought in reasoning { details { summary { "reasoning" } pre tabindex="0" { (mask_and_escape(thought)) } } }
+                @if !text.is_empty() { pre.text { (mask_and_escape(text)) } }
+                @for blob in blobs { p { small { (mask_and_escape(blob)) } } }
+                (render_images(attachments, address))
             }
         },
-        Item::Call(call) => call_text(call, address),
-        Item::Decision(decision) => decision_text(decision),
+        Item::Call(call) => render_call(call, address),
+        Item::Decision(decision) => render_decision(decision),
         Item::Step {
             step,
             model,
@@ -165,9 +176,9 @@ fn item_text(item: &Item, address: Option<&str>) -> Markup {
         } => html! {
             div.step {
                 small {
-                    "request " (step) " · " (clean(model)) " · " (usage.input_tokens) " tokens in, " (usage.output_tokens) " out "
+                    "request " (step) " · " (mask_and_escape(model)) " · " (usage.input_tokens) " tokens in, " (usage.output_tokens) " out "
                     (format_usd(cost_usd.unwrap_or(0.0)))
-                    @if let Some(by) = aside { " · aside by " (clean(by)) }
+                    @if let Some(by) = aside { " · aside by " (mask_and_escape(by)) }
                 }
             }
         },
@@ -179,9 +190,9 @@ fn item_text(item: &Item, address: Option<&str>) -> Markup {
             ..
         } => html! {
             details.call {
-                summary { "subagent " code { (clean(agent)) } @if *is_error { span.bad { " failed" } } }
-                pre tabindex="0" { (clean(task)) }
-                @if let Some(answer) = answer { pre tabindex="0" { (clean(answer)) } }
+                summary { "subagent " code { (mask_and_escape(agent)) } @if *is_error { span.bad { " failed" } } }
+                pre tabindex="0" { (mask_and_escape(task)) }
+                @if let Some(answer) = answer { pre tabindex="0" { (mask_and_escape(answer)) } }
             }
         },
         Item::Replaced {
@@ -192,20 +203,20 @@ fn item_text(item: &Item, address: Option<&str>) -> Markup {
         } => html! {
             details.call {
                 summary {
-                    (removed) " messages replaced: " (clean(reason))
-                    @if let Some(holder) = holder { " [archived: " (clean(holder)) "]" }
+                    (removed) " messages replaced: " (mask_and_escape(reason))
+                    @if let Some(holder) = holder { " [archived: " (mask_and_escape(holder)) "]" }
                 }
-                pre tabindex="0" { (clean(summary)) }
+                pre tabindex="0" { (mask_and_escape(summary)) }
             }
         },
         Item::Prompt { parts } => html! {
             div.step { small { "system prompt of " (parts.len()) " parts" } }
         },
-        Item::Note { text } => html! { div.step { small { (clean(text)) } } },
+        Item::Note { text } => html! { div.step { small { (mask_and_escape(text)) } } },
     }
 }
 
-fn role_class(role: Role) -> &'static str {
+fn role_css_class(role: Role) -> &'static str {
     match role {
         Role::User => "user",
         Role::Assistant => "assistant",
@@ -213,33 +224,33 @@ fn role_class(role: Role) -> &'static str {
     }
 }
 
-fn call_text(call: &CallView, address: Option<&str>) -> Markup {
+fn render_call(call: &CallView, address: Option<&str>) -> Markup {
     let arguments = call.ran_with.as_ref().unwrap_or(&call.arguments);
     let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
     html! {
         details.call open[call.is_error] {
             summary {
-                code { (clean(&call.tool)) }
-                @if let Some(by) = &call.by { " by " (clean(by)) }
+                code { (mask_and_escape(&call.tool)) }
+                @if let Some(by) = &call.by { " by " (mask_and_escape(by)) }
                 @match (&call.refused_by, call.duration_ms, call.is_error) {
-                    (Some(by), ..) => { span.bad { " refused by " (clean(by)) } },
+                    (Some(by), ..) => { span.bad { " refused by " (mask_and_escape(by)) } },
                     (None, Some(ms), true) => { span.bad { " failed" } " after " (ms) " ms" },
                     (None, Some(ms), false) => { " " (ms) " ms" },
                     (None, None, _) => { " no result" },
                 }
             }
-            pre tabindex="0" { (clean(&arguments)) }
+            pre tabindex="0" { (mask_and_escape(&arguments)) }
             @if call.ran_with.is_some() { p { small { "hooks changed the arguments" } } }
-            @for decision in &call.decisions { (decision_text(decision)) }
-            @if let Some(result) = &call.result { pre tabindex="0" { (clean(result)) } }
-            (images(&call.attachments, address))
+            @for decision in &call.decisions { (render_decision(decision)) }
+            @if let Some(result) = &call.result { pre tabindex="0" { (mask_and_escape(result)) } }
+            (render_images(&call.attachments, address))
         }
     }
 }
 
-/// Renders the images among these attachments; the browser loads them lazily. Empty if `address` is
-/// `None`.
-fn images(attachments: &[Blob], address: Option<&str>) -> Markup {
+/// Renders the images among `attachments`; the browser loads each when it becomes visible. Empty if
+/// `address` is `None`.
+fn render_images(attachments: &[Blob], address: Option<&str>) -> Markup {
     html! {
         @if let Some(address) = address {
             @for blob in attachments.iter().filter(|blob| blob.is_image()) {
@@ -249,13 +260,13 @@ fn images(attachments: &[Blob], address: Option<&str>) -> Markup {
     }
 }
 
-fn decision_text(decision: &Decision) -> Markup {
+fn render_decision(decision: &Decision) -> Markup {
     html! {
         div.decision {
             small {
-                code { (clean(&decision.plugin)) } " at " (clean(&decision.point)) ": " (clean(&decision.outcome))
-                @if !decision.changed.is_empty() { " changed " (clean(&decision.changed.join(", "))) }
-                @if let Some(reason) = &decision.reason { " — " (clean(reason)) }
+                code { (mask_and_escape(&decision.plugin)) } " at " (mask_and_escape(&decision.point)) ": " (mask_and_escape(&decision.outcome))
+                @if !decision.changed.is_empty() { " changed " (mask_and_escape(&decision.changed.join(", "))) }
+                @if let Some(reason) = &decision.reason { " — " (mask_and_escape(reason)) }
                 " (" (format_args!("{:.1}", decision.micros / 1000.0)) " ms)"
             }
         }

@@ -1,4 +1,4 @@
-//! Costs of all sessions.
+//! Route for the costs of all sessions.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use rind_lib::session::SessionHead;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::in_background;
+use super::run_blocking;
 use crate::ApiState;
 use crate::error::ApiError;
 
@@ -46,14 +46,14 @@ impl CostSum {
     }
 }
 
-pub(crate) async fn list(State(state): State<ApiState>) -> Result<Json<CostList>, ApiError> {
+pub(crate) async fn get_costs(State(state): State<ApiState>) -> Result<Json<CostList>, ApiError> {
     Ok(Json(list_costs(&state).await?))
 }
 
 /// Returns the costs of the sessions in the store.
 pub(crate) async fn list_costs(state: &ApiState) -> Result<CostList, ApiError> {
     let store = state.sessions.store().clone();
-    let heads = in_background(move || Ok(store.heads()?.rows)).await?;
+    let heads = run_blocking(move || Ok(store.heads()?.rows)).await?;
     let mut costs = CostList::default();
     for head in &heads {
         let written = Timestamp::from_millisecond(head.updated).unwrap_or_default();

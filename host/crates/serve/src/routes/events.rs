@@ -16,21 +16,22 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::{oneshot, watch};
 
-use super::{RequestQuery, in_background};
+use super::{RequestQuery, run_blocking};
 use crate::ApiState;
 use crate::error::ApiError;
-use crate::event_log::{EventLog, NewEvents, NumberedEvent};
-use crate::live::OrderedTurn;
+use crate::event_log::{EventLog, EventsAfterNumber, NumberedEvent};
+use crate::live::RequestedTurn;
 use crate::session_task::TurnEnd;
 
 /// Maximum number of events that are read from the log at once.
 const BATCH: usize = 64;
 
-/// Largest number of an event: many JSON parsers read numbers as floating point (RFC 8259, section
-/// 6).
+/// Largest number that an event may have: many JSON parsers read numbers as floating point (RFC
+/// 8259, section 6), which is exact only up to this value.
 const MAX_NUMBER: u64 = (1 << 53) - 1;
 
-/// Interval of comments on a quiet stream, which reveal a broken connection.
+/// Interval at which a comment is sent if the stream has no events, so that a broken connection is
+/// noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Position at which a reader continues.
@@ -43,7 +44,7 @@ pub(crate) struct FollowQuery {
     after: Option<u64>,
 }
 
-pub(crate) async fn follow(
+pub(crate) async fn follow_events(
     State(state): State<ApiState>,
     Path(id): Path<String>,
     RequestQuery(query): RequestQuery<FollowQuery>,
@@ -54,11 +55,11 @@ pub(crate) async fn follow(
             "`after` must be the number of an event, at most {MAX_NUMBER}"
         )));
     }
-    let Some(live) = state.sessions.opened(&id).await else {
-        // Answer with an error if the session does not exist, else with 204, at which a browser
-        // does not reconnect.
+    let Some(live) = state.sessions.find_open_session(&id).await else {
+        // If the session exists but is not open, answer with 204, at which a browser does not
+        // reconnect. If it does not exist, answer with an error.
         let store = state.sessions.store().clone();
-        in_background(move || Ok(store.check_exists(&id)?)).await?;
+        run_blocking(move || Ok(store.check_exists(&id)?)).await?;
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
     let last_id = headers
@@ -67,25 +68,29 @@ pub(crate) async fn follow(
         .and_then(|value| value.parse().ok());
     let events = live.events().clone();
     let after = last_id.or(query.after);
-    let reader = EventReader::new(events.clone(), after.unwrap_or(events.start_number()), None);
-    Ok(sse(reader).into_response())
+    let reader = EventReader::new(
+        events.clone(),
+        after.unwrap_or(events.number_before_first_event()),
+        None,
+    );
+    Ok(sse_response(reader).into_response())
 }
 
-/// Streams the events of an ordered turn until the turn ends.
-pub(crate) fn stream_turn(ordered: OrderedTurn) -> impl IntoResponse {
-    let OrderedTurn {
+/// Streams the events of a requested turn until the turn ends.
+pub(crate) fn stream_turn(ordered: RequestedTurn) -> impl IntoResponse {
+    let RequestedTurn {
         live,
         after,
         outcome,
     } = ordered;
-    sse(EventReader::new(
+    sse_response(EventReader::new(
         live.events().clone(),
         after,
         Some(outcome),
     ))
 }
 
-fn sse(reader: EventReader) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+fn sse_response(reader: EventReader) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let events = stream::unfold(reader, |mut reader| async move {
         let event = reader.next_event().await?;
         Some((Ok(event), reader))
@@ -93,13 +98,13 @@ fn sse(reader: EventReader) -> Sse<impl Stream<Item = Result<Event, Infallible>>
     Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
 }
 
-/// A reader of the events of a session.
+/// Reader that yields the events of a session in order.
 struct EventReader {
     log: Arc<EventLog>,
     news: watch::Receiver<u64>,
     after: u64,
     ready: std::vec::IntoIter<NumberedEvent>,
-    /// Receives the outcome of the turn with which the stream ends; `None` if the stream does not
+    /// Channel for the outcome of a turn, with which the stream ends; `None` if the stream does not
     /// end with a turn.
     outcome: Option<oneshot::Receiver<TurnEnd>>,
     is_at_end: bool,
@@ -108,7 +113,7 @@ struct EventReader {
 impl EventReader {
     fn new(log: Arc<EventLog>, after: u64, outcome: Option<oneshot::Receiver<TurnEnd>>) -> Self {
         Self {
-            news: log.watch_numbers(),
+            news: log.watch_last_event_number(),
             log,
             after,
             ready: Vec::new().into_iter(),
@@ -131,10 +136,12 @@ impl EventReader {
             }
             self.news.borrow_and_update();
             match self.log.events_after(self.after, BATCH) {
-                NewEvents::Events(events) if !events.is_empty() => self.ready = events.into_iter(),
-                NewEvents::Events(_) if self.is_at_end => return None,
-                NewEvents::Events(_) => self.wait().await,
-                NewEvents::Gap(number) => {
+                EventsAfterNumber::Events(events) if !events.is_empty() => {
+                    self.ready = events.into_iter()
+                }
+                EventsAfterNumber::Events(_) if self.is_at_end => return None,
+                EventsAfterNumber::Events(_) => self.wait_for_events().await,
+                EventsAfterNumber::Gap(number) => {
                     self.after = number;
                     let data = format!("{{\"type\":\"gap\",\"after\":{number}}}");
                     return Some(
@@ -144,14 +151,14 @@ impl EventReader {
                             .data(data),
                     );
                 }
-                NewEvents::Closed => return None,
+                EventsAfterNumber::Closed => return None,
             }
         }
     }
 
     /// Waits for more events or for the outcome of the turn. When the outcome arrives, all events
     /// of the turn are in the log.
-    async fn wait(&mut self) {
+    async fn wait_for_events(&mut self) {
         let Some(outcome) = &mut self.outcome else {
             let _ = self.news.changed().await;
             return;

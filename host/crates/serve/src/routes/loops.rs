@@ -13,7 +13,7 @@ use crate::ApiState;
 use crate::error::ApiError;
 use crate::loop_board::LoopRow;
 
-/// Sender that loops see for messages of the API.
+/// Name of the sender that a loop gets with a message from the API.
 const SENDER: &str = "http";
 
 /// A message to a loop.
@@ -31,12 +31,12 @@ pub(crate) struct LoopList {
     pub(crate) loops: Vec<LoopRow>,
 }
 
-pub(crate) async fn list(State(state): State<ApiState>) -> Json<LoopList> {
-    let loops = state.loops.rows();
+pub(crate) async fn get_loops(State(state): State<ApiState>) -> Json<LoopList> {
+    let loops = state.loops.loop_rows();
     Json(LoopList { loops })
 }
 
-pub(crate) async fn send(
+pub(crate) async fn send_message(
     State(state): State<ApiState>,
     Path(plugin): Path<String>,
     JsonBody(message): JsonBody<NewMessage>,
@@ -45,8 +45,8 @@ pub(crate) async fn send(
     Ok(StatusCode::ACCEPTED)
 }
 
-/// Sends the body to a loop as text, of any media type. For programs that cannot choose the JSON
-/// that they send, such as webhooks.
+/// Sends the request body, of any media type, to a loop as text. Meant for programs that cannot
+/// choose the JSON that they send, such as webhooks.
 pub(crate) async fn send_event(
     State(state): State<ApiState>,
     Path(plugin): Path<String>,

@@ -33,7 +33,7 @@ pub(crate) const MAX_BODY_BYTES: usize = 32 << 20;
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                            form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Returns the router of all requests, which checks access first.
+/// Returns the router for all requests. It checks access before anything else.
 pub(crate) fn router(state: ApiState) -> Router {
     let access = middleware::from_fn_with_state(state.access.clone(), access::check_access);
     let forward = middleware::from_fn_with_state(state.clone(), forward::forward_request);
@@ -43,28 +43,31 @@ pub(crate) fn router(state: ApiState) -> Router {
         .layer(middleware::map_response(add_headers))
 }
 
-/// Returns the router of all requests without the check of access, for callers that have checked
-/// it.
+/// Returns the router for all requests without the access check, for callers that have already
+/// checked access.
 pub(crate) fn open_router(state: ApiState) -> Router {
     let api = Router::new()
         .route("/openapi.json", get(openapi::get_openapi))
-        .route("/sessions", get(sessions::list).post(sessions::create))
+        .route(
+            "/sessions",
+            get(sessions::get_sessions).post(sessions::create_session),
+        )
         .route("/workspaces", get(sessions::list_workspaces))
-        .route("/sessions/{id}", get(sessions::show))
-        .route("/sessions/{id}/close", post(sessions::close))
-        .route("/sessions/{id}/turns", post(turns::start))
-        .route("/sessions/{id}/continue", post(turns::go_on))
-        .route("/sessions/{id}/steer", post(turns::steer))
-        .route("/sessions/{id}/interrupt", post(turns::interrupt))
-        .route("/sessions/{id}/events", get(events::follow))
-        .route("/sessions/{id}/outputs", get(outputs::list))
-        .route("/questions", get(questions::list))
-        .route("/questions/{id}", post(questions::answer))
-        .route("/plugins", get(plugins::list))
-        .route("/costs", get(costs::list))
-        .route("/loops", get(loops::list))
+        .route("/sessions/{id}", get(sessions::get_session))
+        .route("/sessions/{id}/close", post(sessions::close_session))
+        .route("/sessions/{id}/turns", post(turns::start_turn))
+        .route("/sessions/{id}/continue", post(turns::continue_turn))
+        .route("/sessions/{id}/steer", post(turns::steer_turn))
+        .route("/sessions/{id}/interrupt", post(turns::interrupt_turn))
+        .route("/sessions/{id}/events", get(events::follow_events))
+        .route("/sessions/{id}/outputs", get(outputs::get_outputs))
+        .route("/questions", get(questions::get_questions))
+        .route("/questions/{id}", post(questions::post_answer))
+        .route("/plugins", get(plugins::get_plugins))
+        .route("/costs", get(costs::get_costs))
+        .route("/loops", get(loops::get_loops))
         .route("/loops/{id}/events", post(loops::send_event))
-        .route("/loops/{id}/messages", post(loops::send))
+        .route("/loops/{id}/messages", post(loops::send_message))
         .fallback(no_route);
     Router::new()
         .nest("/v1", api)
@@ -80,7 +83,8 @@ async fn add_headers(mut response: axum::response::Response) -> axum::response::
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, PAGE_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        // Not `no-referrer`: with it, browsers would send forms with the origin `null`.
+        // The policy is not `no-referrer`, because browsers would then send forms with the origin
+        // `null`.
         (header::REFERRER_POLICY, "same-origin"),
         (header::CACHE_CONTROL, "no-store"),
     ] {
@@ -99,16 +103,16 @@ async fn no_method() -> ApiError {
     ApiError::no_method()
 }
 
-/// Extracts a JSON object from the body. If the object is invalid, the answer is an error of the
-/// API.
+/// Extracts a JSON object from the body of a request. Responds with an error of the API if the
+/// object is invalid.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        match Json::<OnlyObject<T>>::from_request(request, state).await {
-            Ok(Json(OnlyObject(body))) => Ok(Self(body)),
+        match Json::<DeserializedFromObject<T>>::from_request(request, state).await {
+            Ok(Json(DeserializedFromObject(body))) => Ok(Self(body)),
             Err(JsonRejection::BytesRejection(error))
                 if error.status() == http::StatusCode::PAYLOAD_TOO_LARGE =>
             {
@@ -119,10 +123,11 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// Deserializes a value from an object only: serde also accepts an array for a struct.
-struct OnlyObject<T>(T);
+/// Wrapper that is deserialized only from a JSON object. By itself, serde also accepts an array for
+/// a struct.
+struct DeserializedFromObject<T>(T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for OnlyObject<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for DeserializedFromObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(ObjectVisitor(PhantomData))
     }
@@ -131,18 +136,21 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OnlyObject<T> {
 struct ObjectVisitor<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
-    type Value = OnlyObject<T>;
+    type Value = DeserializedFromObject<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<OnlyObject<T>, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(fields)).map(OnlyObject)
+    fn visit_map<A: MapAccess<'de>>(
+        self,
+        fields: A,
+    ) -> Result<DeserializedFromObject<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(fields)).map(DeserializedFromObject)
     }
 }
 
-/// Extracts the query of a request. If the query is invalid, the answer is an error of the API.
+/// Extracts the query of a request. Responds with an error of the API if the query is invalid.
 pub(crate) struct RequestQuery<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for RequestQuery<T> {
@@ -156,8 +164,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for RequestQuery<T
     }
 }
 
-/// Runs work that reads files on a thread for blocking work.
-pub(crate) async fn in_background<T: Send + 'static>(
+/// Runs a function that reads files on a blocking thread.
+pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let done = tokio::task::spawn_blocking(work).await;

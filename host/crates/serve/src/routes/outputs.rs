@@ -1,5 +1,5 @@
-//! Route for the output of the calls that run now. No event and no file contains this output,
-//! because hooks judge the result of a call only when the call has ended (`rind_lib::tool::live`).
+//! Route for the output of running tool calls. Events and files do not contain this output, because
+//! hooks check the result of a call only after the call has ended (`rind_lib::tool::live`).
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -7,12 +7,12 @@ use rind_lib::tool::live::RunningOutput;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::in_background;
+use super::run_blocking;
 use crate::ApiState;
 use crate::error::ApiError;
 
-/// Number of the last lines that are returned of each output: as many as fit on a page with
-/// everything else.
+/// Maximum number of lines that are returned of the end of each output. This many fit on a page
+/// together with its other content.
 pub(crate) const N_LINES: usize = 20;
 
 /// Ends of the outputs of running calls.
@@ -22,15 +22,15 @@ pub(crate) struct OutputList {
     outputs: Vec<RunningOutput>,
 }
 
-pub(crate) async fn list(
+pub(crate) async fn get_outputs(
     State(state): State<ApiState>,
     Path(id): Path<String>,
 ) -> Result<Json<OutputList>, ApiError> {
-    let outputs = match state.sessions.opened(&id).await {
+    let outputs = match state.sessions.find_open_session(&id).await {
         Some(live) => live.running_outputs(N_LINES),
         None => {
             let store = state.sessions.store().clone();
-            in_background(move || Ok(store.check_exists(&id)?)).await?;
+            run_blocking(move || Ok(store.check_exists(&id)?)).await?;
             Vec::new()
         }
     };

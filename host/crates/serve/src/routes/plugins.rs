@@ -1,5 +1,5 @@
-//! Routes for the plugins of a folder's host: those that run, with their permissions and the calls
-//! of their hooks, and those that do not run.
+//! Routes for the plugins of one folder: the running ones, with their permissions and hook calls,
+//! and those that do not run.
 
 use axum::Json;
 use axum::extract::State;
@@ -73,15 +73,18 @@ pub(crate) struct LeftOutRow {
     pub(crate) reason: String,
 }
 
-pub(crate) async fn list(
+pub(crate) async fn get_plugins(
     State(state): State<ApiState>,
     RequestQuery(query): RequestQuery<PluginQuery>,
 ) -> Result<Json<PluginList>, ApiError> {
-    let workspace = state.sessions.workspaces().find_host(query.workspace);
+    let workspace = state
+        .sessions
+        .workspaces()
+        .find_workspace_host(query.workspace);
     Ok(Json(list_plugins(&*workspace.await?)))
 }
 
-/// Returns the plugins of a folder's host.
+/// Returns the plugins of the host `workspace`.
 pub(crate) fn list_plugins(workspace: &WorkspaceHost) -> PluginList {
     let plugins = workspace.plugins.plugins.iter().map(|loaded| PluginRow {
         name: loaded.manifest.name.clone(),
@@ -96,7 +99,7 @@ pub(crate) fn list_plugins(workspace: &WorkspaceHost) -> PluginList {
             .collect(),
         tools: loaded.tools.iter().map(|tool| tool.name.clone()).collect(),
         exports: loaded.exports.clone(),
-        sums: workspace.hooks.of_plugin(&loaded.manifest.name),
+        sums: workspace.hooks.plugin_sums(&loaded.manifest.name),
     });
     let left_out = workspace.plugins.left_out.iter();
     let left_out = left_out.map(|left_out| LeftOutRow {
@@ -108,9 +111,9 @@ pub(crate) fn list_plugins(workspace: &WorkspaceHost) -> PluginList {
         left_out: left_out.collect(),
         scripts: Vec::new(),
     };
-    for name in workspace.hooks.names() {
+    for name in workspace.hooks.hook_owner_names() {
         if list.plugins.iter().all(|plugin| plugin.name != *name) {
-            let sums = workspace.hooks.of_plugin(&name);
+            let sums = workspace.hooks.plugin_sums(&name);
             let name = name.to_string();
             list.scripts.push(ScriptRow { name, sums });
         }

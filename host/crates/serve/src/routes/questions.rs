@@ -27,7 +27,7 @@ pub(crate) struct QuestionList {
     pub(crate) questions: Vec<OpenQuestion>,
 }
 
-pub(crate) async fn list(
+pub(crate) async fn get_questions(
     State(state): State<ApiState>,
     RequestQuery(query): RequestQuery<QuestionQuery>,
 ) -> Result<Json<QuestionList>, ApiError> {
@@ -35,7 +35,7 @@ pub(crate) async fn list(
     Ok(Json(QuestionList { questions }))
 }
 
-pub(crate) async fn answer(
+pub(crate) async fn post_answer(
     State(state): State<ApiState>,
     Path(id): Path<String>,
     JsonBody(body): JsonBody<AnswerBody>,

@@ -8,12 +8,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{JsonBody, RequestQuery, in_background};
+use super::{JsonBody, RequestQuery, run_blocking};
 use crate::ApiState;
 use crate::error::ApiError;
-use crate::forward::remote_states;
-use crate::live::LiveState;
-use crate::queued::{check_workspace, new_session};
+use crate::forward::states_of_remote_sessions;
+use crate::live::LiveSessionState;
+use crate::queued::{check_workspace, session_id_or_new};
 
 /// Number of sessions in a list if the request sets no limit.
 const LISTED: usize = 50;
@@ -114,7 +114,7 @@ pub(crate) struct Closed {
     was_open: bool,
 }
 
-pub(crate) async fn list(
+pub(crate) async fn get_sessions(
     State(state): State<ApiState>,
     RequestQuery(query): RequestQuery<ListQuery>,
 ) -> Result<Json<SessionList>, ApiError> {
@@ -126,14 +126,15 @@ pub(crate) async fn list(
     Ok(Json(list_sessions(&state, limit, query.after).await?))
 }
 
-/// Returns at most `limit` sessions, beginning after the session `after`.
+/// Returns at most `limit` sessions that follow the session `after` in the list; from the start of
+/// the list if it is `None`.
 pub(crate) async fn list_sessions(
     state: &ApiState,
     limit: usize,
     after: Option<String>,
 ) -> Result<SessionList, ApiError> {
     let store = state.sessions.store().clone();
-    let heads = in_background(move || Ok(store.heads()?.rows)).await?;
+    let heads = run_blocking(move || Ok(store.heads()?.rows)).await?;
     let from = match after {
         None => 0,
         Some(after) => match heads.iter().position(|head| head.id == after) {
@@ -145,12 +146,12 @@ pub(crate) async fn list_sessions(
             }
         },
     };
-    let mut open = remote_states(state).await?;
+    let mut open = states_of_remote_sessions(state).await?;
     open.extend(state.sessions.open_sessions().await);
     let has_more = heads.len() > from + limit;
     let listed = heads.into_iter().skip(from).take(limit);
     let sessions: Vec<SessionRow> = listed
-        .map(|head| row(head, |id| open.get(id).copied()))
+        .map(|head| session_row(head, |id| open.get(id).copied()))
         .collect();
     let last = sessions.last().map(|row| row.id.clone());
     Ok(SessionList {
@@ -159,7 +160,7 @@ pub(crate) async fn list_sessions(
     })
 }
 
-fn row(head: SessionHead, live: impl Fn(&str) -> Option<LiveState>) -> SessionRow {
+fn session_row(head: SessionHead, live: impl Fn(&str) -> Option<LiveSessionState>) -> SessionRow {
     let live = live(&head.id);
     let quiet_ms = live.and_then(|live| live.quiet_ms);
     SessionRow {
@@ -184,16 +185,16 @@ pub(crate) async fn list_workspaces(State(state): State<ApiState>) -> Json<Works
     Json(WorkspaceList { workspaces })
 }
 
-pub(crate) async fn create(
+pub(crate) async fn create_session(
     State(state): State<ApiState>,
     JsonBody(new): JsonBody<NewSession>,
 ) -> Result<(StatusCode, Json<MadeSession>), ApiError> {
-    let id = match state.queue() {
+    let id = match state.worker_queue() {
         Some(_) => {
             check_workspace(new.workspace.as_deref())?;
-            let id = new_session(new.id)?;
+            let id = session_id_or_new(new.id)?;
             let (store, wanted) = (state.sessions.store().clone(), id.clone());
-            in_background(move || match store.check_exists(&wanted) {
+            run_blocking(move || match store.check_exists(&wanted) {
                 Ok(_) => Err(ApiError::conflict(
                     "exists",
                     format!("the session {wanted} exists already: send it an input, or choose another id"),
@@ -209,14 +210,14 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(MadeSession { id })))
 }
 
-pub(crate) async fn show(
+pub(crate) async fn get_session(
     State(state): State<ApiState>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let view = read_view(&state, &id).await?;
+    let view = read_session_view(&state, &id).await?;
     let mut shown = serde_json::to_value(&view).map_err(|error| ApiError::internal(&error))?;
     if let Value::Object(fields) = &mut shown {
-        let live = state.sessions.opened(&id).await;
+        let live = state.sessions.find_open_session(&id).await;
         let is_running = live.as_ref().is_some_and(|live| live.is_running());
         fields.insert("is_open".to_owned(), live.is_some().into());
         fields.insert("is_running".to_owned(), is_running.into());
@@ -229,19 +230,20 @@ pub(crate) async fn show(
 }
 
 /// Reads a session from its file without locking it.
-pub(crate) async fn read_view(state: &ApiState, id: &str) -> Result<SessionView, ApiError> {
+pub(crate) async fn read_session_view(state: &ApiState, id: &str) -> Result<SessionView, ApiError> {
     let (store, id) = (state.sessions.store().clone(), id.to_owned());
-    in_background(move || {
+    run_blocking(move || {
         let reading = store.read_lines(&id)?;
         Ok(SessionView::new(&id, &reading))
     })
     .await
 }
 
-/// Reads an entry as JSON text, by its line number in the file.
+/// Reads an entry of a session as JSON text. `line` is the line number of the entry in the
+/// session's file.
 pub(crate) async fn read_entry(state: &ApiState, id: &str, line: u64) -> Result<String, ApiError> {
     let (store, id) = (state.sessions.store().clone(), id.to_owned());
-    in_background(move || {
+    run_blocking(move || {
         let reading = store.read_lines(&id)?;
         let entry = reading.entries.iter().find(|own| own.line == line);
         let missing = || ApiError::not_found("the session has no entry on this line");
@@ -251,7 +253,10 @@ pub(crate) async fn read_entry(state: &ApiState, id: &str, line: u64) -> Result<
     .await
 }
 
-pub(crate) async fn close(State(state): State<ApiState>, Path(id): Path<String>) -> Json<Closed> {
+pub(crate) async fn close_session(
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+) -> Json<Closed> {
     let was_open = state.sessions.close_session(&id).await;
     Json(Closed { was_open })
 }

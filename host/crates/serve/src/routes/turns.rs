@@ -13,12 +13,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{JsonBody, events, in_background};
+use super::{JsonBody, events, run_blocking};
 use crate::ApiState;
 use crate::error::ApiError;
-use crate::live::OrderedTurn;
-use crate::queued::send_order;
-use crate::session_task::TurnOrder;
+use crate::live::RequestedTurn;
+use crate::queued::queue_input;
+use crate::session_task::TurnRequest;
 
 /// Maximum number of images in an input.
 const MAX_IMAGES: usize = 16;
@@ -119,44 +119,48 @@ pub(crate) struct Interrupted {
     was_running: bool,
 }
 
-pub(crate) async fn start(
+pub(crate) async fn start_turn(
     State(state): State<ApiState>,
     Path(id): Path<String>,
     headers: HeaderMap,
     JsonBody(new): JsonBody<NewTurn>,
 ) -> Result<Response, ApiError> {
     let (wait, queue) = (new.wait, new.queue);
-    let order = in_background(move || read_order(new)).await?;
-    if let Some(remote) = state.queue() {
+    let order = run_blocking(move || parse_new_turn(new)).await?;
+    if let Some(remote) = state.worker_queue() {
         if accepts_stream(&headers) {
             return Err(ApiError::invalid(
                 "workers run the turns of this server, and the events of a turn that waits in the queue are not streamed in \
                  this answer: leave out `Accept: text/event-stream`, and follow `/v1/sessions/ID/events`",
             ));
         }
-        return send_order(remote, &id, order).await?.respond(wait).await;
+        return queue_input(remote, &id, order)
+            .await?
+            .respond_to_turn(wait)
+            .await;
     }
     state.sessions.check_gate().await?;
-    let ordered = state.sessions.order_turn(&id, order, queue).await?;
-    respond(&id, ordered, wait, &headers).await
+    let ordered = state.sessions.request_turn(&id, order, queue).await?;
+    respond_to_turn(&id, ordered, wait, &headers).await
 }
 
-pub(crate) async fn go_on(
+pub(crate) async fn continue_turn(
     State(state): State<ApiState>,
     Path(id): Path<String>,
     headers: HeaderMap,
     JsonBody(body): JsonBody<GoOn>,
 ) -> Result<Response, ApiError> {
-    state.check_runs_turns()?;
-    let ordered = state.sessions.order_continue(&id).await?;
-    respond(&id, ordered, body.wait, &headers).await
+    state.require_turns_in_this_server()?;
+    let ordered = state.sessions.request_continuation(&id).await?;
+    respond_to_turn(&id, ordered, body.wait, &headers).await
 }
 
-/// Answers with a stream of events up to the end of the turn if the caller accepts one, with the
-/// outcome if the caller waits, and otherwise at once.
-async fn respond(
+/// Responds to a request for a turn: with a stream of events up to the end of the turn if the
+/// caller accepts a stream, with the outcome at the end of the turn if `wait` is set, and otherwise
+/// immediately.
+async fn respond_to_turn(
     id: &str,
-    ordered: OrderedTurn,
+    ordered: RequestedTurn,
     wait: bool,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -171,7 +175,7 @@ async fn respond(
         return Ok((StatusCode::ACCEPTED, Json(accepted)).into_response());
     }
     match ordered.outcome.await {
-        Ok(Ok(outcome)) => Ok(Json(result(id, outcome)?).into_response()),
+        Ok(Ok(outcome)) => Ok(Json(turn_result(id, outcome)?).into_response()),
         Ok(Err(error)) => Err(match error.refusal {
             Some(refusal) => refusal.into(),
             None => ApiError::conflict("turn-failed", error.text),
@@ -183,7 +187,7 @@ async fn respond(
     }
 }
 
-fn result(id: &str, outcome: TurnOutcome) -> Result<TurnResult, ApiError> {
+fn turn_result(id: &str, outcome: TurnOutcome) -> Result<TurnResult, ApiError> {
     let summary = serde_json::to_value(&outcome.summary);
     Ok(TurnResult {
         session: id.to_owned(),
@@ -200,21 +204,21 @@ fn accepts_stream(headers: &HeaderMap) -> bool {
     accept.is_some_and(|accept| accept.contains("text/event-stream"))
 }
 
-/// Checks an input, and decodes its images.
-pub(crate) fn read_order(new: NewTurn) -> Result<TurnOrder, ApiError> {
+/// Checks an input, and decodes its images. Returns it as a request for a turn.
+pub(crate) fn parse_new_turn(new: NewTurn) -> Result<TurnRequest, ApiError> {
     let images: Vec<_> = new
         .images
         .iter()
         .map(|image| STANDARD.decode(image).map_err(|error| error.to_string()))
         .collect();
-    check_order(new, images)
+    check_new_turn(new, images)
 }
 
-/// Checks an input together with its decoded images.
-pub(crate) fn check_order(
+/// Checks an input whose images are already decoded. Returns it as a request for a turn.
+pub(crate) fn check_new_turn(
     new: NewTurn,
     images: Vec<Result<Vec<u8>, String>>,
-) -> Result<TurnOrder, ApiError> {
+) -> Result<TurnRequest, ApiError> {
     if new.text.trim().is_empty() {
         return Err(ApiError::invalid("the input is empty"));
     }
@@ -245,7 +249,7 @@ pub(crate) fn check_order(
     let answer_schema = answer_schema.transpose();
     let answer_schema =
         answer_schema.map_err(|why| ApiError::invalid(format!("`output_schema`: {why}")))?;
-    Ok(TurnOrder {
+    Ok(TurnRequest {
         images: images.collect::<Result<_, _>>()?,
         text: new.text,
         input_id: new.input_id,
@@ -255,7 +259,7 @@ pub(crate) fn check_order(
     })
 }
 
-pub(crate) async fn steer(
+pub(crate) async fn steer_turn(
     State(state): State<ApiState>,
     Path(id): Path<String>,
     JsonBody(body): JsonBody<SteerBody>,
@@ -263,7 +267,7 @@ pub(crate) async fn steer(
     if body.text.trim().is_empty() {
         return Err(ApiError::invalid("the text is empty"));
     }
-    let live = state.sessions.opened(&id).await;
+    let live = state.sessions.find_open_session(&id).await;
     let number = live.and_then(|live| live.steer_turn(body.text, Source::Http, body.follow_up));
     match number {
         Some(number) => Ok(Json(Steered { number })),
@@ -274,11 +278,11 @@ pub(crate) async fn steer(
     }
 }
 
-pub(crate) async fn interrupt(
+pub(crate) async fn interrupt_turn(
     State(state): State<ApiState>,
     Path(id): Path<String>,
 ) -> Json<Interrupted> {
-    let live = state.sessions.opened(&id).await;
+    let live = state.sessions.find_open_session(&id).await;
     let was_running = live.is_some_and(|live| live.interrupt_turn());
     Json(Interrupted { was_running })
 }

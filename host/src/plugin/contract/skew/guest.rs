@@ -9,7 +9,7 @@ use wasmparser::component_types::{
 use wasmparser::types::Types;
 use wasmparser::{Parser, Payload, PrimitiveValType, Validator, WasmFeatures};
 
-use super::super::{is_line_of_current, split_interface};
+use super::super::{is_compatible_with_current, split_interface};
 use super::{ContractInterface, Interfaces, NamedType};
 
 /// Interfaces of the contract that a component imports or exports.
@@ -21,20 +21,20 @@ pub(super) struct GuestInterfaces {
 
 /// Reads the interfaces of the contract that a component imports and exports; `None` if the bytes
 /// are not a valid component.
-pub(super) fn read_guest(component: &[u8]) -> Option<GuestInterfaces> {
+pub(super) fn read_guest_interfaces(component: &[u8]) -> Option<GuestInterfaces> {
     let mut validator = Validator::new_with_features(WasmFeatures::all());
     let types = validator.validate_all(component).ok()?;
     let mut guest = GuestInterfaces {
         interfaces: Interfaces::new(),
         names: BTreeMap::new(),
     };
-    for (name, is_import) in outermost_names(component) {
+    for (name, is_import) in list_outermost_names(component) {
         let Some((short, version)) = split_interface(&name) else {
             continue;
         };
-        // An incompatible version has types of its own, which cannot be compared with the current
-        // WIT files.
-        if !is_line_of_current(version) {
+        // An incompatible contract version has different types, which cannot be compared with the
+        // current WIT files.
+        if !is_compatible_with_current(version) {
             continue;
         }
         let item = match is_import {
@@ -46,7 +46,7 @@ pub(super) fn read_guest(component: &[u8]) -> Option<GuestInterfaces> {
         };
         let interface = guest.interfaces.entry(short.to_owned()).or_default();
         for (name, item) in &types[id].exports {
-            add_interface(&types, name, item.ty, interface);
+            add_guest_interface(&types, name, item.ty, interface);
         }
         guest.names.insert(short.to_owned(), name);
     }
@@ -54,7 +54,7 @@ pub(super) fn read_guest(component: &[u8]) -> Option<GuestInterfaces> {
 }
 
 /// Returns the names of the outermost imports and exports; `true` marks an import.
-fn outermost_names(component: &[u8]) -> Vec<(String, bool)> {
+fn list_outermost_names(component: &[u8]) -> Vec<(String, bool)> {
     let (mut names, mut depth) = (Vec::new(), 0_usize);
     for payload in Parser::new(0).parse_all(component).map_while(Result::ok) {
         match payload {
@@ -74,7 +74,7 @@ fn outermost_names(component: &[u8]) -> Vec<(String, bool)> {
     names
 }
 
-fn add_interface(
+fn add_guest_interface(
     types: &Types,
     name: &str,
     item: ComponentEntityType,
@@ -83,9 +83,12 @@ fn add_interface(
     match item {
         ComponentEntityType::Func(id) => {
             let function = &types[id];
-            let params = function.params.iter().map(|(_, ty)| type_text(types, *ty));
+            let params = function
+                .params
+                .iter()
+                .map(|(_, ty)| format_type(types, *ty));
             let params: Vec<String> = params.collect();
-            let result = optional_text(types, function.result);
+            let result = format_optional_type(types, function.result);
             let text = format!("({}) -> {result}", params.join(", "));
             interface.functions.insert(name.to_owned(), text);
         }
@@ -93,11 +96,11 @@ fn add_interface(
             referenced: ComponentAnyTypeId::Defined(id),
             ..
         } => {
-            let (kind, parts) = type_parts(&types[id]);
+            let (kind, parts) = type_kind_and_parts(&types[id]);
             let named = NamedType {
                 kind,
                 parts,
-                text: defined_text(types, id),
+                text: format_defined_type(types, id),
             };
             interface.types.insert(name.to_owned(), named);
         }
@@ -105,7 +108,7 @@ fn add_interface(
     }
 }
 
-fn type_parts(ty: &ComponentDefinedType) -> (&'static str, Vec<String>) {
+fn type_kind_and_parts(ty: &ComponentDefinedType) -> (&'static str, Vec<String>) {
     match ty {
         ComponentDefinedType::Record(record) => (
             "record",
@@ -125,39 +128,43 @@ fn type_parts(ty: &ComponentDefinedType) -> (&'static str, Vec<String>) {
     }
 }
 
-fn type_text(types: &Types, ty: ComponentValType) -> String {
+fn format_type(types: &Types, ty: ComponentValType) -> String {
     match ty {
-        ComponentValType::Primitive(primitive) => primitive_text(primitive).to_owned(),
-        ComponentValType::Type(id) => defined_text(types, id),
+        ComponentValType::Primitive(primitive) => format_primitive_type(primitive).to_owned(),
+        ComponentValType::Type(id) => format_defined_type(types, id),
     }
 }
 
-fn optional_text(types: &Types, ty: Option<ComponentValType>) -> String {
-    ty.map_or_else(|| "_".to_owned(), |ty| type_text(types, ty))
+fn format_optional_type(types: &Types, ty: Option<ComponentValType>) -> String {
+    ty.map_or_else(|| "_".to_owned(), |ty| format_type(types, ty))
 }
 
-fn defined_text(types: &Types, id: ComponentDefinedTypeId) -> String {
+fn format_defined_type(types: &Types, id: ComponentDefinedTypeId) -> String {
     match &types[id] {
-        ComponentDefinedType::Primitive(primitive) => primitive_text(*primitive).to_owned(),
+        ComponentDefinedType::Primitive(primitive) => format_primitive_type(*primitive).to_owned(),
         ComponentDefinedType::Record(record) => {
             let fields = record.fields.iter();
             let fields: Vec<String> = fields
-                .map(|(name, ty)| format!("{name}: {}", type_text(types, *ty)))
+                .map(|(name, ty)| format!("{name}: {}", format_type(types, *ty)))
                 .collect();
             format!("record {{{}}}", fields.join(", "))
         }
         ComponentDefinedType::Variant(variant) => {
             let cases = variant.cases.iter();
             let cases: Vec<String> = cases
-                .map(|(name, case)| format!("{name}({})", optional_text(types, case.ty)))
+                .map(|(name, case)| format!("{name}({})", format_optional_type(types, case.ty)))
                 .collect();
             format!("variant {{{}}}", cases.join(", "))
         }
         ComponentDefinedType::List { element, .. } => {
-            format!("list<{}>", type_text(types, *element))
+            format!("list<{}>", format_type(types, *element))
         }
         ComponentDefinedType::Tuple(tuple) => {
-            let types: Vec<String> = tuple.types.iter().map(|ty| type_text(types, *ty)).collect();
+            let types: Vec<String> = tuple
+                .types
+                .iter()
+                .map(|ty| format_type(types, *ty))
+                .collect();
             format!("tuple<{}>", types.join(", "))
         }
         ComponentDefinedType::Flags(names) => {
@@ -168,12 +175,12 @@ fn defined_text(types: &Types, id: ComponentDefinedTypeId) -> String {
             let names: Vec<String> = names.iter().map(ToString::to_string).collect();
             format!("enum {{{}}}", names.join(", "))
         }
-        ComponentDefinedType::Option { ty, .. } => format!("option<{}>", type_text(types, *ty)),
+        ComponentDefinedType::Option { ty, .. } => format!("option<{}>", format_type(types, *ty)),
         ComponentDefinedType::Result { ok, err, .. } => {
             format!(
                 "result<{}, {}>",
-                optional_text(types, *ok),
-                optional_text(types, *err)
+                format_optional_type(types, *ok),
+                format_optional_type(types, *err)
             )
         }
         ComponentDefinedType::Own(_) => "own".to_owned(),
@@ -182,7 +189,7 @@ fn defined_text(types: &Types, id: ComponentDefinedTypeId) -> String {
     }
 }
 
-fn primitive_text(ty: PrimitiveValType) -> &'static str {
+fn format_primitive_type(ty: PrimitiveValType) -> &'static str {
     match ty {
         PrimitiveValType::Bool => "bool",
         PrimitiveValType::S8 => "s8",

@@ -4,8 +4,8 @@
 //! A component names a contract version in its interfaces. If it was built with an edited copy of
 //! the contract, or with an SDK from between two versions, the names match but the types do not,
 //! and the engine reports only "3 fields, found 4 fields" without naming the type. The comparison
-//! runs only for components that failed to link or were just built, because it parses both sides
-//! again. Start from [`find`].
+//! runs only for components that failed to link or were just built, because it parses the component
+//! and the contract again. Start from [`find_type_mismatch`].
 
 mod guest;
 mod own;
@@ -22,8 +22,8 @@ struct NamedType {
     kind: &'static str,
     /// Names of the type's fields or cases, in order.
     parts: Vec<String>,
-    /// Complete type with everything nested spelled out; equal texts mean equal types on both
-    /// sides.
+    /// Complete type as text, with nested types written out. If the texts of component and host are
+    /// equal, the types are equal.
     text: String,
 }
 
@@ -41,15 +41,18 @@ type Interfaces = BTreeMap<String, ContractInterface>;
 /// returns it as an error. Returns `None` if all types match or if the bytes are not a valid
 /// component.
 #[must_use]
-pub fn find(component: &[u8]) -> Option<Error> {
-    let theirs = guest::read_guest(component)?;
-    let ours = own::read_own();
+pub fn find_type_mismatch(component: &[u8]) -> Option<Error> {
+    let theirs = guest::read_guest_interfaces(component)?;
+    let ours = own::read_host_interfaces();
     let (name, difference) = theirs.interfaces.iter().find_map(|(name, interface)| {
-        Some((name, differing_function(interface, ours.get(name)?)?))
+        Some((
+            name,
+            describe_differing_function(interface, ours.get(name)?)?,
+        ))
     })?;
     // An error about the differing type is more helpful than one about a function that uses it.
-    let part = differing_type(&theirs.interfaces, &ours);
-    let stamp = stamp::read_stamp(component).ok().flatten();
+    let part = describe_differing_type(&theirs.interfaces, &ours);
+    let stamp = stamp::check_contract_stamps(component).ok().flatten();
     let theirs_built = theirs.names.get(name).cloned().unwrap_or_default();
     let version = theirs_built.rsplit('@').next().unwrap_or_default();
     Some(Error::Skew {
@@ -64,7 +67,10 @@ pub fn find(component: &[u8]) -> Option<Error> {
 }
 
 /// Describes the first function that differs from this host's or that this host lacks.
-fn differing_function(theirs: &ContractInterface, own: &ContractInterface) -> Option<String> {
+fn describe_differing_function(
+    theirs: &ContractInterface,
+    own: &ContractInterface,
+) -> Option<String> {
     let mut functions = theirs.functions.iter();
     functions.find_map(|(name, text)| match own.functions.get(name) {
         None => Some(format!(
@@ -75,8 +81,9 @@ fn differing_function(theirs: &ContractInterface, own: &ContractInterface) -> Op
     })
 }
 
-/// Describes the first named type with other parts, or with the same parts of other types.
-fn differing_type(theirs: &Interfaces, ours: &Interfaces) -> Option<String> {
+/// Describes the first named type whose parts have other names, or other types, in the component
+/// than in this host.
+fn describe_differing_type(theirs: &Interfaces, ours: &Interfaces) -> Option<String> {
     let pairs = || {
         theirs.iter().flat_map(|(interface, types)| {
             let own = ours.get(interface);
@@ -94,14 +101,17 @@ fn differing_type(theirs: &Interfaces, ours: &Interfaces) -> Option<String> {
             (!only.is_empty()).then(|| only.join(", "))
         };
         if kind != own.kind {
-            return Some(format!("`{name}` is a {kind}, and here a {}", own.kind));
+            return Some(format!(
+                "`{name}` is a {kind} in the component, but a {} in this host",
+                own.kind
+            ));
         }
         match (only(theirs, own), only(own, theirs)) {
             (Some(more), None) => Some(format!(
-                "the {kind} `{name}` has {more}, which it does not have here"
+                "the {kind} `{name}` has {more}, which this host's version of it does not have"
             )),
             (None, Some(less)) => Some(format!(
-                "the {kind} `{name}` lacks {less}, which it has here"
+                "the {kind} `{name}` lacks {less}, which this host's version of it has"
             )),
             (Some(more), Some(less)) => {
                 Some(format!("the {kind} `{name}` has {more} in place of {less}"))
@@ -116,7 +126,7 @@ fn differing_type(theirs: &Interfaces, ours: &Interfaces) -> Option<String> {
         let mut differing = pairs().filter(|(_, theirs, own)| theirs.text != own.text);
         let (name, theirs, _) = differing.next()?;
         Some(format!(
-            "the {} `{name}` has parts of other types",
+            "the types of the parts of the {} `{name}` differ",
             theirs.kind
         ))
     })

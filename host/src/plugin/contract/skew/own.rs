@@ -5,9 +5,9 @@ use wit_parser::{Handle, Resolve, SourceMap, Type, TypeDefKind};
 use super::super::contract_files;
 use super::{ContractInterface, Interfaces, NamedType};
 
-/// Parses the embedded contract. Returns no interfaces if parsing fails; a test ensures that it
-/// does not fail.
-pub(super) fn read_own() -> Interfaces {
+/// Parses the embedded contract. Returns no interfaces if parsing fails; a test ensures that
+/// parsing succeeds.
+pub(super) fn read_host_interfaces() -> Interfaces {
     let mut map = SourceMap::default();
     for (name, text) in contract_files() {
         if name.ends_with(".wit") {
@@ -27,14 +27,14 @@ pub(super) fn read_own() -> Interfaces {
                 let params = function
                     .params
                     .iter()
-                    .map(|param| type_text(&resolve, &param.ty));
+                    .map(|param| format_type(&resolve, &param.ty));
                 let params: Vec<String> = params.collect();
-                let result = optional_text(&resolve, function.result.as_ref());
+                let result = format_optional_type(&resolve, function.result.as_ref());
                 (name.clone(), format!("({}) -> {result}", params.join(", ")))
             });
             let types = own.types.iter().map(|(name, id)| {
-                let (kind, parts) = type_parts(&resolve, &Type::Id(*id));
-                let text = type_text(&resolve, &Type::Id(*id));
+                let (kind, parts) = type_kind_and_parts(&resolve, &Type::Id(*id));
+                let text = format_type(&resolve, &Type::Id(*id));
                 (name.clone(), NamedType { kind, parts, text })
             });
             let interface = ContractInterface {
@@ -46,12 +46,12 @@ pub(super) fn read_own() -> Interfaces {
         .collect()
 }
 
-fn type_parts(resolve: &Resolve, ty: &Type) -> (&'static str, Vec<String>) {
+fn type_kind_and_parts(resolve: &Resolve, ty: &Type) -> (&'static str, Vec<String>) {
     let Type::Id(id) = ty else {
         return ("type", Vec::new());
     };
     match &resolve.types[*id].kind {
-        TypeDefKind::Type(other) => type_parts(resolve, other),
+        TypeDefKind::Type(other) => type_kind_and_parts(resolve, other),
         TypeDefKind::Record(record) => (
             "record",
             record
@@ -76,18 +76,18 @@ fn type_parts(resolve: &Resolve, ty: &Type) -> (&'static str, Vec<String>) {
     }
 }
 
-fn optional_text(resolve: &Resolve, ty: Option<&Type>) -> String {
-    ty.map_or_else(|| "_".to_owned(), |ty| type_text(resolve, ty))
+fn format_optional_type(resolve: &Resolve, ty: Option<&Type>) -> String {
+    ty.map_or_else(|| "_".to_owned(), |ty| format_type(resolve, ty))
 }
 
 /// Returns the text of a type in the format that `guest` uses for the types of a component.
-fn type_text(resolve: &Resolve, ty: &Type) -> String {
+fn format_type(resolve: &Resolve, ty: &Type) -> String {
     let id = match ty {
         Type::Id(id) => *id,
         Type::ErrorContext => return "error-context".to_owned(),
         plain => return format!("{plain:?}").to_lowercase(),
     };
-    let of = |ty: &Type| type_text(resolve, ty);
+    let of = |ty: &Type| format_type(resolve, ty);
     match &resolve.types[id].kind {
         TypeDefKind::Type(other) => of(other),
         TypeDefKind::Record(record) => {
@@ -104,7 +104,7 @@ fn type_text(resolve: &Resolve, ty: &Type) -> String {
                     format!(
                         "{}({})",
                         case.name,
-                        optional_text(resolve, case.ty.as_ref())
+                        format_optional_type(resolve, case.ty.as_ref())
                     )
                 })
                 .collect();
@@ -116,14 +116,14 @@ fn type_text(resolve: &Resolve, ty: &Type) -> String {
             format!("tuple<{}>", types.join(", "))
         }
         TypeDefKind::Flags(_) | TypeDefKind::Enum(_) => {
-            let (kind, names) = type_parts(resolve, ty);
+            let (kind, names) = type_kind_and_parts(resolve, ty);
             format!("{kind} {{{}}}", names.join(", "))
         }
         TypeDefKind::Option(ty) => format!("option<{}>", of(ty)),
         TypeDefKind::Result(result) => format!(
             "result<{}, {}>",
-            optional_text(resolve, result.ok.as_ref()),
-            optional_text(resolve, result.err.as_ref())
+            format_optional_type(resolve, result.ok.as_ref()),
+            format_optional_type(resolve, result.err.as_ref())
         ),
         TypeDefKind::Handle(Handle::Own(_)) => "own".to_owned(),
         TypeDefKind::Handle(Handle::Borrow(_)) => "borrow".to_owned(),
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_contract_that_is_carried_can_be_read() {
-        let interfaces = read_own();
+        let interfaces = read_host_interfaces();
         let types = &interfaces["payloads"].types;
         assert_eq!(types["proposed-call"].kind, "record");
         assert!(

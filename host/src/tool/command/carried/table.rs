@@ -21,7 +21,7 @@ const RUNNING: &[&str] = &["exec", "run", "tool"];
 pub(super) const CARRIERS: &[CarrierProgram] = &[
     CarrierProgram {
         names: &[GIT],
-        // Short options depend on the verb, see `git_letters`.
+        // Short options depend on the verb, see `dangerous_git_letters`.
         long: &[
             "config",
             "config-env",
@@ -574,7 +574,7 @@ pub(super) const CARRIERS: &[CarrierProgram] = &[
 ];
 
 /// Returns git's short options that take a command, a setting with a command, or an output file.
-pub(super) fn git_letters(verb: Option<&str>) -> &'static str {
+pub(super) fn dangerous_git_letters(verb: Option<&str>) -> &'static str {
     match verb {
         None => "c",
         Some("archive" | "diff" | "format-patch" | "log" | "show" | "whatchanged") => "o",

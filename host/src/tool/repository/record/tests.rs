@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Workspace with a repository, and a folder of records.
+/// Temporary directory with a workspace that is a git repository, and with a folder of records.
 struct Fixture {
     root: tempfile::TempDir,
 }
@@ -22,76 +22,83 @@ impl Fixture {
         Self { root }
     }
 
-    fn records(&self) -> PathBuf {
+    fn records_folder(&self) -> PathBuf {
         self.root.path().join("records")
     }
 
-    fn git(&self, name: &str) -> PathBuf {
+    fn git_path(&self, name: &str) -> PathBuf {
         self.root.path().join("work/.git").join(name)
     }
 
-    fn start(&self, deadline: Duration) -> CommandRecord {
+    fn start_record(&self, deadline: Duration) -> CommandRecord {
         let before = RepositoryBefore::scan_before(&[self.root.path().join("work")]);
-        CommandRecord::create(&self.records(), &before, deadline).unwrap()
+        CommandRecord::create(&self.records_folder(), &before, deadline).unwrap()
     }
 
-    fn left(&self) -> usize {
-        fs::read_dir(self.records()).unwrap().count()
+    fn n_records(&self) -> usize {
+        fs::read_dir(self.records_folder()).unwrap().count()
     }
 }
 
 /// Makes git run a program at the next command.
-fn plant(fixture: &Fixture) {
-    fs::write(fixture.git("config"), "[core]\n\tfsmonitor = touch ran\n").unwrap();
+fn plant_program_setting(fixture: &Fixture) {
+    fs::write(
+        fixture.git_path("config"),
+        "[core]\n\tfsmonitor = touch ran\n",
+    )
+    .unwrap();
 }
 
 #[test]
-fn files_of_an_interrupted_command_are_renamed_and_settings_come_back() {
+fn files_of_an_interrupted_command_are_renamed_and_settings_are_restored() {
     let fixture = Fixture::new();
-    let record = fixture.start(Duration::from_secs(10));
-    plant(&fixture);
+    let record = fixture.start_record(Duration::from_secs(10));
+    plant_program_setting(&fixture);
     assert!(
-        judge_interrupted(&fixture.records()).is_empty(),
+        check_interrupted_commands(&fixture.records_folder()).is_empty(),
         "it still runs"
     );
-    assert_eq!(fixture.left(), 1);
+    assert_eq!(fixture.n_records(), 1);
     drop(record);
-    let lines = judge_interrupted(&fixture.records());
+    let lines = check_interrupted_commands(&fixture.records_folder());
     let [line] = &lines[..] else {
         panic!("{lines:?}")
     };
     assert!(line.contains("`.git/config` may run a program"), "{line}");
-    assert_eq!(fs::read_to_string(fixture.git("config")).unwrap(), SETTINGS);
-    assert!(fixture.git("config.refused").exists());
-    assert_eq!(fixture.left(), 0);
-    assert!(judge_interrupted(&fixture.records()).is_empty());
+    assert_eq!(
+        fs::read_to_string(fixture.git_path("config")).unwrap(),
+        SETTINGS
+    );
+    assert!(fixture.git_path("config.refused").exists());
+    assert_eq!(fixture.n_records(), 0);
+    assert!(check_interrupted_commands(&fixture.records_folder()).is_empty());
 }
 
 #[test]
-fn a_folder_that_a_link_replaced_is_not_judged() {
+fn a_folder_replaced_by_a_symlink_is_not_checked() {
     let fixture = Fixture::new();
-    drop(fixture.start(Duration::from_secs(10)));
+    drop(fixture.start_record(Duration::from_secs(10)));
     let (work, own) = (
         fixture.root.path().join("work"),
         fixture.root.path().join("own"),
     );
     fs::rename(&work, &own).unwrap();
     std::os::unix::fs::symlink(&own, &work).unwrap();
-    plant(&fixture);
-    assert!(judge_interrupted(&fixture.records()).is_empty());
-    assert!(!fixture.git("config.refused").exists());
-    assert_eq!(fixture.left(), 0);
+    plant_program_setting(&fixture);
+    assert!(check_interrupted_commands(&fixture.records_folder()).is_empty());
+    assert!(!fixture.git_path("config.refused").exists());
+    assert_eq!(fixture.n_records(), 0);
 }
 
 #[test]
-fn a_folder_of_records_that_cannot_be_read_is_named() {
+fn an_unreadable_folder_of_records_is_reported() {
     let fixture = Fixture::new();
     assert!(
-        judge_interrupted(&fixture.records()).is_empty(),
+        check_interrupted_commands(&fixture.records_folder()).is_empty(),
         "none is there yet"
     );
-    fs::write(fixture.records(), "").unwrap();
-    let lines = judge_interrupted(&fixture.records());
+    fs::write(fixture.records_folder(), "").unwrap();
+    let lines = check_interrupted_commands(&fixture.records_folder());
     assert!(
         lines.len() == 1 && lines[0].contains("cannot be read"),
         "{lines:?}"
@@ -99,18 +106,18 @@ fn a_folder_of_records_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn a_command_that_was_looked_at_leaves_no_record() {
+fn a_command_whose_files_were_checked_leaves_no_record() {
     let fixture = Fixture::new();
-    fixture.start(Duration::from_secs(10)).remove();
-    assert_eq!(fixture.left(), 0);
+    fixture.start_record(Duration::from_secs(10)).remove();
+    assert_eq!(fixture.n_records(), 0);
 }
 
 #[test]
-fn a_file_that_changed_later_than_the_command_can_have_run_stays_and_is_named() {
+fn a_file_that_changed_after_the_command_ended_is_kept_and_reported() {
     let fixture = Fixture::new();
-    drop(fixture.start(Duration::from_secs(10)));
-    plant(&fixture);
-    let record = fs::read_dir(fixture.records())
+    drop(fixture.start_record(Duration::from_secs(10)));
+    plant_program_setting(&fixture);
+    let record = fs::read_dir(fixture.records_folder())
         .unwrap()
         .next()
         .unwrap()
@@ -119,17 +126,17 @@ fn a_file_that_changed_later_than_the_command_can_have_run_stays_and_is_named() 
     let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
     value["last"] = (clock::current_time().as_second() - 1).into();
     fs::write(record.path(), value.to_string()).unwrap();
-    let lines = judge_interrupted(&fixture.records());
+    let lines = check_interrupted_commands(&fixture.records_folder());
     assert!(lines[0].contains("so it was kept: review it"), "{lines:?}");
-    assert!(!fixture.git("config.refused").exists());
-    assert_eq!(fixture.left(), 0);
+    assert!(!fixture.git_path("config.refused").exists());
+    assert_eq!(fixture.n_records(), 0);
 }
 
 #[test]
-fn damaged_records_are_named_once_and_unfinished_ones_never() {
+fn damaged_records_are_reported_once_and_unfinished_records_never() {
     let fixture = Fixture::new();
-    drop(fixture.start(Duration::from_secs(10)));
-    let folder = fixture.records();
+    drop(fixture.start_record(Duration::from_secs(10)));
+    let folder = fixture.records_folder();
     let record = fs::read_dir(&folder)
         .unwrap()
         .next()
@@ -145,16 +152,16 @@ fn damaged_records_are_named_once_and_unfinished_ones_never() {
     ];
     for bytes in damaged {
         fs::write(&record, bytes).unwrap();
-        let lines = judge_interrupted(&folder);
+        let lines = check_interrupted_commands(&folder);
         assert!(
             lines.len() == 1 && lines[0].contains("cannot be read"),
             "{lines:?}"
         );
-        assert!(judge_interrupted(&folder).is_empty());
+        assert!(check_interrupted_commands(&folder).is_empty());
     }
     let new = folder.join("1.new");
     fs::write(&new, "").unwrap();
-    assert!(judge_interrupted(&folder).is_empty() && new.exists());
+    assert!(check_interrupted_commands(&folder).is_empty() && new.exists());
     let old = SystemTime::now() - 2 * MAX_UNFINISHED_AGE;
     File::options()
         .write(true)
@@ -162,11 +169,11 @@ fn damaged_records_are_named_once_and_unfinished_ones_never() {
         .unwrap()
         .set_modified(old)
         .unwrap();
-    assert!(judge_interrupted(&folder).is_empty() && !new.exists());
+    assert!(check_interrupted_commands(&folder).is_empty() && !new.exists());
 }
 
 #[test]
-fn paths_that_are_not_utf_8_come_back() {
+fn paths_that_are_not_utf_8_are_restored_from_a_record() {
     let path = PathBuf::from(OsString::from_vec(vec![b'/', 0xff, b'a']));
     assert_eq!(RecordedPath::from(&*path).decode(), Some(path));
 }

@@ -1,5 +1,5 @@
-//! Tests when a question accepts an answer: after it could be read, and, unless the answer is a no,
-//! after the complete question was on the screen.
+//! Tests from when on a question accepts an answer: when the person had time to read it and, unless
+//! the answer is a no, when the complete question was on the screen.
 
 use serde_json::json;
 use tokio::sync::oneshot::{self, Receiver};
@@ -11,15 +11,15 @@ use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
 use rind_lib::tool::approval::Question;
 use rind_lib::tool::subject::{Subject, WorkspacePath};
 
-fn room(columns: usize, rows: usize) -> TerminalRoom {
-    TerminalRoom {
+fn terminal_room(columns: usize, rows: usize) -> QuestionSpace {
+    QuestionSpace {
         size: TerminalSize { columns, rows },
         n_typed: 1,
     }
 }
 
 /// Returns a question that is open but not drawn yet, and the receiver of its answer.
-fn open(question: AskedQuestion) -> (OpenQuestion, Receiver<AskedAnswer>) {
+fn new_question(question: TerminalQuestionKind) -> (OpenQuestion, Receiver<TerminalAnswer>) {
     let (answer, answered) = oneshot::channel();
     (
         OpenQuestion::new(TerminalQuestion { question, answer }),
@@ -28,16 +28,16 @@ fn open(question: AskedQuestion) -> (OpenQuestion, Receiver<AskedAnswer>) {
 }
 
 /// Returns a question about a call that writes a file with this many lines.
-fn call(n_lines: usize) -> (OpenQuestion, Receiver<AskedAnswer>) {
+fn call_question(n_lines: usize) -> (OpenQuestion, Receiver<TerminalAnswer>) {
     let spec = ToolSpec::bare_spec("write_file", EffectClass::Write);
     let arguments = json!({ "path": "docs/a.txt", "content": "line\n".repeat(n_lines) });
     let subject = Subject::File(WorkspacePath::Known("docs/a.txt".to_owned()));
     let question = Question::new(&spec, &arguments, &subject, &[]);
-    open(AskedQuestion::Call(question))
+    new_question(TerminalQuestionKind::Call(question))
 }
 
-fn person(kind: QuestionKind, text: &str) -> (OpenQuestion, Receiver<AskedAnswer>) {
-    open(AskedQuestion::Person(PersonQuestion {
+fn plugin_question(kind: QuestionKind, text: &str) -> (OpenQuestion, Receiver<TerminalAnswer>) {
+    new_question(TerminalQuestionKind::Person(PersonQuestion {
         plugin: "asker".to_owned(),
         text: text.to_owned(),
         kind,
@@ -45,68 +45,68 @@ fn person(kind: QuestionKind, text: &str) -> (OpenQuestion, Receiver<AskedAnswer
     }))
 }
 
-/// Draws the question and lets the wait pass, so that keys are accepted.
-fn opened(mut open: OpenQuestion) -> OpenQuestion {
+/// Draws the question and advances the time, so that keys are accepted.
+fn draw_and_wait(mut open: OpenQuestion) -> OpenQuestion {
     let now = Instant::now();
-    open.note_drawn(now);
-    open.draws_at(now + QUIET);
+    open.record_question_drawn(now);
+    open.accept_keys_if_due(now + QUIET);
     open
 }
 
-fn shown(open: &OpenQuestion, room: TerminalRoom) -> String {
+fn shown_text(open: &OpenQuestion, room: QuestionSpace) -> String {
     bare_text(&open.render_rows(room).join("\n"))
 }
 
 #[test]
-fn keys_that_were_typed_before_it_could_be_read_do_not_answer_it() {
-    let (mut open, _answered) = call(3);
-    let (begin, room) = (Instant::now(), room(72, 24));
-    assert!(!open.takes_key(begin), "it is not on the screen");
-    open.draws_at(begin);
-    open.note_drawn(begin);
-    assert_eq!(open.opens(), Some(begin + QUIET));
+fn keys_typed_before_the_question_could_be_read_do_not_answer_it() {
+    let (mut open, _answered) = call_question(3);
+    let (begin, room) = (Instant::now(), terminal_room(72, 24));
+    assert!(!open.accepts_key(begin), "it is not on the screen");
+    open.accept_keys_if_due(begin);
+    open.record_question_drawn(begin);
+    assert_eq!(open.next_redraw_time(), Some(begin + QUIET));
     let rows = open.render_rows(room);
-    assert!(!shown(&open, room).contains("[y]es"));
+    assert!(!shown_text(&open, room).contains("[y]es"));
     // A key that comes too early restarts the wait.
-    assert!(!open.takes_key(begin + QUIET / 2));
-    open.draws_at(begin + QUIET);
-    assert!(!shown(&open, room).contains("[y]es"));
-    open.draws_at(begin + QUIET * 3 / 2);
-    assert!(shown(&open, room).contains("[y]es"));
+    assert!(!open.accepts_key(begin + QUIET / 2));
+    open.accept_keys_if_due(begin + QUIET);
+    assert!(!shown_text(&open, room).contains("[y]es"));
+    open.accept_keys_if_due(begin + QUIET * 3 / 2);
+    assert!(shown_text(&open, room).contains("[y]es"));
     assert_eq!(open.render_rows(room).len(), rows.len(), "nothing moves");
-    assert!(open.takes_key(begin + QUIET * 3 / 2));
-    assert_eq!(open.opens(), None);
+    assert!(open.accepts_key(begin + QUIET * 3 / 2));
+    assert_eq!(open.next_redraw_time(), None);
 }
 
 #[test]
 fn only_a_no_counts_until_all_of_what_is_asked_was_on_the_screen() {
     for n_rows in 1..30 {
-        let room = room(60, n_rows);
-        let (open, mut answered) = call(200);
-        let mut open = opened(open);
-        let text = shown(&open, room);
+        let room = terminal_room(60, n_rows);
+        let (open, mut answered) = call_question(200);
+        let mut open = draw_and_wait(open);
+        let text = shown_text(&open, room);
         let is_fitting = text.lines().count() + 1 < n_rows;
         assert!(is_fitting || n_rows < 5, "{n_rows}:\n{text}");
-        assert_eq!(open.answer_line("y", room, |_| {}), LineEffect::Invalid);
-        assert_eq!(open.answer_line("a", room, |_| {}), LineEffect::Invalid);
+        assert_eq!(open.answer_line("y", room, |_| {}), TypedAnswer::Invalid);
+        assert_eq!(open.answer_line("a", room, |_| {}), TypedAnswer::Invalid);
         // Viewing the first page does not count as reading the rest.
-        assert_eq!(open.answer_line("v", room, |_| {}), LineEffect::NotYet);
-        assert_eq!(open.answer_line("q", room, |_| {}), LineEffect::NotYet);
-        assert_eq!(open.answer_line("y", room, |_| {}), LineEffect::Invalid);
+        assert_eq!(open.answer_line("v", room, |_| {}), TypedAnswer::NotYet);
+        assert_eq!(open.answer_line("q", room, |_| {}), TypedAnswer::NotYet);
+        assert_eq!(open.answer_line("y", room, |_| {}), TypedAnswer::Invalid);
         assert!(answered.try_recv().is_err());
         let mut seen = String::new();
-        assert_eq!(open.answer_line("v", room, |_| {}), LineEffect::NotYet);
+        assert_eq!(open.answer_line("v", room, |_| {}), TypedAnswer::NotYet);
         while open.page.is_some() {
-            let page = shown(&open, room);
+            let page = shown_text(&open, room);
             assert!(page.lines().count() + 1 < n_rows || n_rows < 5, "{page}");
             seen.push_str(&page);
-            assert_eq!(open.answer_line("", room, |_| {}), LineEffect::NotYet);
+            assert_eq!(open.answer_line("", room, |_| {}), TypedAnswer::NotYet);
         }
         assert_eq!(seen.contains("always covers"), n_rows >= 5, "{seen}");
         let is_answered = n_rows >= 5;
         let expected = match is_answered {
-            true => LineEffect::Answered("yes".to_owned()),
-            false => LineEffect::Invalid,
+            true => TypedAnswer::Answered("yes".to_owned()),
+            false => TypedAnswer::Invalid,
         };
         assert_eq!(open.answer_line("y", room, |_| {}), expected, "{n_rows}");
         assert_eq!(answered.try_recv().is_ok(), is_answered);
@@ -114,16 +114,18 @@ fn only_a_no_counts_until_all_of_what_is_asked_was_on_the_screen() {
 }
 
 #[test]
-fn a_no_counts_on_any_screen_and_its_reason_is_there_first() {
-    let (open, mut answered) = call(200);
-    let mut open = opened(open);
+fn a_no_counts_on_any_screen_and_its_reason_is_sent_first() {
+    let (open, mut answered) = call_question(200);
+    let mut open = draw_and_wait(open);
     let mut why = String::new();
-    let effect = open.answer_line("n use docs/", room(20, 2), |said| why = said.to_owned());
-    assert_eq!(effect, LineEffect::Answered("no: use docs/".to_owned()));
+    let effect = open.answer_line("n use docs/", terminal_room(20, 2), |said| {
+        why = said.to_owned()
+    });
+    assert_eq!(effect, TypedAnswer::Answered("no: use docs/".to_owned()));
     assert_eq!(why, "use docs/");
     assert_eq!(
         answered.try_recv().unwrap(),
-        AskedAnswer::Call(ApprovalAnswer::No("use docs/".to_owned()))
+        TerminalAnswer::Call(ApprovalAnswer::No("use docs/".to_owned()))
     );
 }
 
@@ -132,23 +134,23 @@ fn v_answers_a_question_for_text_that_is_on_the_screen_whole() {
     let text = || QuestionKind::Text {
         default: "x".to_owned(),
     };
-    let room = room(60, 20);
-    let (open, mut answered) = person(text(), "Which letter?");
-    let mut open = opened(open);
+    let room = terminal_room(60, 20);
+    let (open, mut answered) = plugin_question(text(), "Which letter?");
+    let mut open = draw_and_wait(open);
     assert!(matches!(
         open.answer_line("v", room, |_| {}),
-        LineEffect::Answered(_)
+        TypedAnswer::Answered(_)
     ));
     let answer = answered.try_recv().unwrap();
     let v = PersonAnswer::Text("v".to_owned());
-    assert_eq!(answer, AskedAnswer::Person(Some(v)));
-    let (open, mut answered) = person(text(), &"long ".repeat(200));
-    let mut open = opened(open);
-    // Even a free text is no answer until the complete question was read.
+    assert_eq!(answer, TerminalAnswer::Person(Some(v)));
+    let (open, mut answered) = plugin_question(text(), &"long ".repeat(200));
+    let mut open = draw_and_wait(open);
+    // Even a free text is not accepted as an answer before the complete question was on the screen.
     assert_eq!(
         open.answer_line("a text", room, |_| {}),
-        LineEffect::Invalid
+        TypedAnswer::Invalid
     );
-    assert_eq!(open.answer_line("v", room, |_| {}), LineEffect::NotYet);
+    assert_eq!(open.answer_line("v", room, |_| {}), TypedAnswer::NotYet);
     assert!(answered.try_recv().is_err());
 }

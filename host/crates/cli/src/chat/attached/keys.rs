@@ -6,14 +6,14 @@ use super::super::super::exit_code::ExitStatus;
 use super::super::super::looks;
 use super::super::super::render::{BOLD, DIM, one_line, style_text, warning_text};
 use super::super::super::terminal::QUIET;
-use super::super::ask::{LineEffect, OpenQuestion};
+use super::super::ask::{OpenQuestion, TypedAnswer};
 use super::super::keys::{KeyCode, KeyInput, TypedKey};
-use super::super::press::{edit_line, is_mere_answer};
+use super::super::press::{apply_editing_key, is_answer_text};
 use super::super::slash::is_command;
 use super::AttachedChat;
 
-/// Commands and keys, for `/help`.
-const HELP: &str = "\
+/// Text of `/help`: commands and keys.
+const ATTACHED_CHAT_HELP: &str = "\
 Commands: /help, /quit
 Keys of the chat:
   Enter        sends; while a turn runs it steers: the model reads it before its next request
@@ -27,10 +27,10 @@ Leaving changes nothing: turns go on, and questions stay open for others.";
 impl AttachedChat {
     pub(super) fn press_key(&mut self, input: KeyInput) {
         if let KeyInput::Background(is_light) = input {
-            return looks::set_background(is_light);
+            return looks::set_background_palette(is_light);
         }
         if self.question.is_some() {
-            return self.press_in_question(input);
+            return self.handle_question_key(input);
         }
         let key = match input {
             KeyInput::Paste(text) => {
@@ -46,46 +46,46 @@ impl AttachedChat {
             (KeyCode::Char('d'), true, ..) if self.editor.is_empty() => {
                 self.leaving = Some(ExitStatus::Done);
             }
-            (KeyCode::Char('l'), true, ..) => self.screen.forget_region(),
+            (KeyCode::Char('l'), true, ..) => self.screen.invalidate_region(),
             (KeyCode::Esc, ..) => {
                 self.stop_turn();
             }
-            // Ignore an Enter that was meant for a question that has just closed.
-            (KeyCode::Enter, false, false, false) if self.is_late_answer() => {}
+            // Ignore an Enter that was probably meant for a question that has just closed.
+            (KeyCode::Enter, false, false, false) if self.is_late_enter() => {}
             (KeyCode::Enter, false, false, false) => self.enter_line(false),
             (KeyCode::Tab, false, false, _) => self.enter_line(true),
             (KeyCode::Up, false, false, false) => {
                 let now = self.editor.pieces();
-                if !self.editor.go_line(true)
-                    && let Some(pieces) = self.history.older_line(&now)
+                if !self.editor.move_line(true)
+                    && let Some(pieces) = self.history.older_history_text(&now)
                 {
                     self.editor.set_pieces(&pieces);
                 }
             }
             (KeyCode::Down, false, false, false) => {
-                if !self.editor.go_line(false)
-                    && let Some(pieces) = self.history.newer_line()
+                if !self.editor.move_line(false)
+                    && let Some(pieces) = self.history.newer_history_text()
                 {
                     self.editor.set_pieces(&pieces);
                 }
             }
             _ => {
-                edit_line(&mut self.editor, key);
+                apply_editing_key(&mut self.editor, key);
             }
         }
     }
 
-    fn is_late_answer(&self) -> bool {
+    fn is_late_enter(&self) -> bool {
         let is_recent = self.closed.is_some_and(|at| at.elapsed() < QUIET);
-        is_recent && is_mere_answer(&self.editor.whole())
+        is_recent && is_answer_text(&self.editor.full_text())
     }
 
-    fn press_in_question(&mut self, input: KeyInput) {
+    fn handle_question_key(&mut self, input: KeyInput) {
         let now = Instant::now();
         let open = self.question.as_mut();
-        let is_taken = open.is_some_and(|open| open.takes_key(now));
+        let is_taken = open.is_some_and(|open| open.accepts_key(now));
         let key = match input {
-            // A paste is text to write, not an answer.
+            // Insert a paste into the editor, because it is text to write and not an answer.
             KeyInput::Paste(text) => return self.editor.paste_text(&text),
             KeyInput::Key(key) => key,
             _ => return,
@@ -98,22 +98,23 @@ impl AttachedChat {
             (KeyCode::Char('d'), true) if self.answer.is_empty() => self.decline_question(),
             (KeyCode::Enter, _) => self.answer_question(),
             _ => {
-                edit_line(&mut self.answer, key);
+                apply_editing_key(&mut self.answer, key);
             }
         }
     }
 
     fn answer_question(&mut self) {
-        let (room, line) = (self.room(), self.answer.whole());
+        let (room, line) = (self.terminal_room(), self.answer.full_text());
         let Some(question) = &mut self.question else {
             return;
         };
-        let kept = question.kept_rows(room.size);
-        // Do not steer: the holder of the session passes the reason of a no to the model.
+        let kept = question.scrollback_rows(room.size);
+        // Pass no steering function: the program that runs the session passes the reason of a no to
+        // the model.
         match question.answer_line(&line, room, |_| {}) {
-            LineEffect::NotYet => self.answer.clear_text(),
-            LineEffect::Invalid => self.answer.discard_text(),
-            LineEffect::Answered(words) => {
+            TypedAnswer::NotYet => self.answer.clear_text(),
+            TypedAnswer::Invalid => self.answer.discard_text(),
+            TypedAnswer::Answered(words) => {
                 self.answer.clear_text();
                 self.close_question();
                 kept.into_iter().for_each(|row| self.view.say_line(row));
@@ -123,32 +124,32 @@ impl AttachedChat {
         }
     }
 
-    /// Handles Esc and Ctrl-D in a question: answers with no, and ends the turn that asks.
+    /// Handles Esc and Ctrl-D in a question: answers with no, and interrupts the turn that asked.
     fn decline_question(&mut self) {
         let size = self.screen.size();
         let Some(question) = self.question.take() else {
             return;
         };
-        let kept = question.kept_rows(size);
+        let kept = question.scrollback_rows(size);
         kept.into_iter().for_each(|row| self.view.say_line(row));
         self.view.say_line(style_text(BOLD, "  no"));
         self.stop_turn();
-        question.refuse_question("the user ended the turn");
+        question.answer_without_person("the user ended the turn");
         self.close_question();
     }
 
-    /// Closes the question. Moves an unfinished answer into the editor.
+    /// Closes the question. Moves an unfinished answer into the editor of the chat.
     pub(super) fn close_question(&mut self) {
         self.question = None;
         self.closed = Some(Instant::now());
         let begun = self.answer.pieces();
-        if !is_mere_answer(&self.answer.take_text()) {
+        if !is_answer_text(&self.answer.take_text()) {
             self.editor.insert_before(&begun);
         }
     }
 
     fn enter_line(&mut self, is_next: bool) {
-        let text = self.editor.whole();
+        let text = self.editor.full_text();
         let line = text.trim();
         let is_plain = text.starts_with(' ');
         if line.is_empty() {
@@ -157,8 +158,8 @@ impl AttachedChat {
         if !is_plain && (is_command(line) || line.starts_with('!')) {
             return self.run_command(line);
         }
-        if self.editor.before() == text && text.ends_with('\\') {
-            edit_line(&mut self.editor, TypedKey::plain_key(KeyCode::Backspace));
+        if self.editor.text_before_cursor() == text && text.ends_with('\\') {
+            apply_editing_key(&mut self.editor, TypedKey::plain_key(KeyCode::Backspace));
             return self.editor.type_letter('\n');
         }
         self.history.add_pieces(&self.editor.pieces());
@@ -174,7 +175,7 @@ impl AttachedChat {
         match name {
             "/quit" | "/exit" => self.leaving = Some(ExitStatus::Done),
             "/help" => {
-                let lines = HELP.lines();
+                let lines = ATTACHED_CHAT_HELP.lines();
                 lines.for_each(|line| self.view.say_line(style_text(DIM, line)));
             }
             _ => {
@@ -188,7 +189,7 @@ impl AttachedChat {
         self.editor.clear_text();
     }
 
-    /// Handles Ctrl-C: ends the turn, clears the line, or leaves.
+    /// Handles Ctrl-C: interrupts the turn, clears the typed text, or leaves the chat.
     fn interrupt_or_leave(&mut self) {
         if self.is_running && self.is_held && !self.is_interrupted {
             self.stop_turn();

@@ -1,9 +1,9 @@
 //! Runs the chat in a session of a cluster, whose turns another program runs: `rind chat --nats`.
 //!
 //! Owns the screen of such a chat, which is built from the parts of the chat at a terminal. `news`
-//! handles events from the holder of the session, `keys` handles keys and typed texts. The chat has
-//! no session, no plugins and no tools of its own: it sends requests to the holder, and a text that
-//! no worker takes yet waits in the queue. Start from [`run_attached`].
+//! handles events from the holder, the program that runs the session's turns. `keys` handles keys
+//! and typed texts. The chat itself has no session, no plugins and no tools: it sends requests to
+//! the holder. A text waits in the queue until a worker takes it. Start from [`run_attached`].
 
 mod keys;
 mod news;
@@ -18,45 +18,45 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::super::approve::TerminalQuestion;
-use super::super::cluster::{AttachedSession, SessionNews};
+use super::super::cluster::{AttachedSession, FollowedSessionUpdate};
 use super::super::environment;
 use super::super::exit_code::ExitStatus;
 use super::super::looks;
-use super::super::render::hold::{self, RedirectedOutput};
+use super::super::render::hold::{self, OutputRedirectGuard};
 use super::super::render::{self, DIM, WARN, format_dollars, one_line, style_text};
-use super::super::signals::AnySignal;
+use super::super::signals::ShutdownSignals;
 use super::super::terminal::QUIET;
-use super::ask::{OpenQuestion, TerminalRoom};
-use super::diff::ChatDiffs;
-use super::draw::{answer_room, layout_region};
-use super::editor::{LineEditor, MARK};
+use super::ask::{OpenQuestion, QuestionSpace};
+use super::diff::FileChangeDiffs;
+use super::draw::{layout_region, question_space};
+use super::editor::{FIRST_ROW_PREFIX, LineEditor};
 use super::history::ChatHistory;
-use super::live::{restore_on_panic, sleep_until, wait_withdrawn};
-use super::press::QUITS;
+use super::live::{restore_terminal_on_panic, sleep_until, wait_until_question_withdrawn};
+use super::press::MAX_QUIT_PRESS;
 use super::screen::{ChatScreen, ScreenRegion};
-use super::status::{ChatStatus, ContextWindow};
+use super::status::{ChatStatus, CompactionThreshold};
 use super::tty::{self, RawTerminal};
 use super::view::ChatView;
-use news::AttachedDone;
+use news::AttachedRequestResult;
 use rind_lib::tool::live::LiveOutputs;
 
 /// Interval at which the elapsed seconds of a wait are redrawn.
-const TICK: Duration = Duration::from_millis(250);
+const CLOCK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Maximum number of news that are received but not handled yet. The holder never waits: a chat
-/// that is slower misses events.
-const MAX_AHEAD: usize = 1024;
+/// Maximum number of received news that wait to be handled. The holder does not wait for a slow
+/// chat, so further events are lost.
+const MAX_QUEUED_NEWS: usize = 1024;
 
-/// Maximum number of messages of the earlier conversation that are shown.
-const MAX_EARLIER: usize = 12;
+/// Maximum number of messages from before the chat that are shown at its start.
+const MAX_EARLIER_MESSAGES: usize = 12;
 
-/// Text that was sent but that no turn has taken yet.
+/// Text that was sent to the session but that no turn has taken yet.
 struct WaitingText {
     /// Id of the input, or of the text that steers the running turn.
     id: String,
     text: String,
-    /// Number of the text in the running turn that it steers, 0 until the holder reports it; `None`
-    /// for an input of the session.
+    /// Number of a text that steers the running turn, in the order of that turn's texts; 0 until
+    /// the holder reports the number. `None` for a text that is an input of the session.
     steers: Option<u64>,
 }
 
@@ -66,50 +66,50 @@ struct AttachedChat {
     screen: ChatScreen,
     view: ChatView,
     editor: LineEditor,
-    /// Editor of the answer to the open question.
+    /// Editor in which the person types the answer to the open question.
     answer: LineEditor,
     history: ChatHistory,
     session: AttachedSession,
     /// Questions that wait until the person stops typing.
     asked: VecDeque<TerminalQuestion>,
     question: Option<OpenQuestion>,
-    /// Questions that this chat asks or has queued, by id. Cancelling the token withdraws the
-    /// question.
+    /// Tokens of the questions that are open or waiting in this chat, by question id. Cancelling a
+    /// token withdraws its question.
     open: HashMap<String, CancellationToken>,
     /// Time at which the last question was closed.
     closed: Option<Instant>,
     last_key: Instant,
     waiting: Vec<WaitingText>,
-    /// Whether a program holds the session.
+    /// Whether a program has the session open and can run its turns.
     is_held: bool,
     /// Whether the next event is the first one of the current holder.
     is_new_log: bool,
     /// Whether a turn has begun whose end was not reported yet.
     is_running: bool,
-    /// Whether the current events belong to a turn that was already shown with the earlier
-    /// conversation.
+    /// Whether the current events belong to a turn that is already on the screen as part of the
+    /// earlier conversation.
     is_past: bool,
     /// Id of the input that was shown last. It is not shown again when another worker continues its
     /// turn.
     shown_input: Option<String>,
     is_interrupted: bool,
     quitting: Option<Instant>,
-    news: Receiver<SessionNews>,
-    done: UnboundedReceiver<AttachedDone>,
-    teller: UnboundedSender<AttachedDone>,
+    news: Receiver<FollowedSessionUpdate>,
+    done: UnboundedReceiver<AttachedRequestResult>,
+    teller: UnboundedSender<AttachedRequestResult>,
     written: UnboundedReceiver<String>,
-    redirected: Option<RedirectedOutput>,
+    redirected: Option<OutputRedirectGuard>,
     resized: Signal,
-    ended: AnySignal,
+    ended: ShutdownSignals,
     leaving: Option<ExitStatus>,
 }
 
-/// Runs the chat until the person leaves it. Leaving changes nothing in the session.
+/// Runs the chat until the person leaves it. Leaving does not affect the session.
 pub(in super::super) async fn run_attached(
     session: AttachedSession,
     prompt: Option<String>,
 ) -> anyhow::Result<ExitStatus> {
-    let (sender, news) = mpsc::channel(MAX_AHEAD);
+    let (sender, news) = mpsc::channel(MAX_QUEUED_NEWS);
     let follow = tokio::spawn(session.session.clone().follow(sender));
     let mut chat = AttachedChat::open_chat(session, news)?;
     if let Some(prompt) = prompt {
@@ -131,30 +131,33 @@ pub(in super::super) async fn run_attached(
 }
 
 impl AttachedChat {
-    fn open_chat(session: AttachedSession, news: Receiver<SessionNews>) -> anyhow::Result<Self> {
-        let setup = environment::user_setup()?;
-        let asks_looks = looks::set_looks(&setup.config)?;
+    fn open_chat(
+        session: AttachedSession,
+        news: Receiver<FollowedSessionUpdate>,
+    ) -> anyhow::Result<Self> {
+        let setup = environment::read_user_setup()?;
+        let asks_looks = looks::configure_terminal_style(&setup.config)?;
         let tty = RawTerminal::open_terminal(asks_looks).context("take the terminal")?;
-        restore_on_panic(&tty);
+        restore_terminal_on_panic(&tty);
         if let Some(is_light) = tty.background() {
-            looks::set_background(is_light);
+            looks::set_background_palette(is_light);
         }
         let (written, receiver) = mpsc::unbounded_channel();
         let (teller, done) = mpsc::unbounded_channel();
         let size = tty::terminal_size();
-        let status = ChatStatus::new("", ContextWindow::default());
-        let (diffs, live) = (ChatDiffs::default(), LiveOutputs::default());
+        let status = ChatStatus::new("", CompactionThreshold::default());
+        let (diffs, live) = (FileChangeDiffs::default(), LiveOutputs::default());
         let mut view = ChatView::new(size.columns, status, diffs, live);
         let words = format!(
             "session {} on NATS · turns run at workers of the class {} · /help lists commands and keys",
             session.session.id, session.class
         );
         view.say_line(style_text(DIM, one_line(&words, 400)));
-        let first = session.earlier.len().saturating_sub(MAX_EARLIER);
+        let first = session.earlier.len().saturating_sub(MAX_EARLIER_MESSAGES);
         if first > 0 {
             view.say_line(style_text(DIM, "… older messages are not shown"));
         }
-        view.add_earlier(session.earlier.get(first..).unwrap_or_default());
+        view.show_earlier_messages(session.earlier.get(first..).unwrap_or_default());
         let now = Instant::now();
         Ok(Self {
             screen: ChatScreen::new(size, environment::variable("NO_COLOR").is_none()),
@@ -182,23 +185,26 @@ impl AttachedChat {
             written: receiver,
             redirected: Some(hold::redirect_output(written)),
             resized: signal(SignalKind::window_change())?,
-            ended: AnySignal::ends()?,
+            ended: ShutdownSignals::listen_without_ctrl_c()?,
             leaving: None,
             tty,
         })
     }
 
     async fn run_loop(&mut self) -> anyhow::Result<()> {
-        let mut tick = tokio::time::interval(TICK);
+        let mut tick = tokio::time::interval(CLOCK_INTERVAL);
         while self.leaving.is_none() {
             self.open_question();
             self.draw_screen()?;
             let quiet = self.last_key + QUIET;
             let is_quiet_due = self.question.is_none() && !self.asked.is_empty();
-            let opens = self.question.as_ref().and_then(OpenQuestion::opens);
+            let opens = self
+                .question
+                .as_ref()
+                .and_then(OpenQuestion::next_redraw_time);
             tokio::select! {
                 biased;
-                typed = self.tty.wait_inputs() => match typed {
+                typed = self.tty.wait_for_key_inputs() => match typed {
                     Some(inputs) => inputs.into_iter().for_each(|input| self.press_key(input)),
                     None => self.leaving = Some(ExitStatus::Interrupted),
                 },
@@ -209,18 +215,18 @@ impl AttachedChat {
                     self.view.resize_view(size.columns);
                 }
                 Some(news) = self.news.recv() => {
-                    self.take_news(news);
-                    // Handle the events that have already arrived too, so that they are drawn at
-                    // once.
+                    self.handle_news(news);
+                    // Also handle the news that have already arrived, so that all are drawn
+                    // together.
                     while let Ok(news) = self.news.try_recv() {
-                        self.take_news(news);
+                        self.handle_news(news);
                     }
                 }
-                Some(done) = self.done.recv() => self.take_done(done),
+                Some(done) = self.done.recv() => self.handle_request_result(done),
                 Some(text) = self.written.recv() => {
                     text.trim_end_matches('\n').split('\n').for_each(|line| self.view.say_line(line));
                 }
-                () = wait_withdrawn(&mut self.question) => self.show_withdrawn(),
+                () = wait_until_question_withdrawn(&mut self.question) => self.show_withdrawn_question(),
                 () = tokio::time::sleep_until(quiet), if is_quiet_due => {}
                 () = sleep_until(opens) => {}
                 _ = tick.tick() => {}
@@ -241,9 +247,12 @@ impl AttachedChat {
         }
     }
 
-    fn show_withdrawn(&mut self) {
+    fn show_withdrawn_question(&mut self) {
         let size = self.screen.size();
-        let head = self.question.as_ref().map(|open| open.head_row(size));
+        let head = self
+            .question
+            .as_ref()
+            .map(|open| open.first_question_row(size));
         self.close_question();
         self.view.say_line(head.unwrap_or_default());
         self.view.say_line(style_text(DIM, "  no longer asked"));
@@ -251,39 +260,48 @@ impl AttachedChat {
 
     fn draw_screen(&mut self) -> anyhow::Result<()> {
         let finished = match &self.question {
-            // Hold back finished lines while a question is open, so that it does not move.
-            Some(question) if question.is_drawn() => Vec::new(),
-            _ => self.view.take_finished(),
+            // Hold back finished lines while a question is open, so that the question does not
+            // move.
+            Some(question) if question.is_question_drawn() => Vec::new(),
+            _ => self.view.take_finished_rows(),
         };
         if let Some(question) = &mut self.question {
-            question.draws_at(Instant::now());
+            question.accept_keys_if_due(Instant::now());
         }
-        let region = self.region();
+        let region = self.build_region();
         let drawn = self.screen.draw_region(&finished, region);
         drawn.context("write to the terminal")?;
         if let Some(question) = &mut self.question {
-            question.note_drawn(Instant::now());
+            question.record_question_drawn(Instant::now());
         }
         Ok(())
     }
 
-    fn room(&self) -> TerminalRoom {
-        answer_room(self.screen.size(), &self.answer)
+    fn terminal_room(&self) -> QuestionSpace {
+        question_space(self.screen.size(), &self.answer)
     }
 
-    fn region(&self) -> ScreenRegion {
+    fn build_region(&self) -> ScreenRegion {
         let size = self.screen.size();
         let (above, editor, below) = match &self.question {
-            Some(question) => (question.render_rows(self.room()), &self.answer, Vec::new()),
-            None => (self.above(), &self.editor, self.below()),
+            Some(question) => (
+                question.render_rows(self.terminal_room()),
+                &self.answer,
+                Vec::new(),
+            ),
+            None => (self.rows_above(), &self.editor, self.rows_below()),
         };
         layout_region(size, above, editor, below, self.question.is_some())
     }
 
-    fn above(&self) -> Vec<String> {
-        let mut rows = self.view.live();
+    fn rows_above(&self) -> Vec<String> {
+        let mut rows = self.view.live_rows();
         rows.push(String::new());
-        let width = self.screen.size().columns.saturating_sub(MARK.len() + 24);
+        let width = self
+            .screen
+            .size()
+            .columns
+            .saturating_sub(FIRST_ROW_PREFIX.len() + 24);
         for waiting in &self.waiting {
             let text = one_line(&waiting.text, width);
             let what = match waiting.steers {
@@ -299,7 +317,7 @@ impl AttachedChat {
         rows
     }
 
-    fn below(&self) -> Vec<String> {
+    fn rows_below(&self) -> Vec<String> {
         let mut rows = Vec::new();
         if self.is_quitting() {
             rows.push(style_text(WARN, "Ctrl-C again leaves the session"));
@@ -324,12 +342,14 @@ impl AttachedChat {
         rows
     }
 
-    /// Whether a Ctrl-C on an empty line came so recently that another one leaves.
+    /// Whether Ctrl-C was pressed on an empty line so recently that pressing it again leaves the
+    /// chat.
     fn is_quitting(&self) -> bool {
-        self.quitting.is_some_and(|at| at.elapsed() < QUITS)
+        self.quitting
+            .is_some_and(|at| at.elapsed() < MAX_QUIT_PRESS)
     }
 
-    /// Leaves the terminal to the shell. Open questions stay open for others.
+    /// Restores the terminal for the shell. Open questions stay open for other programs.
     fn end_screen(&mut self) {
         let Some(redirected) = self.redirected.take() else {
             return;
@@ -338,10 +358,10 @@ impl AttachedChat {
             withdraw.cancel();
         }
         (self.question, self.asked) = (None, VecDeque::new());
-        let finished = self.view.take_finished();
-        // Ignore the error: the terminal may be gone.
+        let finished = self.view.take_finished_rows();
+        // Ignore the error: the terminal may have been closed.
         let _ = self.screen.end_screen(&finished);
-        self.tty.leave_raw();
+        self.tty.leave_raw_mode();
         drop(redirected);
         while let Ok(text) = self.written.try_recv() {
             render::say_line(text.trim_end_matches('\n'));

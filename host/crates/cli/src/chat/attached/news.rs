@@ -10,55 +10,57 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::super::super::approve::TerminalQuestion;
-use super::super::super::cluster::{SessionNews, asked_question, remote_event};
+use super::super::super::cluster::{
+    FollowedSessionUpdate, parse_remote_event, to_terminal_question_kind,
+};
 use super::super::super::render::{DIM, one_line, style_text, warning_text};
 use super::{AttachedChat, WaitingText};
 
 /// Result of a request to the holder or to the queue.
-pub(super) enum AttachedDone {
-    /// Whether the input with this id was stored.
+pub(super) enum AttachedRequestResult {
+    /// Result of sending the input with this id to the queue.
     Sent(String, Result<(), String>),
-    /// Result of passing the text with this id to the running turn: its number in the turn, or
-    /// `None` if no turn runs.
+    /// Result of sending the text with this id to the running turn: the number of the text in the
+    /// turn, or `None` if no turn runs.
     Steered(String, Result<Option<u64>, String>),
     Answered(Box<OpenQuestion>, Result<StatusCode, String>),
     Interrupted(Result<bool, String>),
 }
 
 impl AttachedChat {
-    pub(super) fn take_news(&mut self, news: SessionNews) {
+    pub(super) fn handle_news(&mut self, news: FollowedSessionUpdate) {
         match news {
-            SessionNews::Held => {
-                self.withdraw_questions();
+            FollowedSessionUpdate::Held => {
+                self.withdraw_all_questions();
                 (self.is_held, self.is_new_log) = (true, true);
             }
-            SessionNews::Released => {
-                self.withdraw_questions();
+            FollowedSessionUpdate::Released => {
+                self.withdraw_all_questions();
                 self.is_held = false;
             }
-            SessionNews::Event(event) => {
+            FollowedSessionUpdate::Event(event) => {
                 let is_first = std::mem::take(&mut self.is_new_log);
-                // Skip the gap with which the log of every new holder begins.
+                // Skip the gap event with which the event log of every new holder begins.
                 if !(is_first && event["type"] == "gap") {
-                    self.take_event(&event);
+                    self.handle_event(&event);
                 }
             }
         }
     }
 
-    /// Withdraws all questions, because a holder that is gone accepts no answers.
-    fn withdraw_questions(&mut self) {
+    /// Withdraws all questions, because their holder has ended and accepts no answers.
+    fn withdraw_all_questions(&mut self) {
         for (_, withdraw) in self.open.drain() {
             withdraw.cancel();
         }
         self.asked.clear();
     }
 
-    fn take_event(&mut self, event: &Value) {
+    fn handle_event(&mut self, event: &Value) {
         match event["type"].as_str() {
             Some("question") => {
                 if let Ok(question) = serde_json::from_value(event["question"].clone()) {
-                    self.ask_here(question);
+                    self.ask_question_in_chat(question);
                 }
             }
             Some("question-closed") => {
@@ -67,13 +69,13 @@ impl AttachedChat {
                     withdraw.cancel();
                 }
             }
-            Some("steering-dropped") => self.take_back(event["number"].as_u64()),
+            Some("steering-dropped") => self.restore_untaken_text(event["number"].as_u64()),
             Some("gap") => {
                 let words = "… some events came too fast to be shown";
                 self.view.say_line(style_text(DIM, words));
             }
             _ => {
-                if let Some(told) = remote_event(event) {
+                if let Some(told) = parse_remote_event(event) {
                     self.show_event(&told);
                 }
             }
@@ -99,30 +101,30 @@ impl AttachedChat {
                     (self.is_running, self.is_interrupted) = (false, false);
                 }
                 Event::MessageEnd { message } if message.role == Role::User => {
-                    self.forget_taken(&message.joined_text());
+                    self.remove_taken_texts(&message.joined_text());
                 }
                 _ => {}
             }
         }
         if !self.is_past {
-            self.view.take_event(told);
+            self.view.handle_event(told);
         }
     }
 
     fn begin_turn(&mut self, told: &Stamped, input: &str, id: Option<&str>) {
         (self.is_running, self.is_interrupted) = (true, false);
         self.waiting.retain(|own| Some(own.id.as_str()) != id);
-        self.forget_taken(input);
+        self.remove_taken_texts(input);
         if id.is_none() || id != self.shown_input.as_deref() {
             self.view.show_user_text(input);
         }
         self.shown_input = id.map(str::to_owned);
-        self.view.take_event(told);
+        self.view.handle_event(told);
     }
 
-    /// Removes the waiting texts for the running turn that occur in a message: the turn has taken
-    /// them.
-    fn forget_taken(&mut self, text: &str) {
+    /// Removes those waiting texts for the running turn that occur in one of its messages, because
+    /// the turn has taken them.
+    fn remove_taken_texts(&mut self, text: &str) {
         let lines = format!("\n{text}\n");
         let is_taken = |own: &WaitingText| {
             own.steers.is_some() && lines.contains(&format!("\n{}\n", own.text.trim()))
@@ -130,22 +132,22 @@ impl AttachedChat {
         self.waiting.retain(|own| !is_taken(own));
     }
 
-    /// Removes a text that an interrupted turn did not take, and shows it.
-    fn take_back(&mut self, number: Option<u64>) {
+    /// Removes a waiting text that an interrupted turn did not take, and shows it to the person.
+    fn restore_untaken_text(&mut self, number: Option<u64>) {
         let is_it = |own: &WaitingText| own.steers.is_some() && own.steers == number;
         if let Some(at) = self.waiting.iter().position(is_it) {
             let text = self.waiting.remove(at).text;
-            self.show_unsent(&text, "the turn was interrupted");
+            self.show_unsent_text(&text, "the turn was interrupted");
         }
     }
 
-    fn show_unsent(&mut self, text: &str, why: &str) {
+    fn show_unsent_text(&mut self, text: &str, why: &str) {
         let words = format!("not sent ({why}): {}", one_line(text, 400));
         self.view.say_line(warning_text(&words));
     }
 
-    /// Asks the person a question, unless this chat already asks it.
-    fn ask_here(&mut self, question: OpenQuestion) {
+    /// Asks the person a question, unless the question is already open or waiting in this chat.
+    fn ask_question_in_chat(&mut self, question: OpenQuestion) {
         if self.open.contains_key(&question.id) {
             return;
         }
@@ -153,7 +155,7 @@ impl AttachedChat {
         let withdraw = CancellationToken::new();
         self.open.insert(question.id.clone(), withdraw.clone());
         self.asked.push_back(TerminalQuestion {
-            question: asked_question(question.about.clone()),
+            question: to_terminal_question_kind(question.about.clone()),
             answer,
         });
         let (session, teller) = (self.session.session.clone(), self.teller.clone());
@@ -165,12 +167,12 @@ impl AttachedChat {
             if let Some(given) = given {
                 let told = session.answer(&question, &given).await;
                 let told = told.map_err(|error| error_chain(&error));
-                let _ = teller.send(AttachedDone::Answered(Box::new(question), told));
+                let _ = teller.send(AttachedRequestResult::Answered(Box::new(question), told));
             }
         });
     }
 
-    /// Stores a text as an input of the session; a worker runs its turn.
+    /// Stores a text as an input of the session, so that a worker runs a turn for it.
     pub(super) fn send_text(&mut self, text: String) {
         let id = rind_lib::clock::new_id();
         self.waiting.push(WaitingText {
@@ -184,7 +186,7 @@ impl AttachedChat {
                 .inbox
                 .send(&attached.session.id, &attached.class, &id, &text);
             let sent = sent.await.map_err(|error| error_chain(&error));
-            let _ = teller.send(AttachedDone::Sent(id, sent));
+            let _ = teller.send(AttachedRequestResult::Sent(id, sent));
         });
     }
 
@@ -200,11 +202,12 @@ impl AttachedChat {
         tokio::spawn(async move {
             let steered = session.steer(&text).await;
             let steered = steered.map_err(|error| error_chain(&error));
-            let _ = teller.send(AttachedDone::Steered(id, steered));
+            let _ = teller.send(AttachedRequestResult::Steered(id, steered));
         });
     }
 
-    /// Interrupts the turn. Returns false if no turn runs or if the turn was already interrupted.
+    /// Interrupts the running turn. Returns false if no turn runs or if the turn was already
+    /// interrupted.
     pub(super) fn stop_turn(&mut self) -> bool {
         if !self.is_running || !self.is_held || self.is_interrupted {
             return false;
@@ -214,40 +217,42 @@ impl AttachedChat {
         tokio::spawn(async move {
             let ended = session.interrupt().await;
             let ended = ended.map_err(|error| error_chain(&error));
-            let _ = teller.send(AttachedDone::Interrupted(ended));
+            let _ = teller.send(AttachedRequestResult::Interrupted(ended));
         });
         true
     }
 
-    pub(super) fn take_done(&mut self, done: AttachedDone) {
+    pub(super) fn handle_request_result(&mut self, done: AttachedRequestResult) {
         match done {
-            AttachedDone::Sent(_, Ok(())) => {}
-            AttachedDone::Sent(id, Err(why)) => {
-                if let Some(text) = self.take_waiting(&id) {
-                    self.show_unsent(&text, &why);
+            AttachedRequestResult::Sent(_, Ok(())) => {}
+            AttachedRequestResult::Sent(id, Err(why)) => {
+                if let Some(text) = self.remove_waiting_text(&id) {
+                    self.show_unsent_text(&text, &why);
                 }
             }
-            AttachedDone::Steered(id, Ok(Some(number))) => {
+            AttachedRequestResult::Steered(id, Ok(Some(number))) => {
                 let own = self.waiting.iter_mut().find(|own| own.id == id);
                 if let Some(own) = own {
                     own.steers = Some(number);
                 }
             }
-            // The turn has ended meanwhile: the text begins the next one.
-            AttachedDone::Steered(id, Ok(None)) => {
-                if let Some(text) = self.take_waiting(&id) {
+            // The turn has ended meanwhile, so send the text as the input of the next turn.
+            AttachedRequestResult::Steered(id, Ok(None)) => {
+                if let Some(text) = self.remove_waiting_text(&id) {
                     self.send_text(text);
                 }
             }
-            AttachedDone::Steered(id, Err(why)) => {
-                if let Some(text) = self.take_waiting(&id) {
-                    self.show_unsent(&text, &why);
+            AttachedRequestResult::Steered(id, Err(why)) => {
+                if let Some(text) = self.remove_waiting_text(&id) {
+                    self.show_unsent_text(&text, &why);
                 }
             }
-            AttachedDone::Answered(question, told) => self.note_answered(*question, told),
-            AttachedDone::Interrupted(Ok(true)) => {}
-            AttachedDone::Interrupted(Ok(false)) => self.is_interrupted = false,
-            AttachedDone::Interrupted(Err(why)) => {
+            AttachedRequestResult::Answered(question, told) => {
+                self.handle_answer_result(*question, told)
+            }
+            AttachedRequestResult::Interrupted(Ok(true)) => {}
+            AttachedRequestResult::Interrupted(Ok(false)) => self.is_interrupted = false,
+            AttachedRequestResult::Interrupted(Err(why)) => {
                 self.is_interrupted = false;
                 let words = format!("the turn was not interrupted: {why}");
                 self.view.say_line(warning_text(&words));
@@ -255,13 +260,13 @@ impl AttachedChat {
         }
     }
 
-    fn take_waiting(&mut self, id: &str) -> Option<String> {
+    fn remove_waiting_text(&mut self, id: &str) -> Option<String> {
         let at = self.waiting.iter().position(|own| own.id == id)?;
         Some(self.waiting.remove(at).text)
     }
 
-    /// Reports an answer that the holder did not accept, and asks again.
-    fn note_answered(&mut self, question: OpenQuestion, told: Result<StatusCode, String>) {
+    /// Reports an answer that the holder did not accept, and asks the question again.
+    fn handle_answer_result(&mut self, question: OpenQuestion, told: Result<StatusCode, String>) {
         let why = match told {
             Ok(status) if status.is_success() => return,
             Ok(StatusCode::NOT_FOUND) => {
@@ -274,7 +279,7 @@ impl AttachedChat {
         self.view.say_line(warning_text(&words));
         // Do not ask again if the question was withdrawn, for example because the holder is gone.
         if self.open.remove(&question.id).is_some() {
-            self.ask_here(question);
+            self.ask_question_in_chat(question);
         }
     }
 }

@@ -1,57 +1,57 @@
-//! Fetches the files of a set of plugins to this machine, once, and compares them with the set at
-//! each load.
+//! Downloads the files of a set of plugins that this machine does not have yet. Compares all files
+//! with the set each time it is loaded.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use rind_lib::grant::held::HeldFolder;
+use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::session::SessionBlobs;
-use rind_nats::{PluginSets, SetPlugin, SignedSet, file_names};
-use rind_operator::plugin_set::{GivenPlugin, GivenSet};
+use rind_nats::{PluginSetPlugin, PluginSets, SignedPluginSet, split_plugin_file_path};
+use rind_operator::plugin_set::{ExternalPlugin, ExternalPluginSet};
 use rind_package::place::stage_files;
 
 /// Fetches the files that are not in `folder` yet, and returns the set ready to load. Blocks.
 ///
 /// # Errors
 /// A file is missing or does not match its hash, or cannot be written.
-pub(super) fn fetch_set(
+pub(super) fn fetch_plugin_set(
     sets: &PluginSets,
-    set: &SignedSet,
+    set: &SignedPluginSet,
     folder: &Path,
-) -> anyhow::Result<GivenSet> {
+) -> anyhow::Result<ExternalPluginSet> {
     let plugins = set.record.plugins.iter();
     let plugins = plugins.map(|plugin| {
         fetch_plugin(sets, plugin, folder)
             .with_context(|| format!("fetch plugin {} {}", plugin.name, plugin.version))
     });
-    let plugins = plugins.collect::<anyhow::Result<Vec<GivenPlugin>>>()?;
-    GivenSet::new(&set.digest, plugins, &set.record.settings)
+    let plugins = plugins.collect::<anyhow::Result<Vec<ExternalPlugin>>>()?;
+    ExternalPluginSet::new(&set.digest, plugins, &set.record.settings)
 }
 
 fn fetch_plugin(
     sets: &PluginSets,
-    plugin: &SetPlugin,
+    plugin: &PluginSetPlugin,
     folder: &Path,
-) -> anyhow::Result<GivenPlugin> {
+) -> anyhow::Result<ExternalPlugin> {
     // The folder is named by a hash of its contents, so a plugin that several sets share is fetched
     // and compiled once.
-    let name = SessionBlobs::bytes_id(&serde_json::to_vec(&plugin.files)?);
+    let name = SessionBlobs::bytes_blob_id(&serde_json::to_vec(&plugin.files)?);
     let place = folder.join(&name);
-    let files = match read_checked(&place, plugin) {
+    let files = match read_verified_folder(&place, plugin) {
         Ok(files) => files,
         Err(_) => {
             let mut files = BTreeMap::new();
             for (path, file) in &plugin.files {
-                let names = file_names(path).map_err(anyhow::Error::msg)?;
+                let names = split_plugin_file_path(path).map_err(anyhow::Error::msg)?;
                 files.insert(names, sets.file(file)?);
             }
-            stage_files(&files, &name, folder)?.put_in_place(&place)?;
-            read_checked(&place, plugin)?
+            stage_files(&files, &name, folder)?.move_staged_install_to(&place)?;
+            read_verified_folder(&place, plugin)?
         }
     };
-    Ok(GivenPlugin {
+    Ok(ExternalPlugin {
         name: plugin.name.clone(),
         version: plugin.version.clone(),
         folder: place,
@@ -60,17 +60,20 @@ fn fetch_plugin(
     })
 }
 
-/// Reads the folder of a plugin, which must have exactly the files of the set. The plugin is loaded
-/// from these bytes, so that later changes on disk have no effect.
-fn read_checked(place: &Path, plugin: &SetPlugin) -> anyhow::Result<HeldFolder> {
-    let held = HeldFolder::read(place)?;
+/// Reads the folder of a plugin into memory. Fails unless it has exactly the files that the set
+/// lists. The plugin is loaded from memory, so later changes on disk have no effect.
+fn read_verified_folder(place: &Path, plugin: &PluginSetPlugin) -> anyhow::Result<InMemoryFolder> {
+    let held = InMemoryFolder::read(place)?;
     let files = held.clone().into_files();
     let is_of_set = |(names, bytes): (&Vec<String>, &Vec<u8>)| {
         let file = plugin.files.get(&names.join("/"));
-        file.is_some_and(|file| file.hash == SessionBlobs::bytes_id(bytes))
+        file.is_some_and(|file| file.hash == SessionBlobs::bytes_blob_id(bytes))
     };
     if files.len() != plugin.files.len() || !files.iter().all(is_of_set) {
-        bail!("{} has other files than the set", place.display());
+        bail!(
+            "the files in {} differ from those of the set of plugins",
+            place.display()
+        );
     }
     Ok(held)
 }

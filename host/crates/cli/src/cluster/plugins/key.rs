@@ -32,7 +32,7 @@ pub(super) fn read_key(path: &Path) -> anyhow::Result<PluginSetKey> {
 }
 
 /// Reads a key, or creates one if there is no file. Returns the key and whether it is new.
-pub(super) fn read_or_make(path: &Path) -> anyhow::Result<(PluginSetKey, bool)> {
+pub(super) fn read_or_create_key(path: &Path) -> anyhow::Result<(PluginSetKey, bool)> {
     if path.symlink_metadata().is_ok() {
         return Ok((read_key(path)?, false));
     }
@@ -64,10 +64,10 @@ mod tests {
         let path = folder.path().join("key");
         let missing = read_key(&path).unwrap_err().to_string();
         assert!(missing.contains("rind cluster plugins key"), "{missing}");
-        let (key, is_new) = read_or_make(&path).unwrap();
+        let (key, is_new) = read_or_create_key(&path).unwrap();
         assert!(is_new);
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
-        let (again, is_new) = read_or_make(&path).unwrap();
+        let (again, is_new) = read_or_create_key(&path).unwrap();
         assert!(!is_new);
         assert_eq!(again.public(), key.public());
         fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();

@@ -6,23 +6,23 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rind_lib::session::SessionStore;
-use rind_nats::{NatsError, NatsSessions, PluginSets, SignedSet};
+use rind_nats::{NatsError, NatsSessions, PluginSets, SignedPluginSet};
 use rind_operator::settings::RunSettings;
 
 use super::super::super::{open, render};
 use super::super::hosts::{LoadedHost, TurnHosts};
-use super::fetch::fetch_set;
-use super::seen::note_set;
+use super::fetch::fetch_plugin_set;
+use super::seen::record_seen_set;
 
 /// Folder for the files of sets, in the data folder.
 const FOLDER: &str = "plugin-sets";
 
-/// Time without an answer from the servers after which no turn begins, because a set that revokes
-/// this worker's set might have been published meanwhile.
+/// Time for which turns may still begin while the servers do not answer. After that, a set that
+/// revokes this worker's set might have been published.
 const MAX_UNANSWERED: Duration = Duration::from_secs(60);
 
-/// Loads sets for a worker.
-pub(in super::super) struct SetLoader {
+/// Loads sets of plugins for a worker.
+pub(in super::super) struct PluginSetLoader {
     sessions: NatsSessions,
     sets: PluginSets,
     class: String,
@@ -35,14 +35,14 @@ pub(in super::super) struct SetLoader {
 }
 
 /// Reason why there is no set with which to run turns.
-enum LoadFailure {
+enum SetLoadFailure {
     /// The servers did not answer, so the set in force may or may not have changed.
     Unanswered(NatsError),
     /// No turn may begin, for example because the set cannot be verified or loaded.
     Refused(anyhow::Error),
 }
 
-impl SetLoader {
+impl PluginSetLoader {
     /// Creates the loader for workers of a class. It accepts only sets that one of `keys` signed.
     pub(in super::super) fn new(
         sessions: &NatsSessions,
@@ -53,7 +53,7 @@ impl SetLoader {
     ) -> Self {
         Self {
             sessions: sessions.clone(),
-            sets: PluginSets::of(sessions),
+            sets: PluginSets::from_sessions(sessions),
             class: class.to_owned(),
             keys,
             ask,
@@ -63,44 +63,44 @@ impl SetLoader {
         }
     }
 
-    /// Lets turns use the plugins of this machine as long as no set is published. Once one is, a
-    /// worker without its key would run turns without the guards of the set.
+    /// Lets turns use the plugins of this machine as long as no set is published. After that no
+    /// turn begins, because this worker has no key to load the set with its guards.
     #[must_use]
     pub(in super::super) fn without_key(mut self, local: LoadedHost) -> Self {
         self.local = Some(Arc::new(local));
         self
     }
 
-    async fn look_without_key(
+    async fn local_host_without_sets(
         &self,
         local: &Arc<LoadedHost>,
-    ) -> Result<Arc<LoadedHost>, LoadFailure> {
+    ) -> Result<Arc<LoadedHost>, SetLoadFailure> {
         let class = &self.class;
-        match self.sets.is_published(Some(class)).await {
+        match self.sets.is_plugin_set_published(Some(class)).await {
             Ok(false) => Ok(local.clone()),
-            Ok(true) => Err(LoadFailure::Refused(anyhow::anyhow!(
+            Ok(true) => Err(SetLoadFailure::Refused(anyhow::anyhow!(
                 "a set of plugins is published for the class {class}, and this worker was started without its key: start it \
                  with --plugins-key"
             ))),
-            Err(error) => Err(LoadFailure::Unanswered(error)),
+            Err(error) => Err(SetLoadFailure::Unanswered(error)),
         }
     }
 
-    /// Returns the host of the set in force; `last` if it has that set. Before loading a set that
-    /// revokes that of `last`, it stops new turns from beginning.
-    async fn look(
+    /// Returns a host with the set in force: `last`, if it has loaded that set, otherwise a new
+    /// host. Stops new turns first if the set in force revokes the set of `last`.
+    async fn find_current_host(
         &self,
         last: Option<&Arc<LoadedHost>>,
         hosts: &TurnHosts,
-    ) -> Result<Arc<LoadedHost>, LoadFailure> {
+    ) -> Result<Arc<LoadedHost>, SetLoadFailure> {
         if let Some(local) = &self.local {
-            return self.look_without_key(local).await;
+            return self.local_host_without_sets(local).await;
         }
         let found = self.sets.find(&self.class, &self.keys).await;
         let set = match found {
             Ok(Some(set)) => set,
             Ok(None) => {
-                return Err(LoadFailure::Refused(anyhow::anyhow!(
+                return Err(SetLoadFailure::Refused(anyhow::anyhow!(
                     "no set of plugins is published for the tenant {} and the class {}; publish one with `rind cluster \
                      plugins publish`",
                     self.sets.tenant(),
@@ -108,48 +108,52 @@ impl SetLoader {
                 )));
             }
             Err(error @ NatsError::PluginSet { .. }) => {
-                return Err(LoadFailure::Refused(error.into()));
+                return Err(SetLoadFailure::Refused(error.into()));
             }
-            Err(error) => return Err(LoadFailure::Unanswered(error)),
+            Err(error) => return Err(SetLoadFailure::Unanswered(error)),
         };
-        self.note(&set).await.map_err(LoadFailure::Refused)?;
-        if let Some(last) = last.filter(|last| last.is_of(&set.digest)) {
+        self.record_set_number(&set)
+            .await
+            .map_err(SetLoadFailure::Refused)?;
+        if let Some(last) = last.filter(|last| last.has_loaded_set(&set.digest)) {
             return Ok(last.clone());
         }
         let before = last.and_then(|last| last.set());
         if before.is_some_and(|before| before.record.number < set.record.oldest) {
-            hosts.fail(&format!(
+            hosts.stop_new_turns(&format!(
                 "no turn begins here until the set of plugins {} is loaded, which revokes the one before",
                 set.record.number
             ));
         }
-        let loaded = self.load(&set).await;
+        let loaded = self.load_plugin_set(&set).await;
         let loaded =
             loaded.with_context(|| format!("load the set of plugins {}", set.record.number));
-        loaded.map(Arc::new).map_err(LoadFailure::Refused)
+        loaded.map(Arc::new).map_err(SetLoadFailure::Refused)
     }
 
     /// Returns the host of an earlier set, to continue a turn that began with it. `None` if the set
     /// is no longer in the bucket, was revoked, or cannot be loaded.
-    pub(in super::super) async fn earlier(
+    pub(in super::super) async fn load_earlier_plugin_set(
         &self,
         digest: &str,
         hosts: &TurnHosts,
     ) -> Option<Arc<LoadedHost>> {
         let current = hosts.current()?;
-        let loaded = hosts.loaded(digest);
+        let loaded = hosts.host_with_set(digest);
         let set = match loaded.as_ref().and_then(|host| host.set()) {
             Some(set) => Some(set.clone()),
             None => {
-                let found = self.sets.find_earlier(&self.class, &self.keys, digest);
+                let found = self
+                    .sets
+                    .find_plugin_set_in_history(&self.class, &self.keys, digest);
                 found.await.ok().flatten()
             }
         };
-        let set = set.filter(|set| current.allows_earlier(set))?;
+        let set = set.filter(|set| current.allows_earlier_set(set))?;
         if loaded.is_some() {
             return loaded;
         }
-        match self.load(&set).await {
+        match self.load_plugin_set(&set).await {
             Ok(host) => {
                 let host = Arc::new(host);
                 hosts.add(&host);
@@ -164,77 +168,81 @@ impl SetLoader {
     }
 
     /// Records the number of a set before it is loaded, so that older sets are refused from now on.
-    async fn note(&self, set: &SignedSet) -> anyhow::Result<()> {
+    async fn record_set_number(&self, set: &SignedPluginSet) -> anyhow::Result<()> {
         let path = self
             .folder
             .join(format!("seen-{}.json", self.sets.tenant()));
         let (class, set) = (self.class.clone(), set.clone());
-        let noted = tokio::task::spawn_blocking(move || note_set(&path, &class, &set));
+        let noted = tokio::task::spawn_blocking(move || record_seen_set(&path, &class, &set));
         noted.await.context("note the set of plugins")?
     }
 
-    async fn load(&self, set: &SignedSet) -> anyhow::Result<LoadedHost> {
+    async fn load_plugin_set(&self, set: &SignedPluginSet) -> anyhow::Result<LoadedHost> {
         let (sets, own, folder) = (self.sets.clone(), set.clone(), self.folder.join("files"));
-        let given = tokio::task::spawn_blocking(move || fetch_set(&sets, &own, &folder));
+        let given = tokio::task::spawn_blocking(move || fetch_plugin_set(&sets, &own, &folder));
         let given = Arc::new(given.await.context("fetch the set of plugins")??);
         let mut settings = self.settings.clone();
         settings.plugins.set = Some(given);
         let store = SessionStore::over(Arc::new(self.sessions.clone()));
-        let run = open::open_further(settings, Some(store)).await?;
+        let run = open::build_another_host(settings, Some(store)).await?;
         LoadedHost::new(&self.sessions, &run, self.ask, Some(set))
     }
 }
 
-/// Keeps the current host of a worker at the set in force. Never returns.
-pub(in super::super) async fn follow_sets(loader: Arc<SetLoader>, hosts: Arc<TurnHosts>) {
+/// Loads each set of plugins that comes into force and makes its host the worker's current one.
+/// Never returns.
+pub(in super::super) async fn keep_host_current(
+    loader: Arc<PluginSetLoader>,
+    hosts: Arc<TurnHosts>,
+) {
     let mut last: Option<Arc<LoadedHost>> = None;
     let mut changes = None;
     let mut answered = Instant::now();
     let mut told = loader
         .local
         .as_ref()
-        .map_or_else(String::new, |own| own.title());
+        .map_or_else(String::new, |own| own.describe_plugins());
     loop {
         if changes.is_none() {
-            changes = loader.sets.changes().await.ok();
+            changes = loader.sets.subscribe_to_changes().await.ok();
         }
-        let found = loader.look(last.as_ref(), &hosts).await;
-        if !matches!(found, Err(LoadFailure::Unanswered(_))) {
+        let found = loader.find_current_host(last.as_ref(), &hosts).await;
+        if !matches!(found, Err(SetLoadFailure::Unanswered(_))) {
             answered = Instant::now();
         }
         let text = match found {
             Ok(host) => {
-                let text = host.title();
-                hosts.replace(host.clone());
+                let text = host.describe_plugins();
+                hosts.set_current(host.clone());
                 last = Some(host);
                 text
             }
-            Err(LoadFailure::Unanswered(error)) if answered.elapsed() < MAX_UNANSWERED => {
+            Err(SetLoadFailure::Unanswered(error)) if answered.elapsed() < MAX_UNANSWERED => {
                 tracing::debug!(%error, "it is not known whether the set of plugins has changed");
                 told.clone()
             }
-            Err(LoadFailure::Unanswered(error)) => {
+            Err(SetLoadFailure::Unanswered(error)) => {
                 tracing::debug!(%error, "turns wait for an answer about the set of plugins");
                 let text = format!(
                     "no turn begins here: for {} s the servers have not said whether the set of plugins has changed",
                     MAX_UNANSWERED.as_secs()
                 );
-                hosts.fail(&text);
+                hosts.stop_new_turns(&text);
                 text
             }
-            Err(LoadFailure::Refused(error)) => {
+            Err(SetLoadFailure::Refused(error)) => {
                 let text = format!("no turn begins here: {error:#}");
-                hosts.fail(&text);
+                hosts.stop_new_turns(&text);
                 text
             }
         };
-        // Print once for each state, not for each check.
+        // Print the message only when it differs from the last one, not at every check.
         if text != told {
             render::print_note(&text);
             told = text;
         }
         match &mut changes {
-            Some(changes) => changes.changed().await,
+            Some(changes) => changes.wait_for_change().await,
             None => tokio::time::sleep(Duration::from_secs(1)).await,
         }
     }

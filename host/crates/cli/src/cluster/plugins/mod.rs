@@ -3,7 +3,7 @@
 //!
 //! `rind_nats` stores and verifies the signed record, and `rind_operator` loads plugins with
 //! exactly the permissions of a set; this module fetches the files and connects the two. Start from
-//! [`SetLoader`] and [`PluginsCommand`].
+//! [`PluginSetLoader`] and [`PluginsCommand`].
 
 mod fetch;
 mod key;
@@ -18,8 +18,8 @@ use rind_nats::{PluginSets, check_public_key};
 
 use super::super::render;
 use super::args::NatsArgs;
-pub(super) use load::{SetLoader, follow_sets};
-use publish::{PublishSetArgs, record_text};
+pub(super) use load::{PluginSetLoader, keep_host_current};
+use publish::{PublishSetArgs, describe_set_record};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginsCommand {
@@ -55,7 +55,7 @@ impl PluginsCommand {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::Key { file } => {
-                let (key, is_new) = key::read_or_make(&file)?;
+                let (key, is_new) = key::read_or_create_key(&file)?;
                 if is_new {
                     render::print_note(&format!("the key is in {}", file.display()));
                 }
@@ -69,14 +69,14 @@ impl PluginsCommand {
                 json,
             } => {
                 check_keys(&plugins_key)?;
-                let sets = PluginSets::of(&nats.connect().await?);
+                let sets = PluginSets::from_sessions(&nats.connect().await?);
                 let Some(set) = sets.find(&class, &plugins_key).await? else {
                     anyhow::bail!("no set of plugins is published for the class {class}");
                 };
                 if json {
                     return render::print_json(&set.record);
                 }
-                render::answer_line(record_text(&set.record));
+                render::answer_line(describe_set_record(&set.record));
                 render::answer_line(format!("signed by {}: {}", set.key, set.digest));
             }
         }

@@ -10,13 +10,15 @@ use clap::Args as ClapArgs;
 use rind_lib::grant::Trust;
 use rind_lib::plugin::load::{LoadedPlugin, PluginSet, Why};
 use rind_lib::session::SessionBlobs;
-use rind_nats::{NextSet, PluginSetRecord, PluginSets, SetFile, SetPlugin};
-use rind_operator::plugin_set::settings_text;
+use rind_nats::{
+    NextPluginSetPosition, PluginSetFile, PluginSetPlugin, PluginSetRecord, PluginSets,
+};
+use rind_operator::plugin_set::write_set_settings;
 use rind_package::contents::PluginContents;
 
 use super::super::super::args::PluginArgs;
 use super::super::super::exit_code::bail_usage;
-use super::super::super::question::{QuestionLine, QuestionScreen, yes_or_no};
+use super::super::super::question::{QuestionLine, QuestionScreen, parse_yes_or_no};
 use super::super::super::{plugin, render, terminal};
 use super::super::args::NatsArgs;
 use super::key::read_key;
@@ -49,8 +51,8 @@ pub(crate) struct PublishSetArgs {
 }
 
 /// A set to publish. `contents` has the bytes of its files by hash.
-struct SetDraft {
-    plugins: Vec<SetPlugin>,
+struct PluginSetDraft {
+    plugins: Vec<PluginSetPlugin>,
     contents: BTreeMap<String, Vec<u8>>,
     settings: String,
     /// Number of tool rules of this machine that are left out, because a set can only deny.
@@ -64,13 +66,13 @@ impl PublishSetArgs {
     /// A plugin does not run here, the key cannot be read, or the servers do not answer.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let key = read_key(&self.key)?;
-        let draft = self.draft().await?;
+        let draft = self.collect_set_draft().await?;
         let sessions = self.nats.connect().await?;
-        let sets = PluginSets::of(&sessions);
+        let sets = PluginSets::from_sessions(&sessions);
         let place = sets
-            .next_set(self.class.as_deref(), &[key.public()])
+            .next_plugin_set_position(self.class.as_deref(), &[key.public()])
             .await?;
-        let number = next_number(&place, self.number)?;
+        let number = next_set_number(&place, self.number)?;
         let class = self.class.as_deref();
         let mut record = PluginSetRecord::new(sets.tenant(), class, number, draft.plugins.clone());
         record.settings.clone_from(&draft.settings);
@@ -81,20 +83,20 @@ impl PublishSetArgs {
             // sets before this one.
             (Some(Err(_)), _) | (_, true) => number,
         };
-        render::answer_line(record_text(&record));
+        render::answer_line(describe_set_record(&record));
         if draft.n_other_rules > 0 {
             render::print_note(&format!(
-                "{} rules for tool calls are not part of it: a set can only deny",
+                "{} rules for tool calls are left out of the set, because a set can only deny",
                 draft.n_other_rules
             ));
         }
-        if !self.yes && !is_confirmed().await? {
+        if !self.yes && !confirm_publishing().await? {
             bail!("nothing was published");
         }
         let own = sets.clone();
         let stored = tokio::task::spawn_blocking(move || {
             let mut contents = draft.contents.values();
-            contents.try_for_each(|bytes| own.put_file(bytes).map(drop))
+            contents.try_for_each(|bytes| own.store_file(bytes).map(drop))
         });
         stored.await.context("store the files")??;
         let set = sets.publish(&place, &key, record).await?;
@@ -106,12 +108,12 @@ impl PublishSetArgs {
     }
 
     /// Collects the plugins, files, permissions and settings that are in force on this machine.
-    async fn draft(&self) -> anyhow::Result<SetDraft> {
-        let load = plugin::load_of(&self.plugins).await?;
+    async fn collect_set_draft(&self) -> anyhow::Result<PluginSetDraft> {
+        let load = plugin::prepare_load(&self.plugins).await?;
         let loaded = load.load().await.context("load plugins")?;
-        load.check(&loaded)?;
+        load.check_selected_plugins(&loaded)?;
         let is_wanted = |name: &str| self.names.is_empty() || self.names.iter().any(|n| n == name);
-        check_all_run(&loaded, is_wanted)?;
+        require_plugins_running(&loaded, is_wanted)?;
         let (mut plugins, mut contents) = (Vec::new(), BTreeMap::new());
         let running = loaded.plugins.iter();
         for own in running.filter(|own| own.trust != Trust::Managed) {
@@ -119,17 +121,17 @@ impl PublishSetArgs {
             if !is_wanted(&name) {
                 continue;
             }
-            let read = PluginContents::of_folder(&own.folder)?;
-            check_unchanged(own, &read)?;
+            let read = PluginContents::read_folder(&own.folder)?;
+            check_files_unchanged(own, &read)?;
             let files = read.files().iter().map(|(names, bytes)| {
-                let hash = SessionBlobs::bytes_id(bytes);
+                let hash = SessionBlobs::bytes_blob_id(bytes);
                 contents.insert(hash.clone(), bytes.clone());
                 let bytes = bytes.len() as u64;
-                (names.join("/"), SetFile { hash, bytes })
+                (names.join("/"), PluginSetFile { hash, bytes })
             });
             let files = files.collect();
             let grants = own.granted().capabilities().iter();
-            plugins.push(SetPlugin {
+            plugins.push(PluginSetPlugin {
                 version: own.manifest.version.to_string(),
                 grants: grants.map(ToString::to_string).collect(),
                 files,
@@ -152,8 +154,8 @@ impl PublishSetArgs {
             );
         }
         let names: Vec<&str> = plugins.iter().map(|own| own.name.as_str()).collect();
-        let (settings, n_other_rules) = settings_text(&load.setup().config, &names)?;
-        Ok(SetDraft {
+        let (settings, n_other_rules) = write_set_settings(&load.setup().config, &names)?;
+        Ok(PluginSetDraft {
             plugins,
             contents,
             settings,
@@ -162,9 +164,12 @@ impl PublishSetArgs {
     }
 }
 
-/// Checks that no wanted plugin is missing because it failed to load or has permissions pending:
+/// Checks that each plugin to publish runs here. If one failed to load or has permissions pending,
 /// workers would run without it.
-fn check_all_run(loaded: &PluginSet, is_wanted: impl Fn(&str) -> bool) -> anyhow::Result<()> {
+fn require_plugins_running(
+    loaded: &PluginSet,
+    is_wanted: impl Fn(&str) -> bool,
+) -> anyhow::Result<()> {
     let missing = loaded.left_out.iter().find(|left| {
         left.found.trust != Trust::Managed
             && is_wanted(&left.name)
@@ -181,9 +186,9 @@ fn check_all_run(loaded: &PluginSet, is_wanted: impl Fn(&str) -> bool) -> anyhow
     }
 }
 
-/// Checks that the files on disk are still those that were loaded. This can be checked only for a
-/// plugin that was loaded from a copy in memory, as one of a trusted project is.
-fn check_unchanged(own: &LoadedPlugin, read: &PluginContents) -> anyhow::Result<()> {
+/// Checks that the plugin's files on disk are still the ones that were loaded. Skips a plugin
+/// that was not loaded from a copy in memory, as the plugins of trusted projects are.
+fn check_files_unchanged(own: &LoadedPlugin, read: &PluginContents) -> anyhow::Result<()> {
     let Some(held) = own.held.as_ref().filter(|held| held.covers(&own.folder)) else {
         return Ok(());
     };
@@ -201,14 +206,16 @@ fn check_unchanged(own: &LoadedPlugin, read: &PluginContents) -> anyhow::Result<
     }
 }
 
-fn next_number(place: &NextSet, wanted: Option<u64>) -> anyhow::Result<u64> {
+fn next_set_number(place: &NextPluginSetPosition, wanted: Option<u64>) -> anyhow::Result<u64> {
     match (&place.last, wanted) {
         (None, wanted) => Ok(wanted.unwrap_or(1)),
         (Some(Ok(last)), wanted) => {
             let number = last.record.number;
             match wanted {
                 Some(wanted) if wanted <= number => {
-                    bail_usage!("--number {wanted}: the last set has the number {number}")
+                    bail_usage!(
+                        "--number {wanted}: the last set has the number {number}; pass a greater one"
+                    )
                 }
                 Some(wanted) => Ok(wanted),
                 None => Ok(number.saturating_add(1)),
@@ -222,8 +229,9 @@ fn next_number(place: &NextSet, wanted: Option<u64>) -> anyhow::Result<u64> {
     }
 }
 
-/// Describes a set for people.
-pub(super) fn record_text(record: &PluginSetRecord) -> String {
+/// Formats the contents of a published set for people: number, classes, plugins, permissions and
+/// settings.
+pub(super) fn describe_set_record(record: &PluginSetRecord) -> String {
     let mut text = format!("set {} of the tenant {}", record.number, record.tenant);
     match &record.class {
         Some(class) => _ = write!(text, ", for the class {class}"),
@@ -253,15 +261,15 @@ pub(super) fn record_text(record: &PluginSetRecord) -> String {
     text
 }
 
-async fn is_confirmed() -> anyhow::Result<bool> {
-    if !terminal::can_ask() {
-        bail_usage!("there is no terminal to ask at; pass --yes to publish it");
+async fn confirm_publishing() -> anyhow::Result<bool> {
+    if !terminal::can_ask_at_terminal() {
+        bail_usage!("there is no terminal to ask at; pass --yes to publish the set");
     }
-    let question = QuestionLine::new("").own_words("Publish it to all workers?");
+    let question = QuestionLine::new("").with_text("Publish it to all workers?");
     let screen = QuestionScreen {
         parts: vec![vec![question]],
         keys: "[y]es or [n]o".to_owned(),
         ..QuestionScreen::default()
     };
-    Ok(screen.ask_person(yes_or_no).await.unwrap_or(false))
+    Ok(screen.ask_person(parse_yes_or_no).await.unwrap_or(false))
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use rind_lib::disk::{lock_beside, read_if_present, replace_private_synced};
-use rind_nats::SignedSet;
+use rind_lib::disk::{lock_for_file, read_if_present, replace_private_file_synced};
+use rind_nats::SignedPluginSet;
 use serde::{Deserialize, Serialize};
 
 /// Maximum size of the file, in bytes: enough for thousands of classes.
@@ -15,13 +15,13 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Last set that was seen for each scope: `tenant`, or `class` and a name.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SeenSets {
-    sets: BTreeMap<String, SeenSet>,
+struct SeenPluginSets {
+    sets: BTreeMap<String, SeenPluginSet>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SeenSet {
+struct SeenPluginSet {
     number: u64,
     digest: String,
 }
@@ -31,12 +31,16 @@ struct SeenSet {
 /// # Errors
 /// A newer set was seen before, or a different one with this number; or `set` is for the whole
 /// tenant although one for the class was seen; or the file cannot be read or written.
-pub(super) fn note_set(path: &Path, class: &str, set: &SignedSet) -> anyhow::Result<()> {
+pub(super) fn record_seen_set(
+    path: &Path,
+    class: &str,
+    set: &SignedPluginSet,
+) -> anyhow::Result<()> {
     let shown = path.display();
-    let _lock = lock_beside(path, || {}).with_context(|| format!("cannot write {shown}"))?;
+    let _lock = lock_for_file(path, || {}).with_context(|| format!("cannot write {shown}"))?;
     let text = read_if_present(path, MAX_BYTES).with_context(|| format!("cannot read {shown}"))?;
-    let mut seen: SeenSets = match text {
-        None => SeenSets::default(),
+    let mut seen: SeenPluginSets = match text {
+        None => SeenPluginSets::default(),
         Some(text) => serde_json::from_str(&text).with_context(|| {
             format!(
                 "{shown} is damaged, and says which sets of plugins were seen; remove it if you know that the published one \
@@ -72,9 +76,9 @@ pub(super) fn note_set(path: &Path, class: &str, set: &SignedSet) -> anyhow::Res
         _ => {}
     }
     let digest = set.digest.clone();
-    seen.sets.insert(scope, SeenSet { number, digest });
+    seen.sets.insert(scope, SeenPluginSet { number, digest });
     let bytes = serde_json::to_vec_pretty(&seen).context("write the sets that were seen")?;
-    replace_private_synced(path, &bytes).with_context(|| format!("cannot write {shown}"))
+    replace_private_file_synced(path, &bytes).with_context(|| format!("cannot write {shown}"))
 }
 
 #[cfg(test)]
@@ -83,8 +87,8 @@ mod tests {
 
     use super::*;
 
-    fn set(class: Option<&str>, number: u64, digest: &str) -> SignedSet {
-        SignedSet {
+    fn set(class: Option<&str>, number: u64, digest: &str) -> SignedPluginSet {
+        SignedPluginSet {
             record: PluginSetRecord::new("t", class, number, Vec::new()),
             digest: digest.to_owned(),
             key: "M".to_owned(),
@@ -96,7 +100,8 @@ mod tests {
      {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seen.json");
-        let note = |set: SignedSet| note_set(&path, "shop", &set).map_err(|e| e.to_string());
+        let note =
+            |set: SignedPluginSet| record_seen_set(&path, "shop", &set).map_err(|e| e.to_string());
         note(set(None, 3, "a")).unwrap();
         note(set(None, 3, "a")).unwrap();
         assert!(

@@ -12,10 +12,10 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 use unicode_width::UnicodeWidthStr;
 
 use super::highlight::CodeHighlighter;
-use super::wrap::break_row;
+use super::wrap::break_styled_line;
 use super::{BAD, BOLD, DIM, GOOD, bare_text, look, printable_prose, style_text};
 use table::MarkdownTable;
-use words::{StyledText, words_in_rows};
+use words::{StyledText, wrap_styled_text};
 
 const CODE: Style = AnsiColor::Cyan.on_default();
 
@@ -30,22 +30,22 @@ const CODE_HANG: &str = "  ";
 /// Renders Markdown in rows of at most `columns` columns, but at least [`MIN_COLUMNS`] after the
 /// indentation.
 pub(in super::super) fn render_rows(source: &str, columns: usize) -> Vec<String> {
-    let mut page = MarkdownPage {
+    let mut page = MarkdownRenderer {
         columns,
-        ..MarkdownPage::default()
+        ..MarkdownRenderer::default()
     };
-    page.take_source(source);
+    page.render_source(source);
     page.rows
 }
 
-/// Renders Markdown without coloring code, which takes longer than everything else.
-pub(super) fn render_plainly(source: &str, columns: usize) -> Vec<String> {
-    let mut page = MarkdownPage {
+/// Renders Markdown without colors for code, which take longer than the rest of the rendering.
+pub(super) fn render_without_colors(source: &str, columns: usize) -> Vec<String> {
+    let mut page = MarkdownRenderer {
         columns,
         is_plain: true,
-        ..MarkdownPage::default()
+        ..MarkdownRenderer::default()
     };
-    page.take_source(source);
+    page.render_source(source);
     page.rows
 }
 
@@ -56,26 +56,26 @@ pub(super) fn render_code(
     columns: usize,
     open: &mut Option<CodeHighlighter>,
 ) -> Vec<String> {
-    let mut page = MarkdownPage {
+    let mut page = MarkdownRenderer {
         columns,
         colors: open.take(),
-        ..MarkdownPage::default()
+        ..MarkdownRenderer::default()
     };
-    page.take_source(source);
+    page.render_source(source);
     *open = page.colors;
     page.rows
 }
 
 #[derive(Default)]
 struct MarkdownIndent {
-    /// Mark in front of the first row of the block, taken when the row is added.
+    /// Mark in front of the first row of the block; `None` once that row was added.
     mark: Option<String>,
     /// Text in front of all further rows.
     rest: String,
 }
 
 #[derive(Default)]
-struct MarkdownPage {
+struct MarkdownRenderer {
     columns: usize,
     rows: Vec<String>,
     indents: Vec<MarkdownIndent>,
@@ -97,17 +97,17 @@ struct MarkdownPage {
     is_apart: bool,
 }
 
-impl MarkdownPage {
-    fn take_source(&mut self, source: &str) {
+impl MarkdownRenderer {
+    fn render_source(&mut self, source: &str) {
         let options =
             Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
         for event in Parser::new_ext(source, options) {
-            self.take_event(event);
+            self.handle_event(event);
         }
         self.flush_row();
     }
 
-    fn take_event(&mut self, event: Event<'_>) {
+    fn handle_event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start_tag(tag),
             Event::End(tag) => self.end_tag(tag),
@@ -156,7 +156,7 @@ impl MarkdownPage {
                 // The first code block of a source may continue the block of the previous part.
                 let goes_on = !std::mem::replace(&mut self.has_code, true) && self.colors.is_some();
                 if !goes_on && !self.is_plain {
-                    self.colors = CodeHighlighter::of_language(&language);
+                    self.colors = CodeHighlighter::for_language(&language);
                 }
                 self.code = Some(language);
             }
@@ -253,7 +253,7 @@ impl MarkdownPage {
             }
             TagEnd::Table => {
                 let table = self.table.take().unwrap_or_default();
-                for row in table.layout_rows(self.room()) {
+                for row in table.layout_rows(self.columns_left()) {
                     self.add_row(row);
                 }
                 self.is_apart = true;
@@ -297,13 +297,13 @@ impl MarkdownPage {
         if line.iter().all(|part| part.text.trim().is_empty()) {
             return;
         }
-        for row in words_in_rows(&line, self.room()) {
+        for row in wrap_styled_text(&line, self.columns_left()) {
             self.add_row(row);
         }
     }
 
     /// Returns the number of columns left after the indentation.
-    fn room(&self) -> usize {
+    fn columns_left(&self) -> usize {
         let indents = self.indents.iter().map(|indent| match &indent.mark {
             Some(mark) => mark.width(),
             None => bare_text(&indent.rest).width(),
@@ -339,9 +339,9 @@ impl MarkdownPage {
             }
             // Break the line here: the terminal would continue it at the first column, outside of
             // the block.
-            let room = self.room().saturating_sub(CODE_INDENT.len());
+            let room = self.columns_left().saturating_sub(CODE_INDENT.len());
             let mut indent = CODE_INDENT.to_owned();
-            for row in break_row(&styled, room, CODE_HANG.len()) {
+            for row in break_styled_line(&styled, room, CODE_HANG.len()) {
                 self.add_row(format!("{indent}{row}"));
                 indent = format!("{CODE_INDENT}{CODE_HANG}");
             }
@@ -360,7 +360,7 @@ fn is_safe_link(target: &str) -> bool {
         .iter()
         .find_map(|scheme| target.strip_prefix(scheme));
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next());
-    look::has_links()
+    look::supports_links()
         && target.bytes().all(|byte| byte.is_ascii_graphic())
         && host.is_some_and(|host| !host.is_empty() && !host.contains(['@', '\\']))
 }

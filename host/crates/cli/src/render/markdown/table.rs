@@ -7,7 +7,7 @@
 use pulldown_cmark::Alignment;
 
 use super::super::{BOLD, DIM, style_text};
-use super::words::{StyledText, line_width, widest_word, words_in_rows};
+use super::words::{StyledText, line_width, widest_word_width, wrap_styled_text};
 
 /// Width in columns of the separator between two cells: `│` with a blank on each side.
 const BETWEEN: usize = 3;
@@ -50,8 +50,8 @@ impl MarkdownTable {
             part.style = part.style.bold();
         }
         match self.column_widths(room) {
-            Some(widths) => self.in_columns(&widths),
-            None => self.as_list(room),
+            Some(widths) => self.layout_in_columns(&widths),
+            None => self.layout_list(room),
         }
     }
 
@@ -70,7 +70,7 @@ impl MarkdownTable {
         }
         // Do not break words if all of them fit.
         let least = |most: usize| -> Vec<usize> {
-            let width = |at: usize| widest(at, widest_word).min(most).min(wanted[at]);
+            let width = |at: usize| widest(at, widest_word_width).min(most).min(wanted[at]);
             (0..n_columns).map(width).collect()
         };
         let (whole, broken) = (least(usize::MAX), least(MAX_WORD));
@@ -80,7 +80,7 @@ impl MarkdownTable {
         };
         let n_free = room.checked_sub(widths.iter().sum())?;
         for _ in 0..n_free {
-            // Give the column that lacks most of its wanted width one more.
+            // Widen by one the column that lacks most of its desired width.
             let missing = |at: &usize| wanted[*at].saturating_sub(widths[*at]);
             if let Some(at) = (0..n_columns).max_by_key(missing) {
                 widths[at] += 1;
@@ -89,13 +89,13 @@ impl MarkdownTable {
         Some(widths)
     }
 
-    fn in_columns(&self, widths: &[usize]) -> Vec<String> {
+    fn layout_in_columns(&self, widths: &[usize]) -> Vec<String> {
         let line = widths.iter().map(|width| "─".repeat(*width));
         let line = style_text(DIM, line.collect::<Vec<_>>().join("─┼─"));
         let blocks: Vec<Vec<String>> = self
             .rows
             .iter()
-            .map(|row| self.row_block(row, widths))
+            .map(|row| self.layout_row(row, widths))
             .collect();
         // Draw separators between the rows if any body row has several lines.
         let is_high = blocks.iter().skip(1).any(|block| block.len() > 1);
@@ -113,18 +113,18 @@ impl MarkdownTable {
     }
 
     /// Returns the lines of one row of the table.
-    fn row_block(&self, row: &[Cell], widths: &[usize]) -> Vec<String> {
+    fn layout_row(&self, row: &[Cell], widths: &[usize]) -> Vec<String> {
         let cells: Vec<Vec<String>> = row
             .iter()
             .zip(widths)
-            .map(|(cell, width)| words_in_rows(cell, *width))
+            .map(|(cell, width)| wrap_styled_text(cell, *width))
             .collect();
         let n_lines = cells.iter().map(Vec::len).max().unwrap_or(0);
         let line = |n: usize| {
             let parts = widths.iter().enumerate().map(|(at, width)| {
                 let text = cells.get(at).and_then(|cell| cell.get(n));
                 let text = text.map_or("", String::as_str);
-                self.aligned(text, at, *width)
+                self.align_text(text, at, *width)
             });
             let line = parts.collect::<Vec<_>>().join(" │ ");
             line.trim_end().to_owned()
@@ -132,7 +132,7 @@ impl MarkdownTable {
         (0..n_lines).map(line).collect()
     }
 
-    fn aligned(&self, text: &str, at: usize, width: usize) -> String {
+    fn align_text(&self, text: &str, at: usize, width: usize) -> String {
         let own = super::super::wrap::text_width(text);
         let n_blanks = width.saturating_sub(own);
         let n_before = match self.alignments.get(at) {
@@ -145,7 +145,7 @@ impl MarkdownTable {
     }
 
     /// Renders each row as a list of `header: cell` entries, with a blank line between two rows.
-    fn as_list(&self, room: usize) -> Vec<String> {
+    fn layout_list(&self, room: usize) -> Vec<String> {
         let mut rows = Vec::new();
         let heads = self.rows.first().map_or(&[][..], Vec::as_slice);
         for (n, row) in self.rows.iter().skip(1).enumerate() {
@@ -158,7 +158,7 @@ impl MarkdownTable {
                     line.push(StyledText::new(BOLD, ": "));
                 }
                 line.extend(cell.iter().cloned());
-                let parts = words_in_rows(&line, room.saturating_sub(HANG.len()).max(1));
+                let parts = wrap_styled_text(&line, room.saturating_sub(HANG.len()).max(1));
                 let parts = parts.into_iter().enumerate().map(|(n, part)| match n {
                     0 => part,
                     _ => format!("{HANG}{part}"),
@@ -167,7 +167,7 @@ impl MarkdownTable {
             }
         }
         if self.rows.len() < 2 {
-            rows.extend(heads.iter().flat_map(|head| words_in_rows(head, room)));
+            rows.extend(heads.iter().flat_map(|head| wrap_styled_text(head, room)));
         }
         rows
     }

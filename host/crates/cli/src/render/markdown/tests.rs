@@ -36,7 +36,7 @@ fn blocks_are_laid_out_in_rows() {
 }
 
 #[test]
-fn a_table_stands_in_columns_or_cell_by_cell() {
+fn a_table_is_laid_out_in_columns_or_as_a_list_of_cells() {
     let source = "| name | what |\n|---|---|\n| a | the first |\n| bb | 日本 |\n";
     assert_eq!(
         plain(source, 40),
@@ -61,8 +61,8 @@ fn a_table_stands_in_columns_or_cell_by_cell() {
 }
 
 #[test]
-fn only_an_address_that_says_where_it_leads_can_be_followed() {
-    crate::render::look::set_links(true);
+fn only_a_link_whose_text_is_its_address_is_clickable() {
+    crate::render::look::set_link_support(true);
     let link = |source: &str| {
         let row = render_rows(source, 80).concat();
         let link = row
@@ -101,11 +101,11 @@ fn only_an_address_that_says_where_it_leads_can_be_followed() {
         assert!(row.contains(whole), "{rows:?}");
         assert_eq!(crate::render::wrap::text_width(row), bare_text(row).width());
     }
-    crate::render::look::set_links(false);
+    crate::render::look::set_link_support(false);
 }
 
 #[test]
-fn nothing_that_a_terminal_obeys_comes_through() {
+fn no_control_sequence_of_the_source_reaches_the_terminal() {
     let source =
         "a\u{1b}[2J &#27;[2J `\u{1b}]0;x\u{7}`\n\n```\n\u{1b}[1A\n```\n\n[x](http://a\u{202e}b)";
     for row in plain(source, 60) {

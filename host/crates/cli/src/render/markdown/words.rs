@@ -1,7 +1,7 @@
 //! Breaks styled text into rows of a terminal: between words, or within a word that is wider than a
 //! row.
 //!
-//! The module must not know Markdown. Start from [`words_in_rows`].
+//! Does not parse Markdown. Start from [`wrap_styled_text`].
 
 use anstyle::Style;
 use unicode_segmentation::UnicodeSegmentation;
@@ -30,7 +30,7 @@ impl StyledText {
 
     /// Returns `part`, a piece of the text, in its style; if the text is an address, the piece is a
     /// hyperlink to the complete address.
-    fn show_part(&self, part: &str) -> String {
+    fn render_part(&self, part: &str) -> String {
         let styled = style_text(self.style, part);
         match self.is_link && !part.is_empty() {
             true => format!("\x1b]8;;{}\x1b\\{styled}\x1b]8;;\x1b\\", self.text),
@@ -45,7 +45,7 @@ pub(super) fn line_width(line: &[StyledText]) -> usize {
 }
 
 /// Returns the width of the widest word in terminal columns.
-pub(super) fn widest_word(line: &[StyledText]) -> usize {
+pub(super) fn widest_word_width(line: &[StyledText]) -> usize {
     // Join the parts first: a word may continue in the next part, in another style.
     let text: String = line.iter().map(|part| part.text.as_str()).collect();
     text.split(' ').map(text_width).max().unwrap_or(0)
@@ -56,23 +56,23 @@ fn text_width(text: &str) -> usize {
 }
 
 /// Breaks styled text into rows at blanks, and within a word that is wider than a row.
-pub(super) fn words_in_rows(line: &[StyledText], columns: usize) -> Vec<String> {
+pub(super) fn wrap_styled_text(line: &[StyledText], columns: usize) -> Vec<String> {
     let mut rows = TextRows {
         columns,
         rows: vec![String::new()],
         width: 0,
     };
-    for word in words_of(line) {
+    for word in split_styled_words(line) {
         let parts = word.parts.iter();
         let n: usize = parts.map(|(_, text)| text_width(text)).sum();
         if rows.width > 0 && rows.width + word.n_blanks + n > columns {
             rows.begin_row();
         } else if rows.width > 0 {
             let blanks = " ".repeat(word.n_blanks);
-            rows.put(&style_text(word.blank_style, blanks), word.n_blanks);
+            rows.push_text(&style_text(word.blank_style, blanks), word.n_blanks);
         }
         for (of, text) in word.parts {
-            rows.put_word(of, text);
+            rows.push_word(of, text);
         }
     }
     rows.rows
@@ -86,7 +86,7 @@ struct StyledWord<'a> {
     parts: Vec<(&'a StyledText, &'a str)>,
 }
 
-fn words_of(line: &[StyledText]) -> Vec<StyledWord<'_>> {
+fn split_styled_words(line: &[StyledText]) -> Vec<StyledWord<'_>> {
     let (mut words, mut open) = (Vec::new(), StyledWord::default());
     for part in line {
         for piece in part.text.split_inclusive(' ') {
@@ -121,7 +121,7 @@ impl TextRows {
         self.width = 0;
     }
 
-    fn put(&mut self, text: &str, width: usize) {
+    fn push_text(&mut self, text: &str, width: usize) {
         if let Some(row) = self.rows.last_mut() {
             row.push_str(text);
         }
@@ -129,18 +129,18 @@ impl TextRows {
     }
 
     /// Appends a word, broken over several rows if needed.
-    fn put_word(&mut self, of: &StyledText, word: &str) {
+    fn push_word(&mut self, of: &StyledText, word: &str) {
         let (mut part, mut width) = (String::new(), 0);
         for letter in word.graphemes(true) {
             let wide = letter.width();
             if self.width + width + wide > self.columns && wide > 0 {
-                self.put(&of.show_part(&part), width);
+                self.push_text(&of.render_part(&part), width);
                 self.begin_row();
                 (part, width) = (String::new(), 0);
             }
             part.push_str(letter);
             width += wide;
         }
-        self.put(&of.show_part(&part), width);
+        self.push_text(&of.render_part(&part), width);
     }
 }

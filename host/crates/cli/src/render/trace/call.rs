@@ -1,33 +1,37 @@
 //! Traces tool calls and subagents, under which other lines are nested.
 
-use super::super::row::{LongText, TableRow};
-use super::super::steps::{self, StepsEnd};
+use super::super::row::{LongTextMode, TableRow};
+use super::super::steps::{self, CallOutcomeText};
 use super::super::{DIM, WARN, one_line};
-use super::Trace;
+use super::TraceRenderer;
 use rind_lib::event::{Event, Stamped, SubagentState, TurnPart};
 use rind_lib::message::ToolCall;
 
-impl Trace {
+impl TraceRenderer {
     pub(super) fn trace_call(&mut self, stamped: &Stamped) {
         match &stamped.event {
             Event::ToolCall {
                 call, plugin, by, ..
             } => {
                 self.progress(&stamped.agent).is_compacting &= by.is_some();
-                let arguments = self.show_arguments(call);
+                let arguments = self.format_arguments(call);
                 let name = one_line(&format!("{} {arguments}", call.name), 60);
-                let row = |level| steps::tool_call(level, call, plugin, by);
+                let row = |level| steps::tool_call_row(level, call, plugin, by);
                 let (part, _) = self.begin_scope(stamped, row, &arguments, name);
                 self.calls.insert(part, call.clone());
             }
             // Show the arguments again if hooks changed them after the call was proposed.
             Event::ToolStart { call, .. } => {
-                let (part, level) = self.place(stamped);
+                let (part, level) = self.event_scope_and_level(stamped);
                 let proposed = self.calls.get(&part);
                 if proposed.is_some_and(|proposed| proposed.arguments != call.arguments) {
                     let row = TableRow::at_level(level).add_text(WARN, "now with");
-                    let rows = row.with_tail(DIM, &self.show_arguments(call), self.long());
-                    self.put_below(&part, rows);
+                    let rows = row.with_trailing_text(
+                        DIM,
+                        &self.format_arguments(call),
+                        self.long_text_mode(),
+                    );
+                    self.add_rows_below(&part, rows);
                 }
             }
             Event::SubagentStart {
@@ -53,22 +57,25 @@ impl Trace {
         text: &str,
         name: String,
     ) -> (TurnPart, usize) {
-        let (above, level) = self.place(stamped);
-        self.put_below(&above, row(level).with_tail(DIM, text, self.long()));
-        let part = TurnPart::begun_part(stamped).unwrap_or_else(|| above.clone());
+        let (above, level) = self.event_scope_and_level(stamped);
+        self.add_rows_below(
+            &above,
+            row(level).with_trailing_text(DIM, text, self.long_text_mode()),
+        );
+        let part = TurnPart::part_begun_by_event(stamped).unwrap_or_else(|| above.clone());
         self.scopes.open_scope(part.clone(), above, level, name);
         (part, level)
     }
 
-    fn show_arguments(&self, call: &ToolCall) -> String {
+    fn format_arguments(&self, call: &ToolCall) -> String {
         if self.is_full {
             call.arguments.to_string()
         } else {
-            steps::call_arguments(call)
+            steps::summarize_call_arguments(call)
         }
     }
 
-    pub(super) fn call_end(&mut self, stamped: &Stamped) {
+    pub(super) fn trace_call_end(&mut self, stamped: &Stamped) {
         match &stamped.event {
             Event::ToolEnd {
                 result,
@@ -76,32 +83,33 @@ impl Trace {
                 refused_by,
                 ..
             } => {
-                let (part, level) = self.place(stamped);
-                self.flush();
+                let (part, level) = self.event_scope_and_level(stamped);
+                self.flush_fold();
                 let text = result.content.text();
                 let refused_by = refused_by.as_deref();
-                let end = StepsEnd::end_of_call(result, &text, *duration_ms, refused_by);
+                let end =
+                    CallOutcomeText::describe_call_end(result, &text, *duration_ms, refused_by);
                 let row = TableRow::at_level(level).add_text(end.style, end.mark);
-                // The reason of a refusing hook may be cut here: the hook's own line contains it.
+                // The reason of a refusing hook may be truncated here: the hook's own line has it.
                 let is_of_hook = refused_by.is_some_and(|who| who.starts_with("plugin "));
                 let long = if is_of_hook {
-                    self.long()
+                    self.long_text_mode()
                 } else {
-                    LongText::Wrap
+                    LongTextMode::Wrap
                 };
-                let why = self.cut(end.why);
+                let why = self.shorten_text(end.why);
                 match self.calls.remove(&part) {
                     // A parallel call may have printed lines since: repeat the name of the call in
                     // its end line, which saves a header line.
                     Some(call) if !self.scopes.is_open(&part) => {
-                        let name = format!("{} {}: ", call.name, self.show_arguments(&call));
+                        let name = format!("{} {}: ", call.name, self.format_arguments(&call));
                         let row = row.then_text(DIM, &name).add_text(end.style, &end.what);
-                        let rows = row.with_tail(DIM, &why, long);
-                        self.put_below(&TurnPart::Agent(stamped.agent.clone()), rows);
+                        let rows = row.with_trailing_text(DIM, &why, long);
+                        self.add_rows_below(&TurnPart::Agent(stamped.agent.clone()), rows);
                     }
                     _ => {
                         let row = row.then_text(end.style, &end.what);
-                        self.put_below(&part, row.with_tail(DIM, &why, long));
+                        self.add_rows_below(&part, row.with_trailing_text(DIM, &why, long));
                     }
                 }
             }
@@ -117,18 +125,18 @@ impl Trace {
                 let part = TurnPart::Agent(subagent.as_str().into());
                 let level = self.scopes.scope_level(&part);
                 let level = level.unwrap_or(self.level(&stamped.agent)) + 1;
-                let work = steps::subagent_work(*n_steps, usage.total(), *cost_usd);
+                let work = steps::describe_subagent_work(*n_steps, usage.total(), *cost_usd);
                 let what = format!("└ {subagent}, {work}, ");
-                let (style, word) = steps::subagent_end(*state);
+                let (style, word) = steps::subagent_state_style(*state);
                 let long = match state {
-                    SubagentState::Answered => self.long(),
-                    _ => LongText::Wrap,
+                    SubagentState::Answered => self.long_text_mode(),
+                    _ => LongTextMode::Wrap,
                 };
                 let row = TableRow::at_level(level)
                     .add_text(DIM, &what)
                     .add_text(style, &format!("{word}:"));
-                let rows = row.with_tail(DIM, &self.cut(answer), long);
-                self.put_below(&part, rows);
+                let rows = row.with_trailing_text(DIM, &self.shorten_text(answer), long);
+                self.add_rows_below(&part, rows);
             }
             _ => {}
         }

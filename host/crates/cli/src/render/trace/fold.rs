@@ -1,14 +1,14 @@
 //! Folds consecutive hooks that had no effect into one line of the trace.
 
 use super::super::row::TableRow;
-use super::super::steps::duration_text;
-use super::super::{DIM, cut_text, format_count};
+use super::super::steps::hook_duration_text;
+use super::super::{DIM, format_count, truncate_text};
 use rind_lib::event::TurnPart;
 use rind_lib::point::trace::{TraceOutcome, TraceRecord};
 
 /// Consecutive hooks that are collected into one line.
 #[derive(Default)]
-pub(super) struct HookFold {
+pub(super) struct FoldedHookLine {
     place: Option<(TurnPart, usize)>,
     points: Vec<String>,
     n_passed: u64,
@@ -16,15 +16,15 @@ pub(super) struct HookFold {
     micros: f64,
 }
 
-impl HookFold {
+impl FoldedHookLine {
     /// Whether a record is folded into the common line: the hook passed, or was not called.
-    pub(super) fn takes_record(record: &TraceRecord) -> bool {
+    pub(super) fn can_fold_hook_line(record: &TraceRecord) -> bool {
         matches!(record.outcome, TraceOutcome::Pass | TraceOutcome::Dropped)
     }
 
     /// Whether the collected hooks belong to another scope or level, so that their line must be
     /// printed before a hook of this scope is added.
-    pub(super) fn is_elsewhere(&self, scope: &TurnPart, level: usize) -> bool {
+    pub(super) fn belongs_to_other_scope(&self, scope: &TurnPart, level: usize) -> bool {
         let place = self.place.as_ref();
         place.is_some_and(|(own, at)| own != scope || *at != level)
     }
@@ -34,7 +34,7 @@ impl HookFold {
         if !self.points.iter().any(|point| *point == record.point) {
             self.points.push(record.point.to_string());
         }
-        if record.was_called() {
+        if record.was_hook_called() {
             self.n_passed += 1;
             self.micros += record.micros;
         } else {
@@ -46,7 +46,7 @@ impl HookFold {
         let fold = std::mem::take(self);
         let (scope, level) = fold.place?;
         let row = TableRow::at_level(level);
-        let points = cut_text(fold.points.join(", "), row.before_time());
+        let points = truncate_text(fold.points.join(", "), row.columns_before_time());
         let mut said = Vec::new();
         if fold.n_passed > 0 {
             said.push(format!("{} passed", format_count(fold.n_passed, "hook")));
@@ -54,7 +54,7 @@ impl HookFold {
         if fold.n_left_out > 0 {
             said.push(format!("{} out this turn", fold.n_left_out));
         }
-        let took = duration_text(fold.n_passed > 0, fold.micros);
+        let took = hook_duration_text(fold.n_passed > 0, fold.micros);
         let row = row.add_text(DIM, &points).with_time(&took);
         Some((scope, row.add_text(DIM, &said.join(", ")).into_line()))
     }

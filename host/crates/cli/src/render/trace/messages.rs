@@ -1,12 +1,12 @@
 //! Renders messages of the model, of plugins and of the host in a trace.
 
-use super::super::row::{LongText, TableRow, render_paragraph};
+use super::super::row::{LongTextMode, TableRow, render_paragraph};
 use super::super::{BAD, DIM, PLUGIN, WARN, format_millis, line, steps};
-use super::Trace;
+use super::TraceRenderer;
 use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::{Message, Role};
 
-impl Trace {
+impl TraceRenderer {
     /// Prints the text that the model writes next to tool calls: of the main agent in full, of a
     /// subagent in one line.
     pub(super) fn trace_message(&mut self, stamped: &Stamped, message: &Message) {
@@ -15,16 +15,16 @@ impl Trace {
         if !is_said || text.trim().is_empty() || (stamped.is_main() && self.is_shown) {
             return;
         }
-        let (part, level) = self.place(stamped);
+        let (part, level) = self.event_scope_and_level(stamped);
         let rows = if stamped.is_main() || self.is_full {
             render_paragraph(level, DIM, &text)
         } else {
-            TableRow::at_level(level).with_tail(DIM, &text, LongText::Cut)
+            TableRow::at_level(level).with_trailing_text(DIM, &text, LongTextMode::Cut)
         };
-        self.put_beside(&part, level, rows);
+        self.add_rows_beside_fold(&part, level, rows);
     }
 
-    pub(super) fn trace_other(&mut self, stamped: &Stamped) {
+    pub(super) fn trace_other_event(&mut self, stamped: &Stamped) {
         let (part, level) = match (&stamped.event, &self.last) {
             (
                 Event::Notice {
@@ -32,8 +32,10 @@ impl Trace {
                     ..
                 },
                 Some((last, part @ TurnPart::Call(agent, _))),
-            ) if **plugin == **last && *agent == stamped.agent => self.inside(part.clone()),
-            _ => self.place(stamped),
+            ) if **plugin == **last && *agent == stamped.agent => {
+                self.inner_scope_and_level(part.clone())
+            }
+            _ => self.event_scope_and_level(stamped),
         };
         let row = TableRow::at_level(level);
         let rows = match &stamped.event {
@@ -42,8 +44,8 @@ impl Trace {
                 confidence,
                 reasons,
             } => {
-                let text = line::assessed_line(*decision, *confidence, reasons);
-                row.with_tail(DIM, &text, LongText::Cut)
+                let text = line::format_assessment(*decision, *confidence, reasons);
+                row.with_trailing_text(DIM, &text, LongTextMode::Cut)
             }
             Event::Retry {
                 attempt,
@@ -52,7 +54,7 @@ impl Trace {
             } => {
                 let what = format!("attempt {attempt} in {}:", format_millis(*delay_ms));
                 row.add_text(WARN, &what)
-                    .with_tail(DIM, reason, LongText::Wrap)
+                    .with_trailing_text(DIM, reason, LongTextMode::Wrap)
             }
             Event::Notice {
                 level: loudness,
@@ -60,23 +62,23 @@ impl Trace {
                 text,
             } => {
                 let (row, style) = steps::notice_row(level, *loudness, plugin);
-                row.with_tail(style, text, LongText::Wrap)
+                row.with_trailing_text(style, text, LongTextMode::Wrap)
             }
             Event::Injected { plugin, text, .. } => {
                 let row = row
                     .add_text(PLUGIN, plugin)
                     .then_text(DIM, "told the model:");
-                row.with_tail(DIM, text, self.long())
+                row.with_trailing_text(DIM, text, self.long_text_mode())
             }
             Event::Error { place, message } => {
                 let row = row.add_text(BAD, &format!("{place}:"));
-                row.with_tail(BAD, message, LongText::Wrap)
+                row.with_trailing_text(BAD, message, LongTextMode::Wrap)
             }
             event => match line::event_line(event) {
                 Some(line) => vec![row.into_line() + &line],
                 None => return,
             },
         };
-        self.put_beside(&part, level, rows);
+        self.add_rows_beside_fold(&part, level, rows);
     }
 }

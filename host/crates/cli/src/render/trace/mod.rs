@@ -2,8 +2,8 @@
 //! that ran, with their effect and duration.
 //!
 //! Lines are only appended as events arrive, never redrawn, so the output is the same in a pipe.
-//! Owns the nesting and the order of lines; it must not know the source of the events. Start from
-//! [`Trace::show`].
+//! Decides the nesting and the order of lines; ignores where the events come from. Start from
+//! [`TraceRenderer::show`].
 
 mod call;
 mod fold;
@@ -18,9 +18,9 @@ mod totals;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::row::{LongText, TableRow};
+use super::row::{LongTextMode, TableRow};
 use super::{BOLD, DIM, PLUGIN, line, steps};
-use fold::HookFold;
+use fold::FoldedHookLine;
 use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::ToolCall;
 use rind_lib::point::trace::AccessRecord;
@@ -28,7 +28,7 @@ use scope::TraceScopes;
 pub(super) use totals::TraceTotals;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(in super::super) enum Detail {
+pub(in super::super) enum TraceDetail {
     /// Hooks that had an effect; the others are folded into common lines.
     Short,
     /// Every hook on its own line, and complete texts.
@@ -36,7 +36,7 @@ pub(in super::super) enum Detail {
 }
 
 #[derive(Default)]
-struct Progress {
+struct AgentProgress {
     level: usize,
     is_in_step: bool,
     /// Whether a compaction or archival has begun, below which further lines are nested.
@@ -44,7 +44,7 @@ struct Progress {
 }
 
 #[derive(Default)]
-pub(super) struct Trace {
+pub(super) struct TraceRenderer {
     is_full: bool,
     /// Whether the text of the main agent is also streamed to the terminal, outside of the trace.
     is_live: bool,
@@ -52,12 +52,12 @@ pub(super) struct Trace {
     /// trace omits it.
     is_shown: bool,
     scopes: TraceScopes,
-    agents: HashMap<Arc<str>, Progress>,
+    agents: HashMap<Arc<str>, AgentProgress>,
     /// Running tool calls as they were proposed, before hooks changed the arguments.
     calls: HashMap<TurnPart, ToolCall>,
     /// Start events of the requests that have no answer yet.
     requests: HashMap<TurnPart, Stamped>,
-    fold: HookFold,
+    fold: FoldedHookLine,
     /// Accesses to files, network or host by hooks whose record has not arrived yet.
     accesses: Vec<(TurnPart, AccessRecord)>,
     /// Plugin of the latest hook, and the part in which that hook ran. A notice arrives after the
@@ -66,10 +66,10 @@ pub(super) struct Trace {
     lines: Vec<String>,
 }
 
-impl Trace {
-    pub(super) fn new(detail: Detail, is_live: bool) -> Self {
+impl TraceRenderer {
+    pub(super) fn new(detail: TraceDetail, is_live: bool) -> Self {
         Self {
-            is_full: detail == Detail::Full,
+            is_full: detail == TraceDetail::Full,
             is_live,
             ..Self::default()
         }
@@ -80,29 +80,32 @@ impl Trace {
             Event::SessionOpened { .. } => self.lines.extend(line::event_line(&stamped.event)),
             Event::TurnStart { turn, input, .. } if stamped.is_main() => {
                 let row = TableRow::at_level(0).add_text(BOLD, &format!("turn {turn}"));
-                self.put(stamped, row.with_tail(DIM, input, self.long()));
+                self.add_rows(
+                    stamped,
+                    row.with_trailing_text(DIM, input, self.long_text_mode()),
+                );
             }
-            Event::TurnEnd { .. } => self.turn_end(stamped),
-            Event::StepStart { step } => self.step_start(stamped, *step),
+            Event::TurnEnd { .. } => self.trace_turn_end(stamped),
+            Event::StepStart { step } => self.trace_step_start(stamped, *step),
             Event::TextDelta { .. } => self.is_shown |= self.is_live && stamped.is_main(),
             Event::StepEnd { .. } => {
-                self.flush();
+                self.flush_fold();
                 self.progress(&stamped.agent).is_in_step = false;
             }
-            Event::RequestStart { by, .. } => self.request_start(stamped, by.as_deref()),
-            Event::RequestEnd { .. } => self.request_end(stamped),
+            Event::RequestStart { by, .. } => self.trace_request_start(stamped, by.as_deref()),
+            Event::RequestEnd { .. } => self.trace_request_end(stamped),
             Event::CompactStart { .. }
             | Event::CompactEnd { .. }
             | Event::ArchiveStart { .. }
-            | Event::ArchiveEnd { .. } => self.trace_aside(stamped),
+            | Event::ArchiveEnd { .. } => self.trace_compaction(stamped),
             Event::ToolCall { .. } | Event::ToolStart { .. } | Event::SubagentStart { .. } => {
                 self.trace_call(stamped);
             }
-            Event::ToolEnd { .. } | Event::SubagentEnd { .. } => self.call_end(stamped),
+            Event::ToolEnd { .. } | Event::SubagentEnd { .. } => self.trace_call_end(stamped),
             Event::MessageEnd { message } => self.trace_message(stamped, message),
             Event::Hook { record } => self.trace_hook(stamped, record),
             Event::Access { record } => {
-                let (part, _) = self.place(stamped);
+                let (part, _) = self.event_scope_and_level(stamped);
                 match record.origin.point {
                     Some(_) => self.accesses.push((part, record.clone())),
                     None => self.trace_access(part, record),
@@ -114,30 +117,31 @@ impl Trace {
                 value,
             } if self.is_full => {
                 let row = TableRow::at_level(self.level(&stamped.agent)).add_text(PLUGIN, plugin);
-                let rows = row.with_tail(DIM, &format!("{name} = {value}"), LongText::Wrap);
-                self.put(stamped, rows);
+                let rows =
+                    row.with_trailing_text(DIM, &format!("{name} = {value}"), LongTextMode::Wrap);
+                self.add_rows(stamped, rows);
             }
-            _ => self.trace_other(stamped),
+            _ => self.trace_other_event(stamped),
         }
         std::mem::take(&mut self.lines)
     }
 
     /// Returns the remaining lines, after the last event.
     pub(super) fn finish(&mut self) -> Vec<String> {
-        self.flush();
+        self.flush_fold();
         std::mem::take(&mut self.lines)
     }
 
-    fn long(&self) -> LongText {
+    fn long_text_mode(&self) -> LongTextMode {
         if self.is_full {
-            LongText::Wrap
+            LongTextMode::Wrap
         } else {
-            LongText::Cut
+            LongTextMode::Cut
         }
     }
 
     /// Joins a text into one line, and shortens it unless the trace shows complete texts.
-    fn cut(&self, text: &str) -> String {
+    fn shorten_text(&self, text: &str) -> String {
         let width = match self.is_full {
             true => usize::MAX,
             false => steps::WHY_WIDTH,
@@ -145,7 +149,7 @@ impl Trace {
         super::one_line(text, width)
     }
 
-    fn progress(&mut self, agent: &Arc<str>) -> &mut Progress {
+    fn progress(&mut self, agent: &Arc<str>) -> &mut AgentProgress {
         self.agents.entry(agent.clone()).or_default()
     }
 
@@ -157,12 +161,12 @@ impl Trace {
     }
 
     /// Returns the part that an event belongs to, and the nesting level of the lines in that part.
-    fn place(&self, stamped: &Stamped) -> (TurnPart, usize) {
+    fn event_scope_and_level(&self, stamped: &Stamped) -> (TurnPart, usize) {
         let part = TurnPart::part_above(stamped, |part| self.scopes.scope_level(part).is_some());
-        self.inside(part.unwrap_or_else(|| TurnPart::Agent(stamped.agent.clone())))
+        self.inner_scope_and_level(part.unwrap_or_else(|| TurnPart::Agent(stamped.agent.clone())))
     }
 
-    fn inside(&self, part: TurnPart) -> (TurnPart, usize) {
+    fn inner_scope_and_level(&self, part: TurnPart) -> (TurnPart, usize) {
         let level = match &part {
             TurnPart::Agent(agent) => self.level(agent),
             part => self.scopes.scope_level(part).map_or(0, |level| level + 1),
@@ -170,46 +174,46 @@ impl Trace {
         (part, level)
     }
 
-    fn put(&mut self, stamped: &Stamped, rows: Vec<String>) {
-        let (part, _) = self.place(stamped);
-        self.put_below(&part, rows);
+    fn add_rows(&mut self, stamped: &Stamped, rows: Vec<String>) {
+        let (part, _) = self.event_scope_and_level(stamped);
+        self.add_rows_below(&part, rows);
     }
 
-    fn put_below(&mut self, part: &TurnPart, rows: Vec<String>) {
-        self.flush();
-        self.lines.extend(self.scopes.go_to(part));
+    fn add_rows_below(&mut self, part: &TurnPart, rows: Vec<String>) {
+        self.flush_fold();
+        self.lines.extend(self.scopes.move_to_part(part));
         self.lines.extend(rows);
     }
 
     /// Adds rows to `part`. If the hooks collected in `fold` have the same part and level, their
     /// common line is printed after the rows, so that hooks that follow can still be folded into
     /// it.
-    fn put_beside(&mut self, part: &TurnPart, level: usize, rows: Vec<String>) {
-        if self.fold.is_elsewhere(part, level) {
-            self.flush();
+    fn add_rows_beside_fold(&mut self, part: &TurnPart, level: usize, rows: Vec<String>) {
+        if self.fold.belongs_to_other_scope(part, level) {
+            self.flush_fold();
         }
-        self.lines.extend(self.scopes.go_to(part));
+        self.lines.extend(self.scopes.move_to_part(part));
         self.lines.extend(rows);
     }
 
-    fn flush(&mut self) {
+    fn flush_fold(&mut self) {
         if let Some((part, line)) = self.fold.take_line() {
-            self.lines.extend(self.scopes.go_to(&part));
+            self.lines.extend(self.scopes.move_to_part(&part));
             self.lines.push(line);
         }
     }
 
-    fn step_start(&mut self, stamped: &Stamped, step: u32) {
+    fn trace_step_start(&mut self, stamped: &Stamped, step: u32) {
         self.is_shown &= !stamped.is_main();
         let progress = self.progress(&stamped.agent);
         (progress.is_in_step, progress.is_compacting) = (false, false);
         let row =
             TableRow::at_level(self.level(&stamped.agent)).add_text(BOLD, &format!("step {step}"));
-        self.put(stamped, vec![row.into_line()]);
+        self.add_rows(stamped, vec![row.into_line()]);
         self.progress(&stamped.agent).is_in_step = true;
     }
 
-    fn turn_end(&mut self, stamped: &Stamped) {
+    fn trace_turn_end(&mut self, stamped: &Stamped) {
         // Show the accesses of hooks that were cancelled and therefore have no record.
         let is_over =
             |(part, _): &mut (TurnPart, _)| stamped.is_main() || *part.agent() == stamped.agent;
@@ -217,7 +221,7 @@ impl Trace {
         for (part, record) in over {
             self.trace_access(part, &record);
         }
-        self.flush();
+        self.flush_fold();
         let progress = self.progress(&stamped.agent);
         (progress.is_in_step, progress.is_compacting) = (false, false);
     }

@@ -1,21 +1,21 @@
 //! Renders a hook call and the plugin's accesses during it, in the columns of the trace.
 
-use super::super::row::{LongText, TableRow};
-use super::super::steps::{WHY_WIDTH, duration_text, hook_outcome};
+use super::super::row::{LongTextMode, TableRow};
+use super::super::steps::{WHY_WIDTH, hook_duration_text, hook_outcome_style};
 use super::super::{BAD, DIM, PLUGIN, WARN, one_line};
-use super::Trace;
-use super::fold::HookFold;
+use super::TraceRenderer;
+use super::fold::FoldedHookLine;
 use rind_lib::event::{Stamped, TurnPart};
 use rind_lib::point::trace::{AccessOutcome, AccessRecord, Reached, TraceOutcome, TraceRecord};
 
 /// Returns the rows of one hook: point, plugin, time, effect. The reason of a failure or refusal is
-/// never cut.
-fn hook_rows(record: &TraceRecord, level: usize, long: LongText) -> Vec<String> {
-    let (style, word) = hook_outcome(record.outcome);
-    let took = duration_text(record.was_called(), record.micros);
+/// never truncated.
+fn hook_rows(record: &TraceRecord, level: usize, long: LongTextMode) -> Vec<String> {
+    let (style, word) = hook_outcome_style(record.outcome);
+    let took = hook_duration_text(record.was_hook_called(), record.micros);
     let row = TableRow::at_level(level)
         .add_text(DIM, &record.point)
-        .at_plugin();
+        .pad_to_plugin_column();
     let row = row
         .add_text(PLUGIN, &record.plugin)
         .with_time(&took)
@@ -34,16 +34,21 @@ fn hook_rows(record: &TraceRecord, level: usize, long: LongText) -> Vec<String> 
     );
     let reason = record.reason.as_deref().unwrap_or_default();
     match long {
-        LongText::Cut if is_loud => {
-            row.with_tail(style, &one_line(reason, WHY_WIDTH), LongText::Wrap)
+        LongTextMode::Cut if is_loud => {
+            row.with_trailing_text(style, &one_line(reason, WHY_WIDTH), LongTextMode::Wrap)
         }
-        long => row.with_tail(if is_loud { style } else { DIM }, reason, long),
+        long => row.with_trailing_text(if is_loud { style } else { DIM }, reason, long),
     }
 }
 
 /// Returns the rows of one access to files, network or host outside the sandbox. `is_named` adds
 /// the plugin's name, for when the line above lacks it.
-fn access_rows(record: &AccessRecord, level: usize, is_named: bool, long: LongText) -> Vec<String> {
+fn access_rows(
+    record: &AccessRecord,
+    level: usize,
+    is_named: bool,
+    long: LongTextMode,
+) -> Vec<String> {
     let (style, word) = match record.outcome {
         AccessOutcome::Done => (DIM, ""),
         AccessOutcome::Failed => (WARN, "failed:"),
@@ -70,12 +75,13 @@ fn access_rows(record: &AccessRecord, level: usize, is_named: bool, long: LongTe
     let long = if record.outcome == AccessOutcome::Masked {
         long
     } else {
-        LongText::Wrap
+        LongTextMode::Wrap
     };
-    row.then_text(style, word).with_tail(DIM, reason, long)
+    row.then_text(style, word)
+        .with_trailing_text(DIM, reason, long)
 }
 
-impl Trace {
+impl TraceRenderer {
     pub(super) fn trace_hook(&mut self, stamped: &Stamped, record: &TraceRecord) {
         let is_own = |(part, access): &mut (TurnPart, AccessRecord)| {
             let origin = &access.origin;
@@ -85,24 +91,24 @@ impl Trace {
                 && origin.call_id == record.call_id
         };
         let own: Vec<_> = self.accesses.extract_if(.., is_own).collect();
-        // Hooks at these points run only after compaction, so it is over.
+        // Hooks at these points run only after compaction, so compaction is over.
         if ["context", "pre-reason"].contains(&&*record.point) {
             self.progress(&stamped.agent).is_compacting = false;
         }
-        let (part, level) = self.place(stamped);
+        let (part, level) = self.event_scope_and_level(stamped);
         self.last = Some((record.plugin.clone(), part.clone()));
-        if own.is_empty() && HookFold::takes_record(record) && !self.is_full {
-            if self.fold.is_elsewhere(&part, level) {
-                self.flush();
+        if own.is_empty() && FoldedHookLine::can_fold_hook_line(record) && !self.is_full {
+            if self.fold.belongs_to_other_scope(&part, level) {
+                self.flush_fold();
             }
             self.fold.add_record(part, level, record);
             return;
         }
-        let long = self.long();
+        let long = self.long_text_mode();
         let mut rows = hook_rows(record, level, long);
         let shown = own.iter().filter(|(_, reach)| self.is_news(reach));
         rows.extend(shown.flat_map(|(_, reach)| access_rows(reach, level + 1, false, long)));
-        self.put_beside(&part, level, rows);
+        self.add_rows_beside_fold(&part, level, rows);
     }
 
     fn is_news(&self, record: &AccessRecord) -> bool {
@@ -111,8 +117,11 @@ impl Trace {
 
     pub(super) fn trace_access(&mut self, part: TurnPart, record: &AccessRecord) {
         if self.is_news(record) {
-            let (part, level) = self.inside(part);
-            self.put_below(&part, access_rows(record, level, true, self.long()));
+            let (part, level) = self.inner_scope_and_level(part);
+            self.add_rows_below(
+                &part,
+                access_rows(record, level, true, self.long_text_mode()),
+            );
         }
     }
 }

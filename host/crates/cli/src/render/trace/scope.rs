@@ -10,7 +10,7 @@ use super::super::row::TableRow;
 use rind_lib::event::TurnPart;
 
 #[derive(Default)]
-struct KnownScope {
+struct PrintedScope {
     parent: Option<TurnPart>,
     level: usize,
     /// Name in the header that is printed when lines of the part resume.
@@ -18,7 +18,7 @@ struct KnownScope {
 }
 
 pub(super) struct TraceScopes {
-    known: HashMap<TurnPart, KnownScope>,
+    known: HashMap<TurnPart, PrintedScope>,
     /// Part of the last printed line and the parts around it, outermost first.
     path: Vec<TurnPart>,
 }
@@ -27,7 +27,7 @@ impl Default for TraceScopes {
     fn default() -> Self {
         let main = TurnPart::Agent("main".into());
         Self {
-            known: HashMap::from([(main.clone(), KnownScope::default())]),
+            known: HashMap::from([(main.clone(), PrintedScope::default())]),
             path: vec![main],
         }
     }
@@ -51,7 +51,7 @@ impl TraceScopes {
         level: usize,
         name: String,
     ) {
-        let known = KnownScope {
+        let known = PrintedScope {
             parent: self.known.contains_key(&parent).then_some(parent),
             level,
             name,
@@ -61,7 +61,7 @@ impl TraceScopes {
     }
 
     /// Makes `part` the part of the next line. Returns the headers to print before that line.
-    pub(super) fn go_to(&mut self, part: &TurnPart) -> Vec<String> {
+    pub(super) fn move_to_part(&mut self, part: &TurnPart) -> Vec<String> {
         if let Some(at) = self.path.iter().position(|open| open == part) {
             self.path.truncate(at + 1);
             return Vec::new();
@@ -73,7 +73,7 @@ impl TraceScopes {
             .add_text(DIM, "…")
             .then_text(DIM, &known.name);
         let mut lines = match known.parent.clone() {
-            Some(parent) => self.go_to(&parent),
+            Some(parent) => self.move_to_part(&parent),
             None => Vec::new(),
         };
         self.path.push(part.clone());

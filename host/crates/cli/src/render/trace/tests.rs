@@ -40,17 +40,17 @@ fn turn_end(turn: u32) -> Event {
 struct Turn {
     events: Events,
     receiver: UnboundedReceiver<Stamped>,
-    trace: Trace,
+    trace: TraceRenderer,
     shown: Vec<String>,
 }
 
 impl Turn {
-    fn new(detail: Detail) -> Self {
+    fn new(detail: TraceDetail) -> Self {
         let (events, receiver) = Events::channel();
         let mut turn = Self {
             events,
             receiver,
-            trace: Trace::new(detail, false),
+            trace: TraceRenderer::new(detail, false),
             shown: Vec::new(),
         };
         turn.emit(turn_start(1));
@@ -140,8 +140,8 @@ fn call(id: &str, name: &str) -> ToolCall {
 }
 
 #[test]
-fn what_was_reached_for_stands_below_the_hook_or_the_tool_that_did_it() {
-    let mut turn = Turn::new(Detail::Short);
+fn accesses_are_listed_below_the_hook_or_tool_that_made_them() {
+    let mut turn = Turn::new(TraceDetail::Short);
     turn.access("GET https://one", Some("pre-reason"), None);
     turn.hook("context", TraceOutcome::Pass, None);
     turn.hook("pre-reason", TraceOutcome::Pass, None);
@@ -165,7 +165,7 @@ fn what_was_reached_for_stands_below_the_hook_or_the_tool_that_did_it() {
             "      post-tool guard 12.0 µs pass",
             "        → network GET https://three",
             "      └ 1 B in 1 line, 5 ms",
-            // This hook was cut off, so it left an access but no record.
+            // This hook was cancelled, so it left an access but no record.
             "    → guard network GET https://four",
         ]
     );
@@ -173,7 +173,7 @@ fn what_was_reached_for_stands_below_the_hook_or_the_tool_that_did_it() {
 
 #[test]
 fn a_parallel_call_is_named_again_where_its_line_follows_a_line_of_another_call() {
-    let mut turn = Turn::new(Detail::Short);
+    let mut turn = Turn::new(TraceDetail::Short);
     turn.call("1", "look");
     turn.call("2", "listen");
     turn.shown();
@@ -193,7 +193,7 @@ fn a_parallel_call_is_named_again_where_its_line_follows_a_line_of_another_call(
 
 #[test]
 fn arguments_that_a_hook_changed_are_shown() {
-    let mut turn = Turn::new(Detail::Short);
+    let mut turn = Turn::new(TraceDetail::Short);
     turn.call("1", "look");
     turn.shown();
     let mut changed = call("1", "look");
@@ -209,7 +209,7 @@ fn arguments_that_a_hook_changed_are_shown() {
 
 #[test]
 fn hooks_that_were_left_out_are_counted_and_those_that_refuse_are_named() {
-    let mut turn = Turn::new(Detail::Short);
+    let mut turn = Turn::new(TraceDetail::Short);
     turn.shown();
     turn.hook("pre-reason", TraceOutcome::Pass, None);
     turn.hook("context", TraceOutcome::Dropped, None);
@@ -226,7 +226,7 @@ fn hooks_that_were_left_out_are_counted_and_those_that_refuse_are_named() {
             "    pre-reason, context 12.0 µs 1 hook passed, 1 out this turn",
         ]
     );
-    let mut full = Turn::new(Detail::Full);
+    let mut full = Turn::new(TraceDetail::Full);
     full.shown();
     full.hook("pre-reason", TraceOutcome::Pass, None);
     full.hook("context", TraceOutcome::Dropped, None);

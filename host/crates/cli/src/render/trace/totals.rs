@@ -21,7 +21,7 @@ struct TraceSum {
 
 impl TraceTotals {
     pub(in super::super) fn add_record(&mut self, record: &TraceRecord) {
-        if !record.was_called() {
+        if !record.was_hook_called() {
             return;
         }
         let key = (record.plugin.to_string(), record.point.to_string());
@@ -37,7 +37,7 @@ impl TraceTotals {
     }
 
     /// Returns a summary such as `41 hook calls of 9 plugins in 3 ms`, if a hook was called.
-    pub(in super::super) fn short(&self) -> Option<String> {
+    pub(in super::super) fn summary_text(&self) -> Option<String> {
         let n_calls: u64 = self.0.values().map(|sum| sum.n_calls).sum();
         let mut plugins: Vec<&str> = self.0.keys().map(|(plugin, _)| &**plugin).collect();
         plugins.dedup();
@@ -46,24 +46,27 @@ impl TraceTotals {
                 "{} of {} in {}",
                 format_count(n_calls, "hook call"),
                 format_count(plugins.len() as u64, "plugin"),
-                format_duration(self.micros())
+                format_duration(self.total_micros())
             )
         })
     }
 
-    fn micros(&self) -> f64 {
+    fn total_micros(&self) -> f64 {
         self.0.values().map(|sum| sum.micros).sum()
     }
 
     /// Returns the lines after a trace: the total of all hooks, the slowest ones, and the failed
     /// ones.
     pub(in super::super) fn total_lines(&self, turn_ms: u64) -> Vec<String> {
-        let Some(short) = self.short() else {
+        let Some(short) = self.summary_text() else {
             return Vec::new();
         };
         let share = match turn_ms {
             0 => String::new(),
-            ms => format!(", {:.1} % of the turn", self.micros() / (ms as f64 * 10.0)),
+            ms => format!(
+                ", {:.1} % of the turn",
+                self.total_micros() / (ms as f64 * 10.0)
+            ),
         };
         let mut lines = vec![style_text(
             DIM,
@@ -83,7 +86,7 @@ impl TraceTotals {
             };
             let row = TableRow::at_level(1)
                 .add_text(DIM, point)
-                .at_plugin()
+                .pad_to_plugin_column()
                 .add_text(PLUGIN, plugin);
             lines.push(
                 row.with_time(&format_duration(sum.micros))
@@ -96,7 +99,7 @@ impl TraceTotals {
                 let what = format!("failed {}", format_count(sum.n_failed, "time"));
                 let row = TableRow::at_level(1)
                     .add_text(DIM, point)
-                    .at_plugin()
+                    .pad_to_plugin_column()
                     .add_text(PLUGIN, plugin);
                 lines.push(row.with_time("").add_text(BAD, &what).into_line());
             }

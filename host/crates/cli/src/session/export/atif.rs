@@ -1,16 +1,16 @@
 //! Exports a session as a trajectory in the Agent Trajectory Interchange Format, version 1.7, which
 //! tools for evaluation and training read.
 //!
-//! Owns how turns become steps: one for each text of a person or a plugin, one for each answer of
+//! Converts turns to steps: one for each text of a person or a plugin, one for each answer of
 //! the model with its calls and their results, and one for each request that a plugin's loop sent
 //! outside the conversation. Secrets are masked; texts are otherwise unchanged. Trajectories of
 //! subagents and archived turns are nested in the trajectory of their session. Start from
-//! [`trajectory`].
+//! [`build_trajectory`].
 
 use std::collections::BTreeSet;
 
 use rind_lib::message::{Role, Usage};
-use rind_lib::secret::mask_leaves;
+use rind_lib::secret::mask_secrets_in_json;
 use rind_lib::session::{CallView, Item, SessionView, TurnView};
 use serde_json::{Map, Value, json};
 
@@ -19,25 +19,25 @@ const VERSION: &str = "ATIF-v1.7";
 
 /// Returns the trajectory of the first view, with the trajectories of the other views nested in it;
 /// `None` if the first view is empty.
-pub(super) fn trajectory(views: &[SessionView]) -> Option<Value> {
+pub(super) fn build_trajectory(views: &[SessionView]) -> Option<Value> {
     let (view, below) = views.split_first()?;
-    let mut whole = unmasked(view, below)?;
-    mask_leaves(&mut whole, &mut BTreeSet::new());
+    let mut whole = build_unmasked_trajectory(view, below)?;
+    mask_secrets_in_json(&mut whole, &mut BTreeSet::new());
     Some(whole)
 }
 
 /// Creates the trajectory of a view, without masking. `all` contains the views below it, and may
 /// contain others.
-fn unmasked(view: &SessionView, all: &[SessionView]) -> Option<Value> {
+fn build_unmasked_trajectory(view: &SessionView, all: &[SessionView]) -> Option<Value> {
     let direct = all
         .iter()
-        .filter(|own| is_directly_below(&view.id, &own.id));
+        .filter(|own| is_direct_child_id(&view.id, &own.id));
     let below: Vec<(&str, Value)> = direct
-        .filter_map(|child| Some((child.id.as_str(), unmasked(child, all)?)))
+        .filter_map(|child| Some((child.id.as_str(), build_unmasked_trajectory(child, all)?)))
         .collect();
-    let mut steps = Steps::new(view, below.iter().map(|(id, _)| *id).collect());
-    view.turns.iter().for_each(|turn| steps.take_turn(turn));
-    let steps = steps.numbered();
+    let mut steps = TrajectorySteps::new(view, below.iter().map(|(id, _)| *id).collect());
+    view.turns.iter().for_each(|turn| steps.add_turn(turn));
+    let steps = steps.into_numbered_steps();
     if steps.is_empty() {
         return None;
     }
@@ -64,7 +64,7 @@ fn unmasked(view: &SessionView, all: &[SessionView]) -> Option<Value> {
     Some(whole)
 }
 
-fn is_directly_below(above: &str, id: &str) -> bool {
+fn is_direct_child_id(above: &str, id: &str) -> bool {
     let below = id
         .strip_prefix(above)
         .and_then(|rest| rest.strip_prefix("/agents/"));
@@ -88,7 +88,7 @@ fn final_metrics(view: &SessionView, n_steps: usize) -> Value {
 }
 
 /// Steps of a trajectory, in the order of the session.
-struct Steps<'a> {
+struct TrajectorySteps<'a> {
     steps: Vec<Map<String, Value>>,
     /// Whether the last step is an agent's step, to which further tool calls are added.
     is_open: bool,
@@ -99,7 +99,7 @@ struct Steps<'a> {
     known: Vec<&'a str>,
 }
 
-impl<'a> Steps<'a> {
+impl<'a> TrajectorySteps<'a> {
     fn new(view: &'a SessionView, known: Vec<&'a str>) -> Self {
         Self {
             steps: Vec::new(),
@@ -110,7 +110,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    fn numbered(self) -> Vec<Value> {
+    fn into_numbered_steps(self) -> Vec<Value> {
         let numbered = |(at, mut step): (usize, Map<String, Value>)| {
             step.insert("step_id".to_owned(), Value::from(at + 1));
             Value::Object(step)
@@ -140,14 +140,14 @@ impl<'a> Steps<'a> {
     }
 
     /// Returns the open step of the agent; if there is none, adds one without text of the model.
-    fn agent_step(&mut self, time: i64, turn: &TurnView) -> Option<&mut Map<String, Value>> {
+    fn open_agent_step(&mut self, time: i64, turn: &TurnView) -> Option<&mut Map<String, Value>> {
         if !self.is_open {
             self.push("agent", time, "", turn);
         }
         self.steps.last_mut()
     }
 
-    fn take_turn(&mut self, turn: &TurnView) {
+    fn add_turn(&mut self, turn: &TurnView) {
         let is_said = turn.items.iter().any(|view| {
             matches!(&view.item, Item::Said { role: Role::User, by: None, text, .. } if *text == turn.input)
         });
@@ -181,7 +181,7 @@ impl<'a> Steps<'a> {
                         step["extra"]["by"] = Value::from(by.as_str());
                     }
                 }
-                Item::Call(call) => self.take_call(call, view.time, turn),
+                Item::Call(call) => self.add_call(call, view.time, turn),
                 Item::Step {
                     model,
                     usage,
@@ -189,14 +189,14 @@ impl<'a> Steps<'a> {
                     aside,
                     ..
                 } => {
-                    self.close_request(view.time, turn);
-                    self.take_metrics(model, usage, *cost_usd);
+                    self.add_unanswered_request(view.time, turn);
+                    self.store_metrics(model, usage, *cost_usd);
                     if let Some(by) = aside {
-                        self.push_aside(by, view.time, turn);
+                        self.push_loop_request(by, view.time, turn);
                     }
                 }
                 Item::Subagent { agent, answer, .. } => {
-                    self.take_subagent(agent, answer.as_deref(), view.time, turn);
+                    self.add_subagent(agent, answer.as_deref(), view.time, turn);
                 }
                 Item::Replaced { summary, .. } if !summary.is_empty() => {
                     self.push("system", view.time, summary, turn);
@@ -204,12 +204,12 @@ impl<'a> Steps<'a> {
                 _ => {}
             }
         }
-        self.close_request(turn.started, turn);
+        self.add_unanswered_request(turn.started, turn);
     }
 
-    /// Adds an empty step for a request whose answer has no step, because the request was paid for
-    /// too.
-    fn close_request(&mut self, time: i64, turn: &TurnView) {
+    /// Adds an empty step for a request whose answer has no step, so that the cost of the request
+    /// is exported too.
+    fn add_unanswered_request(&mut self, time: i64, turn: &TurnView) {
         if self.request.is_some() {
             self.push("agent", time, "", turn);
         }
@@ -217,7 +217,7 @@ impl<'a> Steps<'a> {
 
     /// Adds the step of a request outside the conversation, made by the loop of the plugin `by`.
     /// Such a step has neither a message nor calls.
-    fn push_aside(&mut self, by: &str, time: i64, turn: &TurnView) {
+    fn push_loop_request(&mut self, by: &str, time: i64, turn: &TurnView) {
         self.push("agent", time, "", turn);
         self.is_open = false;
         if let Some(step) = self.steps.last_mut() {
@@ -225,8 +225,8 @@ impl<'a> Steps<'a> {
         }
     }
 
-    fn take_call(&mut self, call: &CallView, time: i64, turn: &TurnView) {
-        let Some(step) = self.agent_step(time, turn) else {
+    fn add_call(&mut self, call: &CallView, time: i64, turn: &TurnView) {
+        let Some(step) = self.open_agent_step(time, turn) else {
             return;
         };
         let arguments = match &call.arguments {
@@ -241,7 +241,7 @@ impl<'a> Steps<'a> {
         if let Some(by) = &call.by {
             entry["extra"] = json!({ "by": by });
         }
-        push_to(step, "tool_calls", entry);
+        push_to_list(step, "tool_calls", entry);
         if let Some(result) = &call.result {
             let mut result = json!({ "source_call_id": call.id, "content": result });
             if call.is_error {
@@ -252,7 +252,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Stores the metrics of a request until the step of its answer is added.
-    fn take_metrics(&mut self, model: &str, usage: &Usage, cost_usd: Option<f64>) {
+    fn store_metrics(&mut self, model: &str, usage: &Usage, cost_usd: Option<f64>) {
         let mut metrics = json!({
             "prompt_tokens": usage.input_tokens,
             "completion_tokens": usage.output_tokens,
@@ -268,10 +268,10 @@ impl<'a> Steps<'a> {
         self.is_open = false;
     }
 
-    fn take_subagent(&mut self, agent: &str, answer: Option<&str>, time: i64, turn: &TurnView) {
+    fn add_subagent(&mut self, agent: &str, answer: Option<&str>, time: i64, turn: &TurnView) {
         let id = format!("{}/agents/{agent}", self.session);
         let is_known = self.known.contains(&id.as_str());
-        let Some(step) = self.agent_step(time, turn) else {
+        let Some(step) = self.open_agent_step(time, turn) else {
             return;
         };
         let mut result = json!({ "content": answer.unwrap_or_default() });
@@ -282,7 +282,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-fn push_to(step: &mut Map<String, Value>, list: &str, entry: Value) {
+fn push_to_list(step: &mut Map<String, Value>, list: &str, entry: Value) {
     let list = step.entry(list).or_insert_with(|| json!([]));
     if let Value::Array(list) = list {
         list.push(entry);

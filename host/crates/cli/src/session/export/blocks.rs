@@ -1,13 +1,15 @@
-//! Turns a session into blocks of text, from which every export for people is rendered.
+//! Converts a session to blocks of text, from which every export for people is rendered.
 //!
-//! Owns the masking of secrets and the escaping of deceptive characters. The kind of a block marks
+//! Masks secrets and escapes deceptive characters. The kind of a block marks
 //! its text as untrusted; the renderers decide how to escape it for their format.
 
 use crate::render::{bare_text, format_count, one_line, printable_text};
-use crate::session::turns::{about, decided, maker_kind, time};
+use crate::session::turns::{
+    caller_kind_prefix, describe_decision, describe_turn_facts, format_time,
+};
 use rind_lib::event::SubagentState;
 use rind_lib::message::{Blob, Role};
-use rind_lib::secret::Scanner;
+use rind_lib::secret::SecretScanner;
 use rind_lib::session::{CallView, Item, SessionView, TurnView};
 
 /// Maximum length of a name within a line, in characters.
@@ -15,7 +17,7 @@ const WIDTH: usize = 240;
 
 /// Part of an exported page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Block {
+pub(super) enum ExportBlock {
     /// Header of a session or a subagent, with facts about it.
     Session(String, Vec<String>),
     /// Header of a turn: its heading and its facts.
@@ -36,16 +38,16 @@ pub(super) enum Block {
 }
 
 /// Masks secrets in a text, and escapes deceptive characters.
-fn clean(text: &str) -> String {
-    printable_text(&Scanner::shared().masked(text))
+fn mask_and_escape(text: &str) -> String {
+    printable_text(&SecretScanner::shared().masked(text))
 }
 
 fn line(text: &str) -> String {
-    one_line(&clean(text), 4 * WIDTH)
+    one_line(&mask_and_escape(text), 4 * WIDTH)
 }
 
 /// Returns the title of the page: the session's title, its first input, or its id.
-pub(super) fn title(views: &[SessionView]) -> String {
+pub(super) fn page_title(views: &[SessionView]) -> String {
     let view = views.first();
     let given = view.and_then(|view| view.title.clone());
     let first = || {
@@ -55,34 +57,37 @@ pub(super) fn title(views: &[SessionView]) -> String {
     let text = given.or_else(first).unwrap_or_default();
     match text.trim().is_empty() {
         true => view.map(|view| line(&view.id)).unwrap_or_default(),
-        false => one_line(&clean(&text), 120),
+        false => one_line(&mask_and_escape(&text), 120),
     }
 }
 
 /// Returns the blocks of a session.
-pub(super) fn of(view: &SessionView) -> Vec<Block> {
+pub(super) fn session_blocks(view: &SessionView) -> Vec<ExportBlock> {
     let mut facts = vec![
-        format!("began {}", time(view.created)),
+        format!("began {}", format_time(view.created)),
         format!("folder {}", line(&view.workspace)),
         format!("model {}/{}", line(&view.provider), line(&view.model)),
     ];
     let from = view.forked_from.iter();
     facts.extend(from.map(|id| format!("forked from {}", line(id))));
     facts.extend(view.notices.iter().map(|notice| line(notice)));
-    let mut blocks = vec![Block::Session(line(&view.id), facts)];
+    let mut blocks = vec![ExportBlock::Session(line(&view.id), facts)];
     for turn in &view.turns {
-        add(turn, &mut blocks);
+        add_turn_blocks(turn, &mut blocks);
     }
     blocks
 }
 
-fn add(turn: &TurnView, blocks: &mut Vec<Block>) {
+fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportBlock>) {
     if turn.turn > 0 || turn.started > 0 {
-        blocks.push(Block::Turn(
+        blocks.push(ExportBlock::Turn(
             format!("Turn {}", turn.turn),
-            line(&about(turn)),
+            line(&describe_turn_facts(turn)),
         ));
-        blocks.push(Block::Text("Input".to_owned(), clean(&turn.input)));
+        blocks.push(ExportBlock::Text(
+            "Input".to_owned(),
+            mask_and_escape(&turn.input),
+        ));
     }
     for view in &turn.items {
         match &view.item {
@@ -92,7 +97,7 @@ fn add(turn: &TurnView, blocks: &mut Vec<Block>) {
                 text,
                 attachments,
                 ..
-            } if *text == turn.input => add_blobs(attachments, false, blocks),
+            } if *text == turn.input => add_blob_blocks(attachments, false, blocks),
             Item::Said {
                 role,
                 by,
@@ -108,17 +113,18 @@ fn add(turn: &TurnView, blocks: &mut Vec<Block>) {
                 };
                 let by = by.as_deref().map(|by| format!(" ({})", line(by)));
                 let who = format!("{who}{}", by.unwrap_or_default());
-                let reasoning = reasoning.iter().map(|text| clean(text));
-                blocks.extend(reasoning.map(|text| Block::Text("Reasoning".to_owned(), text)));
+                let reasoning = reasoning.iter().map(|text| mask_and_escape(text));
+                blocks
+                    .extend(reasoning.map(|text| ExportBlock::Text("Reasoning".to_owned(), text)));
                 if !text.is_empty() {
-                    blocks.push(Block::Text(who, clean(text)));
+                    blocks.push(ExportBlock::Text(who, mask_and_escape(text)));
                 }
-                add_blobs(attachments, false, blocks);
+                add_blob_blocks(attachments, false, blocks);
             }
-            Item::Call(own) => call(own, blocks),
-            Item::Decision(decision) => {
-                blocks.push(Block::Line(line(&bare_text(&decided(decision)))))
-            }
+            Item::Call(own) => add_call_blocks(own, blocks),
+            Item::Decision(decision) => blocks.push(ExportBlock::Line(line(&bare_text(
+                &describe_decision(decision),
+            )))),
             Item::Step { .. } => {}
             Item::Subagent {
                 agent,
@@ -129,16 +135,16 @@ fn add(turn: &TurnView, blocks: &mut Vec<Block>) {
                 ..
             } => {
                 let agent = line(agent);
-                blocks.push(Block::Text(
+                blocks.push(ExportBlock::Text(
                     format!("Task of subagent {agent}"),
-                    clean(task),
+                    mask_and_escape(task),
                 ));
                 let what = if *is_error { "Failure" } else { "Answer" };
                 let state = state.filter(|state| *state != SubagentState::Answered);
                 let state = state.map(|state| format!(", {state}")).unwrap_or_default();
                 let head = format!("{what} of {agent}{state}");
-                let answer = answer.iter().map(|text| clean(text));
-                blocks.extend(answer.map(|text| Block::Text(head.clone(), text)));
+                let answer = answer.iter().map(|text| mask_and_escape(text));
+                blocks.extend(answer.map(|text| ExportBlock::Text(head.clone(), text)));
             }
             Item::Replaced {
                 reason,
@@ -155,42 +161,43 @@ fn add(turn: &TurnView, blocks: &mut Vec<Block>) {
                     format_count(*removed as u64, "message"),
                     line(reason)
                 );
-                blocks.push(Block::Text(what, clean(summary)));
+                blocks.push(ExportBlock::Text(what, mask_and_escape(summary)));
             }
             Item::Prompt { parts } => {
                 let keys: Vec<String> = parts.iter().map(|part| line(&part.key)).collect();
                 let text = format!("System prompt: {}", keys.join(", "));
-                blocks.push(Block::Line(text));
+                blocks.push(ExportBlock::Line(text));
             }
-            Item::Note { text } => blocks.push(Block::Line(line(text))),
+            Item::Note { text } => blocks.push(ExportBlock::Line(line(text))),
         }
     }
 }
 
-fn add_blobs(blobs: &[Blob], is_in_text: bool, blocks: &mut Vec<Block>) {
-    blocks.extend(blobs.iter().map(|blob| Block::Blob {
+fn add_blob_blocks(blobs: &[Blob], is_in_text: bool, blocks: &mut Vec<ExportBlock>) {
+    blocks.extend(blobs.iter().map(|blob| ExportBlock::Blob {
         blob: blob.clone(),
         words: line(&blob.to_string()),
         is_in_text,
     }));
 }
 
-fn call(call: &CallView, blocks: &mut Vec<Block>) {
+fn add_call_blocks(call: &CallView, blocks: &mut Vec<ExportBlock>) {
     let by = call
         .by
         .as_deref()
-        .map(|by| format!(" by {}{}", maker_kind(by), line(by)));
+        .map(|by| format!(" by {}{}", caller_kind_prefix(by), line(by)));
     let name = format!("Call {}{}", line(&call.tool), by.unwrap_or_default());
     let json = |value: &serde_json::Value| {
         let mut value = value.clone();
-        rind_lib::secret::mask_leaves(&mut value, &mut std::collections::BTreeSet::new());
-        clean(&serde_json::to_string_pretty(&value).unwrap_or_default())
+        rind_lib::secret::mask_secrets_in_json(&mut value, &mut std::collections::BTreeSet::new());
+        mask_and_escape(&serde_json::to_string_pretty(&value).unwrap_or_default())
     };
-    blocks.push(Block::Text(name, json(&call.arguments)));
+    blocks.push(ExportBlock::Text(name, json(&call.arguments)));
     let decisions = call.decisions.iter();
-    blocks.extend(decisions.map(|own| Block::Line(line(&bare_text(&decided(own))))));
+    blocks
+        .extend(decisions.map(|own| ExportBlock::Line(line(&bare_text(&describe_decision(own))))));
     if let Some(arguments) = &call.ran_with {
-        blocks.push(Block::Text("Ran with".to_owned(), json(arguments)));
+        blocks.push(ExportBlock::Text("Ran with".to_owned(), json(arguments)));
     }
     let what = match (&call.refused_by, call.is_error) {
         (Some(by), _) => format!("Refused by {}", line(by)),
@@ -198,11 +205,11 @@ fn call(call: &CallView, blocks: &mut Vec<Block>) {
         (None, false) => "Result".to_owned(),
     };
     match &call.result {
-        Some(text) => blocks.push(Block::Text(what, clean(text))),
-        None if call.refused_by.is_some() => blocks.push(Block::Line(what)),
+        Some(text) => blocks.push(ExportBlock::Text(what, mask_and_escape(text))),
+        None if call.refused_by.is_some() => blocks.push(ExportBlock::Line(what)),
         None if call.duration_ms.is_some() => {}
-        None => blocks.push(Block::Line("No result".to_owned())),
+        None => blocks.push(ExportBlock::Line("No result".to_owned())),
     }
     // The text of a result already describes its blobs.
-    add_blobs(&call.attachments, true, blocks);
+    add_blob_blocks(&call.attachments, true, blocks);
 }

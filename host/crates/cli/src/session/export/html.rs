@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::blocks::Block;
+use super::blocks::ExportBlock;
 use rind_lib::message::Blob;
 
 /// Style sheet of the page.
@@ -21,7 +21,8 @@ h3{margin-top:2rem;border-top:1px solid #8886;padding-top:1rem}p{margin:.3rem 0}
 /// Maximum total size of the images in a page, in bytes.
 const MAX_IMAGE_BYTES: u64 = 32 << 20;
 
-/// Embeds images in a page until their total size is reached. `n_left` counts the remaining bytes.
+/// Embeds images in a page up to a maximum total size. `n_left` is the number of bytes that may
+/// still be embedded.
 pub(super) struct PageImages<'a> {
     /// Reads the bytes of a blob; `None` if they are missing or corrupt.
     read: &'a dyn Fn(&Blob) -> Option<Vec<u8>>,
@@ -40,7 +41,7 @@ impl<'a> PageImages<'a> {
 
     /// Returns a `data:` URL with the bytes of an image, or the reason why the image is not on the
     /// page.
-    fn address_of(&mut self, blob: &Blob) -> Result<String, &'static str> {
+    fn data_url(&mut self, blob: &Blob) -> Result<String, &'static str> {
         if self.seen.contains(&blob.id) {
             return Err("shown above");
         }
@@ -63,8 +64,8 @@ impl<'a> PageImages<'a> {
     }
 }
 
-pub(super) fn page(title: &str, blocks: &[Block], images: &mut PageImages<'_>) -> String {
-    let title = escaped(title);
+pub(super) fn page(title: &str, blocks: &[ExportBlock], images: &mut PageImages<'_>) -> String {
+    let title = escape_html(title);
     let style_hash = STANDARD.encode(Sha256::digest(STYLE));
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
@@ -76,47 +77,48 @@ pub(super) fn page(title: &str, blocks: &[Block], images: &mut PageImages<'_>) -
     for block in blocks {
         // Writing to a `String` cannot fail.
         let _ = match block {
-            Block::Session(id, facts) => {
+            ExportBlock::Session(id, facts) => {
                 let facts = facts
                     .iter()
-                    .map(|fact| format!("<li>{}</li>", escaped(fact)));
+                    .map(|fact| format!("<li>{}</li>", escape_html(fact)));
                 let facts: String = facts.collect();
                 writeln!(
                     page,
                     "<h2>Session {}</h2><ul class=\"about\">{facts}</ul>",
-                    escaped(id)
+                    escape_html(id)
                 )
             }
-            Block::Turn(name, about) => writeln!(
+            ExportBlock::Turn(name, about) => writeln!(
                 page,
                 "<h3>{}</h3><p class=\"about\">{}</p>",
-                escaped(name),
-                escaped(about)
+                escape_html(name),
+                escape_html(about)
             ),
-            Block::Text(name, text) => writeln!(
+            ExportBlock::Text(name, text) => writeln!(
                 page,
                 "<p><b>{}</b></p><pre>{}</pre>",
-                escaped(name),
-                escaped(text)
+                escape_html(name),
+                escape_html(text)
             ),
-            Block::Line(text) => writeln!(page, "<p>{}</p>", escaped(text)),
-            Block::Blob { blob, words, .. } if blob.is_image() => match images.address_of(blob) {
+            ExportBlock::Line(text) => writeln!(page, "<p>{}</p>", escape_html(text)),
+            ExportBlock::Blob { blob, words, .. } if blob.is_image() => match images.data_url(blob)
+            {
                 Ok(address) => {
-                    let words = escaped(words);
+                    let words = escape_html(words);
                     writeln!(page, "<p><img src=\"{address}\" alt=\"{words}\"></p>")
                 }
-                Err(why) => writeln!(page, "<p>{} ({why})</p>", escaped(words)),
+                Err(why) => writeln!(page, "<p>{} ({why})</p>", escape_html(words)),
             },
-            Block::Blob {
+            ExportBlock::Blob {
                 is_in_text: true, ..
             } => Ok(()),
-            Block::Blob { words, .. } => writeln!(page, "<p>{}</p>", escaped(words)),
+            ExportBlock::Blob { words, .. } => writeln!(page, "<p>{}</p>", escape_html(words)),
         };
     }
     page + "</body></html>\n"
 }
 
-fn escaped(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -140,10 +142,10 @@ mod tests {
         let hostile = "</pre><script>alert(1)</script>\"'&";
         let text = || hostile.to_owned();
         let blocks = [
-            Block::Session(text(), vec![text()]),
-            Block::Turn(text(), text()),
-            Block::Text(text(), text()),
-            Block::Line(text()),
+            ExportBlock::Session(text(), vec![text()]),
+            ExportBlock::Turn(text(), text()),
+            ExportBlock::Text(text(), text()),
+            ExportBlock::Line(text()),
         ];
         let page = page(hostile, &blocks, &mut PageImages::new(&|_| None));
         assert!(
@@ -160,8 +162,8 @@ mod tests {
     /// The shortest beginning of a file that is known as a PNG.
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01";
 
-    fn shown(blob: &Blob) -> Block {
-        Block::Blob {
+    fn shown(blob: &Blob) -> ExportBlock {
+        ExportBlock::Blob {
             blob: blob.clone(),
             words: "[\" onerror=alert(1)]".to_owned(),
             is_in_text: true,

@@ -3,54 +3,61 @@
 
 use std::fmt::Write as _;
 
-use super::blocks::Block;
+use super::blocks::ExportBlock;
 
-pub(super) fn page(title: &str, blocks: &[Block]) -> String {
-    let mut page = format!("# {}\n", escaped(title));
+pub(super) fn page(title: &str, blocks: &[ExportBlock]) -> String {
+    let mut page = format!("# {}\n", escape_markdown(title));
     for block in blocks {
         // Writing to a `String` cannot fail.
         let _ = match block {
-            Block::Session(id, facts) => {
-                let facts = facts.iter().map(|fact| format!("- {}\n", escaped(fact)));
+            ExportBlock::Session(id, facts) => {
+                let facts = facts
+                    .iter()
+                    .map(|fact| format!("- {}\n", escape_markdown(fact)));
                 write!(
                     page,
                     "\n## Session {}\n\n{}",
-                    escaped(id),
+                    escape_markdown(id),
                     facts.collect::<String>()
                 )
             }
-            Block::Turn(name, about) => {
-                write!(page, "\n### {}\n\n{}\n", escaped(name), escaped(about))
+            ExportBlock::Turn(name, about) => {
+                write!(
+                    page,
+                    "\n### {}\n\n{}\n",
+                    escape_markdown(name),
+                    escape_markdown(about)
+                )
             }
-            Block::Text(name, text) => {
-                let fence = fence(text);
+            ExportBlock::Text(name, text) => {
+                let fence = code_fence_for(text);
                 let text = text.trim_end_matches('\n');
                 write!(
                     page,
                     "\n**{}**\n\n{fence}text\n{text}\n{fence}\n",
-                    escaped(name)
+                    escape_markdown(name)
                 )
             }
-            Block::Line(text)
-            | Block::Blob {
+            ExportBlock::Line(text)
+            | ExportBlock::Blob {
                 words: text,
                 is_in_text: false,
                 ..
-            } => write!(page, "\n{}\n", escaped(text)),
-            Block::Blob { .. } => Ok(()),
+            } => write!(page, "\n{}\n", escape_markdown(text)),
+            ExportBlock::Blob { .. } => Ok(()),
         };
     }
     page
 }
 
 /// Returns a fence that is longer than every run of backticks in a text.
-fn fence(text: &str) -> String {
+fn code_fence_for(text: &str) -> String {
     let runs = text.split(|character| character != '`').map(str::len);
     "`".repeat(runs.max().unwrap_or_default().max(2) + 1)
 }
 
 /// Escapes the characters of a line that Markdown or HTML would interpret.
-fn escaped(text: &str) -> String {
+fn escape_markdown(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -73,7 +80,10 @@ mod tests {
     #[test]
     fn no_text_leaves_its_fence() {
         let text = "a\n````\n# b <script>\n";
-        let page = page("x <y> *z*", &[Block::Text("n".to_owned(), text.to_owned())]);
+        let page = page(
+            "x <y> *z*",
+            &[ExportBlock::Text("n".to_owned(), text.to_owned())],
+        );
         let expected = "# x &lt;y\\> \\*z\\*\n\n**n**\n\n`````text\na\n````\n# b <script>\n`````\n";
         assert_eq!(page, expected);
     }

@@ -13,9 +13,9 @@ use super::super::args::{ModelArgs, PluginArgs};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::question::{QuestionLine, QuestionScreen};
 use super::super::render::BOLD;
-use super::super::terminal::can_ask;
+use super::super::terminal::can_ask_at_terminal;
 use super::super::{command, environment, render};
-pub(in super::super) use outline::{OUTLINE_COMMAND, outline_main};
+pub(in super::super) use outline::{OUTLINE_COMMAND, run_outline_process};
 use rind_derive::{SkillBundle, SkillDraft, StampedBundle, skill_slug};
 use rind_lib::plugin::protected::is_protected;
 use rind_lib::skill::FOLDER;
@@ -62,19 +62,19 @@ pub(super) async fn run_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitSta
     }
     if args.print {
         let is_whole = add_summary(&mut draft, args).await?;
-        render::derive::print_bundle(&draft.bundle());
-        return Ok(ExitStatus::status_of(is_whole));
+        render::derive::print_skill_files(&draft.bundle());
+        return Ok(ExitStatus::from_success(is_whole));
     }
     let folder = match &args.into {
         Some(folder) => folder.join(&draft.name),
-        None => cache_draft(&draft)?,
+        None => cache_folder(&draft)?,
     };
-    place::check_apart(&folder, &source::source_place(&args.source))?;
-    let earlier = place::read_bundle(&folder)?;
+    place::refuse_overlap_with_source(&folder, &source::manifest_folder_or_path(&args.source))?;
+    let earlier = place::read_existing_bundle(&folder)?;
     let stamp = earlier.as_ref().and_then(SkillBundle::stamp);
     if earlier.is_some()
         && !args.force
-        && is_current(stamp.as_ref(), &draft, &folder, args.summarize)?
+        && is_bundle_current(stamp.as_ref(), &draft, &folder, args.summarize)?
     {
         render::answer_line(folder.display());
         render::print_note("nothing to do: its source has not changed");
@@ -95,10 +95,10 @@ pub(super) async fn run_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitSta
         if *earlier == bundle {
             render::answer_line(folder.display());
             render::print_note("nothing to do: the derived skill has not changed");
-            return Ok(ExitStatus::status_of(is_whole));
+            return Ok(ExitStatus::from_success(is_whole));
         }
-        render::derive::print_difference(earlier, &bundle);
-        if !args.yes && !args.force && !may_replace(&folder).await {
+        render::derive::print_skill_diff(earlier, &bundle);
+        if !args.yes && !args.force && !confirm_bundle_replacement(&folder).await {
             render::print_note("nothing was replaced; pass --yes to replace it");
             return Ok(ExitStatus::Failed);
         }
@@ -113,13 +113,13 @@ pub(super) async fn run_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitSta
     }
     let is_loaded = draft.library_depends.iter().all(|name| is_protected(name));
     let plugin = Some(&args.source).filter(|_| !is_loaded);
-    render::derive::show_made(
+    render::derive::print_made_skill(
         &draft,
         &folder,
         args.into.is_none(),
         plugin.map(PathBuf::as_path),
     );
-    Ok(ExitStatus::status_of(is_whole))
+    Ok(ExitStatus::from_success(is_whole))
 }
 
 /// Adds a summary by the model, if requested. Returns `false` if the model failed; the skill is
@@ -129,14 +129,14 @@ async fn add_summary(draft: &mut SkillDraft, args: &SkillDeriveArgs) -> anyhow::
         return Ok(true);
     }
     let summarized = summary::summarize_bundle(&draft.bundle(), &args.model, &args.plugins).await?;
-    render::derive::show_summarized(&summarized.turn);
+    render::derive::print_summary_cost(&summarized.turn);
     match summarized.summary {
         Ok(summary) => {
             draft.summary = Some(summary);
             Ok(true)
         }
         Err(why) => {
-            render::derive::not_summarized(&why);
+            render::derive::warn_no_summary(&why);
             Ok(false)
         }
     }
@@ -144,7 +144,7 @@ async fn add_summary(draft: &mut SkillDraft, args: &SkillDeriveArgs) -> anyhow::
 
 /// Whether the existing bundle is up to date: derived from this source, and with a summary if one
 /// is requested. Fails if the bundle was edited or is not a derived skill.
-fn is_current(
+fn is_bundle_current(
     stamp: Option<&StampedBundle>,
     draft: &SkillDraft,
     folder: &Path,
@@ -164,7 +164,7 @@ fn is_current(
 }
 
 /// Returns the folder of a derived skill in the cache: `skills/PACKAGE/VERSION/NAME`.
-fn cache_draft(draft: &SkillDraft) -> anyhow::Result<PathBuf> {
+fn cache_folder(draft: &SkillDraft) -> anyhow::Result<PathBuf> {
     let package = skill_slug(&draft.package).unwrap_or_else(|| draft.name.clone());
     let version = draft.version.as_deref().unwrap_or_default();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ".+-".contains(c);
@@ -181,14 +181,14 @@ fn cache_draft(draft: &SkillDraft) -> anyhow::Result<PathBuf> {
 }
 
 /// Asks whether to replace the bundle in `folder`; `false` if nobody can be asked.
-async fn may_replace(folder: &Path) -> bool {
-    if !can_ask() {
+async fn confirm_bundle_replacement(folder: &Path) -> bool {
+    if !can_ask_at_terminal() {
         return false;
     }
     let question = QuestionLine::new("")
-        .own_words("Replace ")
-        .their_words(BOLD, &folder.display().to_string())
-        .own_words("?");
+        .with_text("Replace ")
+        .with_foreign_text(BOLD, &folder.display().to_string())
+        .with_text("?");
     let screen = QuestionScreen {
         parts: vec![vec![question]],
         covers: Vec::new(),

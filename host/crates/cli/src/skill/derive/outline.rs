@@ -9,15 +9,15 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use tokio_util::sync::CancellationToken;
 
-use super::super::super::worker::{INPUT, OUTPUT, WorkerKind};
-use rind_derive::{DeriveJob, DraftedSource};
+use super::super::super::worker::{INPUT, OUTPUT, WorkerProcessSpec};
+use rind_derive::{DeriveJob, DeriveJobResult};
 
-/// Hidden command that the worker process is started with.
+/// Hidden subcommand that starts the worker process.
 pub(crate) const OUTLINE_COMMAND: &str = "__outline";
 
 /// Worker process with its limits. The largest crates need a few seconds and some hundred MiB; the
 /// stack is many times what real code needs.
-const WORKER: WorkerKind = WorkerKind {
+const WORKER: WorkerProcessSpec = WorkerProcessSpec {
     command: OUTLINE_COMMAND,
     name: "reads packages",
     deadline: Duration::from_secs(120),
@@ -27,14 +27,14 @@ const WORKER: WorkerKind = WorkerKind {
 };
 
 /// Runs a job in the worker process.
-pub(super) async fn run_outline(job: &DeriveJob) -> anyhow::Result<DraftedSource> {
+pub(super) async fn run_derive_job(job: &DeriveJob) -> anyhow::Result<DeriveJobResult> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let input = serde_json::to_vec(job)?;
     let (text, finished) = WORKER
         .run_worker(&program, &input, &CancellationToken::new())
         .await
         .map_err(|why| anyhow!(why))?;
-    match serde_json::from_str::<Result<DraftedSource, String>>(&text) {
+    match serde_json::from_str::<Result<DeriveJobResult, String>>(&text) {
         Ok(outcome) => outcome.map_err(|why| anyhow!(why)),
         Err(_) => Err(anyhow!(WORKER.end_reason(&finished))),
     }
@@ -44,11 +44,11 @@ pub(super) async fn run_outline(job: &DeriveJob) -> anyhow::Result<DraftedSource
 ///
 /// # Errors
 /// The reason why the job was not done, to be printed to standard error.
-pub(crate) fn outline_main(args: impl Iterator<Item = OsString>) -> Result<(), String> {
-    WORKER.main(args, work_as_helper)
+pub(crate) fn run_outline_process(args: impl Iterator<Item = OsString>) -> Result<(), String> {
+    WORKER.main(args, run_derive_worker)
 }
 
-fn work_as_helper(folder: &Path) -> std::io::Result<()> {
+fn run_derive_worker(folder: &Path) -> std::io::Result<()> {
     let job: DeriveJob = serde_json::from_slice(&fs::read(folder.join(INPUT))?)?;
     fs::write(folder.join(OUTPUT), serde_json::to_vec(&job.run_job())?)
 }

@@ -1,4 +1,4 @@
-//! Stores bundles on disk: reads the current one, and replaces it atomically.
+//! Stores derived skills on disk: reads the current bundle of a skill, and replaces it atomically.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -7,19 +7,19 @@ use anyhow::{Context, bail};
 
 use super::super::super::exit_code::bail_usage;
 use rind_derive::SkillBundle;
-use rind_lib::disk::exchange_paths;
-use rind_lib::grant::held::HeldFolder;
+use rind_lib::disk::exchange_folders;
+use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::skill::FILE;
 use rind_package::place;
 
 /// Refuses to write a bundle over the source or over a folder that contains the source. A folder
 /// inside the source is allowed, because the author may ship skills there and nothing in it is read
 /// as source.
-pub(super) fn check_apart(folder: &Path, source: &Path) -> anyhow::Result<()> {
+pub(super) fn refuse_overlap_with_source(folder: &Path, source: &Path) -> anyhow::Result<()> {
     let own = source
         .canonicalize()
         .with_context(|| format!("read the metadata of {}", source.display()))?;
-    let place = resolve_place(folder)?;
+    let place = resolve_future_path(folder)?;
     if own.starts_with(&place) {
         bail_usage!(
             "{} is, or contains, the source {}, and a skill never replaces its source: choose another folder with --into",
@@ -31,7 +31,7 @@ pub(super) fn check_apart(folder: &Path, source: &Path) -> anyhow::Result<()> {
 }
 
 /// Returns the path with symlinks resolved, even if its last parts do not exist yet.
-fn resolve_place(path: &Path) -> anyhow::Result<PathBuf> {
+fn resolve_future_path(path: &Path) -> anyhow::Result<PathBuf> {
     let path = std::path::absolute(path)
         .with_context(|| format!("read the metadata of {}", path.display()))?;
     for above in path.ancestors() {
@@ -52,7 +52,7 @@ fn resolve_place(path: &Path) -> anyhow::Result<PathBuf> {
 
 /// Reads the bundle in a folder; `None` if the path does not exist. Fails for a symlink and for a
 /// folder without a skill, which must not be replaced.
-pub(super) fn read_bundle(folder: &Path) -> anyhow::Result<Option<SkillBundle>> {
+pub(super) fn read_existing_bundle(folder: &Path) -> anyhow::Result<Option<SkillBundle>> {
     let found = match folder.symlink_metadata() {
         Ok(found) => found,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -73,7 +73,8 @@ pub(super) fn read_bundle(folder: &Path) -> anyhow::Result<Option<SkillBundle>> 
             folder.display()
         );
     }
-    let held = HeldFolder::read(folder).with_context(|| format!("read {}", folder.display()))?;
+    let held =
+        InMemoryFolder::read(folder).with_context(|| format!("read {}", folder.display()))?;
     let files = held.into_files().into_iter();
     let files = files.map(|(names, bytes)| {
         (
@@ -84,8 +85,8 @@ pub(super) fn read_bundle(folder: &Path) -> anyhow::Result<Option<SkillBundle>> 
     Ok(Some(SkillBundle(files.collect())))
 }
 
-/// Writes a bundle atomically: to a new folder, or in exchange for the bundle `earlier` that is
-/// there. If `is_kept`, the old bundle is moved aside and its new path returned.
+/// Writes a bundle atomically: to a new folder, or by exchange with the existing bundle `earlier`.
+/// If `is_kept`, the old bundle is moved aside and its new path returned.
 pub(super) fn write_bundle(
     bundle: &SkillBundle,
     folder: &Path,
@@ -99,7 +100,8 @@ pub(super) fn write_bundle(
         .prefix(".derive-")
         .tempdir_in(above)
         .with_context(doing)?;
-    // Give the temporary folder the final base name: `keep_aside` uses it for the old bundle.
+    // Give the temporary folder the final base name: `move_out_of_discovery` uses it for the old
+    // bundle.
     let fresh = private.path().join(folder.file_name().unwrap_or_default());
     for (path, text) in &bundle.0 {
         let file = fresh.join(path);
@@ -111,11 +113,11 @@ pub(super) fn write_bundle(
         fs::rename(&fresh, folder).with_context(doing)?;
         return Ok(None);
     };
-    exchange_paths(&fresh, folder).with_context(doing)?;
+    exchange_folders(&fresh, folder).with_context(doing)?;
     // The old bundle is now in the private folder. Compare it with what was read earlier, so that
     // an edit made since then is not lost.
-    if read_bundle(&fresh).ok().flatten().as_ref() != Some(earlier) {
-        exchange_paths(&fresh, folder).with_context(doing)?;
+    if read_existing_bundle(&fresh).ok().flatten().as_ref() != Some(earlier) {
+        exchange_folders(&fresh, folder).with_context(doing)?;
         bail!(
             "{} was changed meanwhile, so it was not replaced; run the command again",
             folder.display()
@@ -124,10 +126,10 @@ pub(super) fn write_bundle(
     if !is_kept {
         return Ok(None);
     }
-    match place::keep_aside(&fresh, above) {
+    match place::move_out_of_discovery(&fresh, above) {
         Ok(kept) => Ok(Some(kept)),
         Err(error) => {
-            exchange_paths(&fresh, folder).with_context(doing)?;
+            exchange_folders(&fresh, folder).with_context(doing)?;
             Err(error)
         }
     }

@@ -17,7 +17,7 @@ use rind_lib::paths::{file_name, file_stem};
 use rind_lib::plugin::contract::stamp;
 use rind_lib::plugin::load::{DecidedPlugin, PluginSet, Why};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
-use rind_lib::plugin::surface::Surface;
+use rind_lib::plugin::surface::ComponentSurface;
 use rind_lib::plugin::{Error, protected};
 use rind_lib::skill;
 use rind_package::place::stage_files;
@@ -43,14 +43,14 @@ enum DeriveSourceKind {
 /// Derives a skill from a folder or file.
 pub(super) async fn draft_skill(path: &Path) -> anyhow::Result<SkillDraft> {
     let doing = || format!("derive a skill from {}", path.display());
-    let (job, hash) = match source_kind(path)? {
-        DeriveSourceKind::Plugin(path) => of_plugin(&path).await,
-        DeriveSourceKind::Component(path) => of_component(&path),
-        DeriveSourceKind::Wit(path) => of_wit(&path),
-        DeriveSourceKind::Crate(path) => of_crate(&path),
+    let (job, hash) = match detect_source_kind(path)? {
+        DeriveSourceKind::Plugin(path) => build_plugin_job(&path).await,
+        DeriveSourceKind::Component(path) => build_component_job(&path),
+        DeriveSourceKind::Wit(path) => build_wit_job(&path),
+        DeriveSourceKind::Crate(path) => build_crate_job(&path),
     }
     .with_context(doing)?;
-    let drafted = outline::run_outline(&job).await.with_context(doing)?;
+    let drafted = outline::run_derive_job(&job).await.with_context(doing)?;
     drafted
         .notes
         .iter()
@@ -62,7 +62,7 @@ pub(super) async fn draft_skill(path: &Path) -> anyhow::Result<SkillDraft> {
 }
 
 /// Returns the source's folder if `path` is its manifest, otherwise `path` itself.
-pub(super) fn source_place(path: &Path) -> PathBuf {
+pub(super) fn manifest_folder_or_path(path: &Path) -> PathBuf {
     let is_manifest = path
         .file_name()
         .is_some_and(|name| name == FILE_NAME || name == CARGO);
@@ -76,7 +76,7 @@ pub(super) fn source_place(path: &Path) -> PathBuf {
 
 /// Detects the kind of a source: of a file by its name, of a folder by its manifest. Fails for a
 /// folder with several manifests, and asks for the file.
-fn source_kind(path: &Path) -> anyhow::Result<DeriveSourceKind> {
+fn detect_source_kind(path: &Path) -> anyhow::Result<DeriveSourceKind> {
     let shown = path.display();
     if !path.exists() {
         bail_usage!(
@@ -91,7 +91,7 @@ fn source_kind(path: &Path) -> anyhow::Result<DeriveSourceKind> {
             FILE_NAME => DeriveSourceKind::Plugin(above),
             CARGO => DeriveSourceKind::Crate(above),
             name if name.ends_with(".wit") => DeriveSourceKind::Wit(path.to_owned()),
-            name if name.ends_with(".wasm") && !is_plugin(path) => {
+            name if name.ends_with(".wasm") && !is_plugin_path(path) => {
                 DeriveSourceKind::Component(path.to_owned())
             }
             _ => DeriveSourceKind::Plugin(path.to_owned()),
@@ -102,9 +102,9 @@ fn source_kind(path: &Path) -> anyhow::Result<DeriveSourceKind> {
         DeriveSourceKind::Plugin(path.to_owned())
     } else if path.join(CARGO).is_file() {
         DeriveSourceKind::Crate(path.to_owned())
-    } else if sources::has_wit(path) {
+    } else if sources::contains_wit_files(path) {
         DeriveSourceKind::Wit(path.to_owned())
-    } else if sources::has_wit(&within) {
+    } else if sources::contains_wit_files(&within) {
         DeriveSourceKind::Wit(within)
     } else {
         bail_usage!(
@@ -115,14 +115,14 @@ fn source_kind(path: &Path) -> anyhow::Result<DeriveSourceKind> {
 
 /// Whether a WebAssembly file contains the manifest of a plugin. A file too large for a component
 /// counts as a plugin, so that the plugin loader reports it.
-fn is_plugin(path: &Path) -> bool {
+fn is_plugin_path(path: &Path) -> bool {
     let is_small = |found: &std::fs::Metadata| found.len() <= MAX_COMPONENT_BYTES;
     let bytes = path
         .metadata()
         .ok()
         .filter(is_small)
         .and_then(|_| std::fs::read(path).ok());
-    bytes.is_none_or(|bytes| stamp::manifest_of(&bytes).is_some())
+    bytes.is_none_or(|bytes| stamp::embedded_manifest(&bytes).is_some())
 }
 
 /// Reads the test cases of a plugin. They must be regular files, not symlinks.
@@ -150,8 +150,8 @@ fn read_cases(folder: &Path) -> anyhow::Result<Vec<CaseFile>> {
     Ok(CaseFile::read_all(folder)?)
 }
 
-async fn of_plugin(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
-    let fetched = package::read_packed(path)?;
+async fn build_plugin_job(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
+    let fetched = package::read_local_plugin(path)?;
     let manifest = &fetched.contents.manifest;
     let cases = if path.is_dir() {
         read_cases(path)?
@@ -170,9 +170,10 @@ async fn of_plugin(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
     let readme = String::from_utf8(readme)
         .ok()
         .filter(|text| text.len() <= MAX_README_BYTES);
-    let set = load_fetched(&staged.folder, &fetched).await?;
+    let set = load_fetched_plugin(&staged.folder, &fetched).await?;
     let loaded = offered_plugin(&set);
-    let loaded = loaded.map_err(|why| anyhow!(staged.in_words_of(&format!("{why:#}"), path)))?;
+    let loaded = loaded
+        .map_err(|why| anyhow!(staged.show_source_instead_of_staging(&format!("{why:#}"), path)))?;
     let skills = list_folders(&staged.folder.join(skill::FOLDER));
     let package = PluginPackage::new(manifest, loaded, readme, &cases, skills);
     Ok((DeriveJob::Plugin(Box::new(package)), hash))
@@ -191,7 +192,7 @@ fn list_folders(path: &Path) -> Vec<String> {
 /// Loads the plugin from a private folder in the sandbox, without a session and without grants, to
 /// list its tools. If only the operator's part is missing, such as required settings or other
 /// plugins, loads it again without these requirements.
-async fn load_fetched(folder: &Path, fetched: &FetchedPlugin) -> anyhow::Result<PluginSet> {
+async fn load_fetched_plugin(folder: &Path, fetched: &FetchedPlugin) -> anyhow::Result<PluginSet> {
     let manifest = &fetched.contents.manifest;
     // The names of bundled plugins may be used only with managed trust. Granting it is safe,
     // because the plugin is only listed and not run afterwards.
@@ -199,10 +200,13 @@ async fn load_fetched(folder: &Path, fetched: &FetchedPlugin) -> anyhow::Result<
         true => Trust::Managed,
         false => Trust::Local,
     };
-    let set = alone::load_as(folder, trust, GrantOptions::default()).await?;
-    let is_up_to_operator =
-        |why: &Why| matches!(why, Why::Failed(error) if error.is_up_to_operator(&manifest.name));
-    if !set.left_out.iter().any(|left| is_up_to_operator(&left.why)) {
+    let set = alone::load_plugin_with_trust(folder, trust, GrantOptions::default()).await?;
+    let needs_operator_action = |why: &Why| matches!(why, Why::Failed(error) if error.needs_operator_action(&manifest.name));
+    if !set
+        .left_out
+        .iter()
+        .any(|left| needs_operator_action(&left.why))
+    {
         return Ok(set);
     }
     let bare = Manifest {
@@ -213,7 +217,7 @@ async fn load_fetched(folder: &Path, fetched: &FetchedPlugin) -> anyhow::Result<
     };
     let text = toml::to_string(&bare).context("write the manifest of the copy")?;
     std::fs::write(folder.join(FILE_NAME), text).context("write the manifest of the copy")?;
-    alone::load_as(folder, trust, GrantOptions::default()).await
+    alone::load_plugin_with_trust(folder, trust, GrantOptions::default()).await
 }
 
 /// Returns the loaded plugin, even if it was left out because it lacks permissions.
@@ -228,15 +232,15 @@ fn offered_plugin(set: &PluginSet) -> anyhow::Result<&DecidedPlugin> {
     }
 }
 
-fn of_component(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
+fn build_component_job(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
     let size = path.metadata().context("read the size of the file")?.len();
     if size > MAX_COMPONENT_BYTES {
         bail!("it has more than {} MiB", MAX_COMPONENT_BYTES >> 20);
     }
     let bytes = std::fs::read(path).context("read the component")?;
-    // `Surface::read` rejects a core module before other code parses the bytes.
-    let surface = Surface::read(path, &bytes)?;
-    if surface.own_exports().next().is_some() {
+    // `ComponentSurface::read` rejects a core module before other code parses the bytes.
+    let surface = ComponentSurface::read(path, &bytes)?;
+    if surface.contract_exports().next().is_some() {
         bail!("it is a plugin without its manifest: name the folder that has its {FILE_NAME}");
     }
     let mut hash = SourceHash::new("component");
@@ -245,7 +249,7 @@ fn of_component(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
     Ok((DeriveJob::component_job(name, &bytes), hash))
 }
 
-fn of_wit(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
+fn build_wit_job(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
     let source = sources::read_wit(path)?;
     if source.files.main.is_empty() {
         bail_usage!("{} has no file `*.wit`", path.display());
@@ -253,7 +257,7 @@ fn of_wit(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
     Ok((DeriveJob::Wit(source.files, source.readme), source.hash))
 }
 
-fn of_crate(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
+fn build_crate_job(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
     let source = sources::read_crate(path)?;
     let job = DeriveJob::Crate(Box::new(source.package), source.files);
     Ok((job, source.hash))

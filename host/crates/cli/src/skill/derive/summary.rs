@@ -54,19 +54,21 @@ pub(super) async fn summarize_bundle(
     let (environment, paths) = (operator_environment(), find_paths(None)?);
     let (model, plugins) = (model.selection(), plugins.selection());
     check_apart(&paths)?;
-    plugin_flags::check_places(&plugins)?;
+    plugin_flags::check_plugin_paths(&plugins)?;
     let by_flag = plugins.trust_project;
     let setup = OperatorSetup::with_project(environment, paths, &model, by_flag, None).await?;
-    let provider = model::select(&setup, &model, None)?;
-    let granted = grants::options(&setup.paths, &plugins.grants, None, None)?;
+    let provider = model::select_model(&setup, &model, None)?;
+    let granted = grants::grant_options(&setup.paths, &plugins.grants, None, None)?;
     let load = PluginLoad::new(&setup, &plugins, granted)?;
     let set = load.load().await.context("load plugins")?;
-    load.check(&set)?;
+    load.check_selected_plugins(&set)?;
     render::plugins::warn_left_out(&set);
     let set = StartableSet::check(Arc::new(set))?;
     let name = provider.model.clone();
     let scripts = scripts::read(&setup)?;
-    let commands = confinement::find(&setup).await?.quiet_commands();
+    let commands = confinement::find_confinement(&setup)
+        .await?
+        .commands_without_warning();
     let host = Host::builder()
         .provider(provider.provider, provider.model)
         .paths(setup.paths.clone())
@@ -97,7 +99,7 @@ pub(super) async fn summarize_bundle(
     let outcome = outcome?;
     let (text, is_cut) = render_summary(&outcome.output, MAX_SUMMARY_BYTES);
     if is_cut {
-        render::derive::show_cut(MAX_SUMMARY_BYTES);
+        render::derive::warn_summary_truncated(MAX_SUMMARY_BYTES);
     }
     let summary = match outcome.summary.stop {
         StopReason::Done if !text.is_empty() => Ok(PackageSummary { model: name, text }),

@@ -2,16 +2,16 @@
 
 /// Directories to which the file paths of a module's submodules are relative.
 #[derive(Clone)]
-pub(super) struct ModulePlace {
+pub(super) struct ModuleDirectories {
     /// Directory of the module's own file, to which paths in `#[path]` are relative.
     pub(super) of_file: String,
     /// Directory in which the files of submodules are.
     pub(super) of_modules: String,
 }
 
-impl ModulePlace {
+impl ModuleDirectories {
     pub(super) fn of_root(path: &str) -> Self {
-        let folder = folder_of(path);
+        let folder = parent_folder(path);
         Self {
             of_file: folder.clone(),
             of_modules: folder,
@@ -19,7 +19,7 @@ impl ModulePlace {
     }
 
     pub(super) fn of_file(path: &str) -> Self {
-        let folder = folder_of(path);
+        let folder = parent_folder(path);
         let stem = path
             .rsplit('/')
             .next()
@@ -36,7 +36,7 @@ impl ModulePlace {
         }
     }
 
-    pub(super) fn place_within(&self, name: &str) -> Self {
+    pub(super) fn submodule_directories(&self, name: &str) -> Self {
         let of_modules = join_path(&self.of_modules, name);
         Self {
             of_file: of_modules.clone(),
@@ -45,7 +45,7 @@ impl ModulePlace {
     }
 }
 
-fn folder_of(path: &str) -> String {
+fn parent_folder(path: &str) -> String {
     path.rsplit_once('/')
         .map_or_else(String::new, |(folder, _)| folder.to_owned())
 }

@@ -7,13 +7,13 @@ use super::names::PathResolution;
 use super::public::{PublicItems, PublicTarget};
 use super::{MacroCall, MacroRules};
 use crate::rust::{ModuleOutline, SourceOutline};
-use crate::text::shorten_names;
+use crate::text::join_first_names;
 
 /// Maximum total size of macro sources on one page, in bytes.
 const MAX_SOURCE_BYTES: usize = 24 << 10;
 
 /// Page on which a generated item is described.
-struct MadePlace {
+struct GeneratedItemPage {
     page: String,
     /// Path of the page relative to the module that contains the macro call, if the page's module
     /// is generated too.
@@ -24,8 +24,8 @@ struct MadePlace {
 impl PublicItems<'_> {
     /// Finds the page for a generated item. Prefers a page that names the item or its module over
     /// one that names a module further up; among equals, the page with the shortest path.
-    fn macro_place(&self, module: usize, path: &[String]) -> Option<MadePlace> {
-        let mut found: Option<((usize, usize), MadePlace)> = None;
+    fn page_of_generated_item(&self, module: usize, path: &[String]) -> Option<GeneratedItemPage> {
+        let mut found: Option<((usize, usize), GeneratedItemPage)> = None;
         for n in (1..=path.len()).rev() {
             let (known, rest) = path.split_at_checked(n)?;
             let Some((page, own)) = self.named.get(&(module, known.to_vec())) else {
@@ -37,12 +37,12 @@ impl PublicItems<'_> {
                 continue;
             }
             let place = match rest.is_empty() {
-                true => MadePlace {
+                true => GeneratedItemPage {
                     page: page.clone(),
                     made_path: Vec::new(),
                     name: own.clone(),
                 },
-                false => MadePlace {
+                false => GeneratedItemPage {
                     page: format!("{page}::{own}"),
                     made_path: known.to_vec(),
                     name: rest.join("::"),
@@ -64,7 +64,7 @@ impl PublicItems<'_> {
         let (page, name) = own
             .map(|page| (page, path.join("::")))
             .or_else(|| spread.next())?;
-        Some(MadePlace {
+        Some(GeneratedItemPage {
             page: page.clone(),
             made_path: Vec::new(),
             name,
@@ -73,13 +73,13 @@ impl PublicItems<'_> {
 
     /// Adds the methods of generated types to the types' pages. Returns notes about types without a
     /// page.
-    pub(super) fn place_made(
+    pub(super) fn add_generated_types_to_pages(
         &mut self,
         pages: &mut BTreeMap<String, ModuleOutline>,
     ) -> Vec<String> {
         let mut lost = Vec::new();
         for ((module, path), outline) in std::mem::take(&mut self.made) {
-            let Some(place) = self.macro_place(module, &path) else {
+            let Some(place) = self.page_of_generated_item(module, &path) else {
                 lost.push(path.join("::"));
                 continue;
             };
@@ -91,7 +91,8 @@ impl PublicItems<'_> {
                 });
             if !place.made_path.is_empty() {
                 page.made_path = place.made_path;
-                page.made_by = self.made_by(&PathResolution::MacroTypes(module, Vec::new()));
+                page.made_by =
+                    self.generating_macro_names(&PathResolution::MacroTypes(module, Vec::new()));
             }
             // The page may already have a type of this name, defined in the source for another
             // target.
@@ -108,27 +109,29 @@ impl PublicItems<'_> {
             [] => Vec::new(),
             names => vec![format!(
                 "methods of types that macros make are left out, as no public name leads to the types: {}",
-                shorten_names(names, 8)
+                join_first_names(names, 8)
             )],
         }
     }
 
     /// Adds the sources of macros that generate public items to the pages of these items. Other
     /// macros that are called are only named.
-    pub(super) fn place_macros(&self, pages: &mut BTreeMap<String, ModuleOutline>) {
+    pub(super) fn add_macro_sources_to_pages(&self, pages: &mut BTreeMap<String, ModuleOutline>) {
         for (n, module) in self.modules.iter().enumerate() {
             let own_page = self.shown.get(&PublicTarget::Module(n));
             let mut found: Vec<(&MacroCall, Vec<&String>, Option<String>)> = Vec::new();
             let mut hits: BTreeMap<String, usize> = BTreeMap::new();
             for call in &module.calls {
-                let rules = self.rules_of(call);
+                let rules = self.public_macros_in_call(call);
                 if rules.is_empty() {
                     if let Some(page) = own_page.and_then(|path| pages.get_mut(path)) {
                         page.makers.insert(format!("{}!", call.name));
                     }
                     continue;
                 }
-                let page = own_page.cloned().or_else(|| self.page_of(n, call));
+                let page = own_page
+                    .cloned()
+                    .or_else(|| self.page_with_most_called_types(n, call));
                 if let Some(page) = &page {
                     *hits.entry(page.clone()).or_default() += 1;
                 }
@@ -143,7 +146,7 @@ impl PublicItems<'_> {
                 };
                 if let Some(page) = pages.get_mut(&page) {
                     let rules = rules.into_iter().filter_map(|name| self.rules.get(name));
-                    show_made(page, call, rules);
+                    add_macro_call(page, call, rules);
                 }
             }
         }
@@ -151,7 +154,7 @@ impl PublicItems<'_> {
 
     /// Returns those of the crate's macros in a call that expand to public items: the called macro,
     /// or macros passed as arguments.
-    fn rules_of(&self, call: &MacroCall) -> Vec<&String> {
+    fn public_macros_in_call(&self, call: &MacroCall) -> Vec<&String> {
         let names = std::iter::once(&call.name).chain(&call.words);
         let known = names.filter_map(|name| self.rules.get_key_value(name));
         known
@@ -161,18 +164,21 @@ impl PublicItems<'_> {
     }
 
     /// Returns the page that has most of the types named in a call.
-    fn page_of(&self, module: usize, call: &MacroCall) -> Option<String> {
+    fn page_with_most_called_types(&self, module: usize, call: &MacroCall) -> Option<String> {
         let mut hits: BTreeMap<String, usize> = BTreeMap::new();
         let is_type = |word: &&String| word.starts_with(|c: char| c.is_ascii_uppercase());
         for word in call.words.iter().filter(is_type) {
-            let page = match self.names.find_path(module, std::slice::from_ref(word)) {
+            let page = match self
+                .names
+                .resolve_module_path(module, std::slice::from_ref(word))
+            {
                 PathResolution::Item(from, n) => self
                     .shown
                     .get(&PublicTarget::Item(from, n))
                     .and_then(|path| Some(path.rsplit_once("::")?.0.to_owned())),
-                PathResolution::MacroTypes(from, path) => {
-                    self.macro_place(from, &path).map(|place| place.page)
-                }
+                PathResolution::MacroTypes(from, path) => self
+                    .page_of_generated_item(from, &path)
+                    .map(|place| place.page),
                 _ => None,
             };
             if let Some(page) = page {
@@ -186,7 +192,7 @@ impl PublicItems<'_> {
 }
 
 /// Adds a macro call to a page, after the source of the macro.
-fn show_made<'a>(
+fn add_macro_call<'a>(
     page: &mut ModuleOutline,
     call: &MacroCall,
     rules: impl Iterator<Item = &'a MacroRules>,

@@ -17,11 +17,13 @@ use proc_macro2::TokenTree;
 use syn::spanned::Spanned;
 use syn::{Item, ItemMacro, ItemMod, Visibility};
 
-use super::attributes::{cfg_conditions, docs_of, is_hidden, is_test, path_of};
+use super::attributes::{
+    cfg_conditions, doc_comment_text, is_doc_hidden, is_test_only, path_attribute_value,
+};
 use super::impls::{self, ImplBlock};
-use super::items::{self, SeenItem};
+use super::items::{self, VisibleItem};
 use super::{CrateFiles, CrateOutline, RustItemOutline};
-use files::{ModulePlace, join_path};
+use files::{ModuleDirectories, join_path};
 use names::ImportedName;
 
 /// Maximum depth of modules.
@@ -54,11 +56,12 @@ struct RustModule {
     /// Names of types and traits that other crates cannot use.
     private: HashSet<String>,
     uses: Vec<ImportedName>,
-    /// Macro calls that stand where an item could.
+    /// Macro calls in the position of an item, which may expand to items.
     calls: Vec<MacroCall>,
 }
 
-/// Macro call that stands where an item could. `words` are the identifiers in it.
+/// Macro call in the position of an item, which may expand to items. `words` are the identifiers in
+/// the call.
 struct MacroCall {
     name: String,
     words: BTreeSet<String>,
@@ -88,7 +91,7 @@ pub(crate) fn outline_crate(files: &CrateFiles) -> Result<CrateOutline, String> 
         rules: BTreeMap::new(),
         n_items: 0,
     };
-    let place = ModulePlace::of_root(&files.root);
+    let place = ModuleDirectories::of_root(&files.root);
     reader.read_file(0, &files.root, &place, 0)?;
     let made = attach::attach_impls(&mut reader.modules, reader.impls);
     let crate_name = files.name.replace('-', "_");
@@ -118,7 +121,7 @@ impl RustReader<'_> {
         &mut self,
         module: usize,
         path: &str,
-        place: &ModulePlace,
+        place: &ModuleDirectories,
         depth: usize,
     ) -> Result<(), String> {
         let text = self
@@ -130,14 +133,14 @@ impl RustReader<'_> {
             let at = error.span().start();
             format!("{path}:{}:{}: {error}", at.line, at.column + 1)
         })?;
-        if is_test(&file.attrs) {
+        if is_test_only(&file.attrs) {
             return Ok(());
         }
         if let Some(module) = self.modules.get_mut(module) {
-            let own = docs_of(&file.attrs);
+            let own = doc_comment_text(&file.attrs);
             let before = std::mem::take(&mut module.docs);
             module.docs = [before, own].join("\n\n").trim().to_owned();
-            add_new(&mut module.conditions, cfg_conditions(&file.attrs));
+            add_missing_strings(&mut module.conditions, cfg_conditions(&file.attrs));
         }
         self.read_items(module, file.items, place, depth)
     }
@@ -146,46 +149,46 @@ impl RustReader<'_> {
         &mut self,
         module: usize,
         items: Vec<Item>,
-        place: &ModulePlace,
+        place: &ModuleDirectories,
         depth: usize,
     ) -> Result<(), String> {
         for item in items {
             match item {
                 Item::Mod(inner) => self.read_module(module, inner, place, depth)?,
-                Item::Use(one) if !is_test(&one.attrs) => {
+                Item::Use(one) if !is_test_only(&one.attrs) => {
                     let is_public =
-                        matches!(one.vis, Visibility::Public(_)) && !is_hidden(&one.attrs);
-                    let all = ImportedName::all_uses(&one, is_public);
+                        matches!(one.vis, Visibility::Public(_)) && !is_doc_hidden(&one.attrs);
+                    let all = ImportedName::flatten_use_item(&one, is_public);
                     self.module_mut(module).uses.extend(all);
                 }
                 Item::Impl(one) => {
                     let conditions = cfg_conditions(&one.attrs);
                     if let Some(one) = impls::read_impl(one) {
-                        self.count_items(match &one.gives {
-                            impls::GivenMembers::Methods(block) => block.items.len(),
-                            impls::GivenMembers::Trait(..) => 1,
+                        self.count_items_within_limit(match &one.gives {
+                            impls::ImplMembers::Methods(block) => block.items.len(),
+                            impls::ImplMembers::Trait(..) => 1,
                         })?;
                         self.impls.push((module, conditions, one));
                     }
                 }
                 // A macro item with a name defines a macro; one without a name is a call that
                 // generates items.
-                Item::Macro(one) if one.ident.is_none() => self.read_call(module, &one),
+                Item::Macro(one) if one.ident.is_none() => self.read_macro_call(module, &one),
                 item => {
                     if let Item::Macro(one) = &item {
                         self.define_macro(one);
                     }
-                    match items::see_item(item) {
-                        SeenItem::Public(item) => {
-                            self.count_items(1)?;
+                    match items::read_item(item) {
+                        VisibleItem::Public(item) => {
+                            self.count_items_within_limit(1)?;
                             // Exported macros belong to the root module, wherever they are defined.
                             let module = if item.kind == "macro" { 0 } else { module };
                             self.module_mut(module).add_item(*item);
                         }
-                        SeenItem::Private(name) => {
+                        VisibleItem::Private(name) => {
                             self.module_mut(module).private.insert(name);
                         }
-                        SeenItem::Nothing => {}
+                        VisibleItem::Nothing => {}
                     }
                 }
             }
@@ -193,7 +196,7 @@ impl RustReader<'_> {
         Ok(())
     }
 
-    fn count_items(&mut self, n: usize) -> Result<(), String> {
+    fn count_items_within_limit(&mut self, n: usize) -> Result<(), String> {
         self.n_items += n;
         match self.n_items > MAX_ITEMS {
             true => Err(format!(
@@ -203,8 +206,8 @@ impl RustReader<'_> {
         }
     }
 
-    fn read_call(&mut self, module: usize, item: &ItemMacro) {
-        if is_test(&item.attrs) || item.mac.path.is_ident("thread_local") {
+    fn read_macro_call(&mut self, module: usize, item: &ItemMacro) {
+        if is_test_only(&item.attrs) || item.mac.path.is_ident("thread_local") {
             return;
         }
         let Some(last) = item.mac.path.segments.last() else {
@@ -212,8 +215,8 @@ impl RustReader<'_> {
         };
         let name = last.ident.to_string();
         let mut words = BTreeSet::new();
-        add_words(item.mac.tokens.clone(), &mut words);
-        let source = source_of(item);
+        add_identifiers(item.mac.tokens.clone(), &mut words);
+        let source = macro_source(item);
         self.module_mut(module).calls.push(MacroCall {
             name,
             words,
@@ -225,8 +228,8 @@ impl RustReader<'_> {
         let Some(name) = &item.ident else { return };
         let text = item.mac.tokens.to_string();
         let rules = MacroRules {
-            docs: docs_of(&item.attrs),
-            source: source_of(item),
+            docs: doc_comment_text(&item.attrs),
+            source: macro_source(item),
             makes_public: text.contains("pub ") || text.contains("impl From"),
         };
         self.rules.entry(name.to_string()).or_insert(rules);
@@ -241,11 +244,11 @@ impl RustReader<'_> {
         &mut self,
         parent: usize,
         item: ItemMod,
-        place: &ModulePlace,
+        place: &ModuleDirectories,
         depth: usize,
     ) -> Result<(), String> {
         let name = item.ident.to_string();
-        if is_test(&item.attrs) {
+        if is_test_only(&item.attrs) {
             return Ok(());
         }
         let own = cfg_conditions(&item.attrs);
@@ -255,18 +258,20 @@ impl RustReader<'_> {
             let inherited = self.module_mut(parent).conditions.clone();
             let known = self.module_mut(known);
             let before = known.conditions.split_off(inherited.len());
-            known.conditions.extend(either_of(before, own));
+            known
+                .conditions
+                .extend(join_condition_alternatives(before, own));
             return Ok(());
         }
         if depth >= MAX_DEPTH || self.modules.len() >= MAX_MODULES {
             return Err(format!(
-                "there are more than {MAX_MODULES} modules, or more than {MAX_DEPTH} in one another"
+                "there are more than {MAX_MODULES} modules, or modules nested more than {MAX_DEPTH} deep"
             ));
         }
         let number = self.modules.len();
         let above = self.module_mut(parent);
         let mut all = above.conditions.clone();
-        add_new(&mut all, own);
+        add_missing_strings(&mut all, own);
         let path = match above.path.as_str() {
             "" => name.clone(),
             above => format!("{above}::{name}"),
@@ -274,8 +279,8 @@ impl RustReader<'_> {
         self.modules.push(RustModule {
             parent: Some(parent),
             path,
-            docs: docs_of(&item.attrs),
-            is_public: matches!(item.vis, Visibility::Public(_)) && !is_hidden(&item.attrs),
+            docs: doc_comment_text(&item.attrs),
+            is_public: matches!(item.vis, Visibility::Public(_)) && !is_doc_hidden(&item.attrs),
             conditions: all,
             ..RustModule::default()
         });
@@ -283,9 +288,14 @@ impl RustReader<'_> {
             .children
             .insert(name.clone(), number);
         if let Some((_, items)) = item.content {
-            return self.read_items(number, items, &place.place_within(&name), depth + 1);
+            return self.read_items(
+                number,
+                items,
+                &place.submodule_directories(&name),
+                depth + 1,
+            );
         }
-        let named = path_of(&item.attrs).map(|path| join_path(&place.of_file, &path));
+        let named = path_attribute_value(&item.attrs).map(|path| join_path(&place.of_file, &path));
         let is_named = named.is_some();
         let own = [format!("{name}.rs"), format!("{name}/mod.rs")];
         let own = own.iter().map(|file| join_path(&place.of_modules, file));
@@ -293,9 +303,9 @@ impl RustReader<'_> {
         match candidates.find(|path| self.files.texts.contains_key(path)) {
             Some(path) => {
                 let inner = if is_named {
-                    ModulePlace::of_root(&path)
+                    ModuleDirectories::of_root(&path)
                 } else {
-                    ModulePlace::of_file(&path)
+                    ModuleDirectories::of_file(&path)
                 };
                 self.read_file(number, &path, &inner, depth + 1)
             }
@@ -321,7 +331,7 @@ impl RustModule {
             Some(n) => {
                 let known = &mut self.items[n];
                 let before = std::mem::take(&mut known.conditions);
-                known.conditions = either_of(before, item.conditions);
+                known.conditions = join_condition_alternatives(before, item.conditions);
             }
             None => {
                 places.push(self.items.len());
@@ -333,7 +343,7 @@ impl RustModule {
 
 /// Returns conditions that are met if all conditions of `one` or all of `other` are met; empty if
 /// one of the lists is empty.
-fn either_of(one: Vec<String>, other: Vec<String>) -> Vec<String> {
+fn join_condition_alternatives(one: Vec<String>, other: Vec<String>) -> Vec<String> {
     let all = |conditions: Vec<String>| match conditions.as_slice() {
         [one] => one.clone(),
         all => format!("all({})", all.join(", ")),
@@ -345,7 +355,7 @@ fn either_of(one: Vec<String>, other: Vec<String>) -> Vec<String> {
     }
 }
 
-fn add_new(all: &mut Vec<String>, more: Vec<String>) {
+fn add_missing_strings(all: &mut Vec<String>, more: Vec<String>) {
     for one in more {
         if !all.contains(&one) {
             all.push(one);
@@ -354,7 +364,7 @@ fn add_new(all: &mut Vec<String>, more: Vec<String>) {
 }
 
 /// Adds all identifiers in a token stream to `words`, including those in nested groups.
-fn add_words(tokens: proc_macro2::TokenStream, words: &mut BTreeSet<String>) {
+fn add_identifiers(tokens: proc_macro2::TokenStream, words: &mut BTreeSet<String>) {
     let mut open = vec![tokens.into_iter()];
     while let Some(last) = open.last_mut() {
         match last.next() {
@@ -368,7 +378,7 @@ fn add_words(tokens: proc_macro2::TokenStream, words: &mut BTreeSet<String>) {
 
 /// Returns the source text of a macro definition or call, without its attributes; empty if it is
 /// too long.
-fn source_of(item: &ItemMacro) -> String {
+fn macro_source(item: &ItemMacro) -> String {
     let start = item.mac.path.span();
     let end = item.mac.delimiter.span().close();
     let text = start.join(end).and_then(|span| span.source_text());

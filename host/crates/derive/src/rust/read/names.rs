@@ -10,9 +10,9 @@ use std::collections::{HashMap, HashSet};
 use syn::{ItemUse, UseTree};
 
 use super::RustModule;
-use crate::rust::attributes::{cfg_conditions, docs_of};
+use crate::rust::attributes::{cfg_conditions, doc_comment_text};
 
-/// Maximum length of a path in names, and of a chain of `use`.
+/// Maximum number of names in a path, and of `use` items that are followed one after the other.
 const MAX_CHAIN: usize = 64;
 
 /// Maximum number of name lookups for all paths of a crate.
@@ -32,7 +32,8 @@ pub(super) struct ImportedName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PathResolution {
     Module(usize),
-    /// Item, as the index of its module and its index in `items` of that module.
+    /// Item: the index of the module that defines the item, and the item's index in that module's
+    /// `items`.
     Item(usize, usize),
     /// Type or trait that other crates cannot use.
     Private,
@@ -44,9 +45,9 @@ pub(super) enum PathResolution {
 }
 
 impl ImportedName {
-    pub(super) fn all_uses(item: &ItemUse, is_public: bool) -> Vec<Self> {
+    pub(super) fn flatten_use_item(item: &ItemUse, is_public: bool) -> Vec<Self> {
         let mut uses = Vec::new();
-        let (docs, conditions) = (docs_of(&item.attrs), cfg_conditions(&item.attrs));
+        let (docs, conditions) = (doc_comment_text(&item.attrs), cfg_conditions(&item.attrs));
         let mut push = |path: &[String], name: Option<String>| {
             uses.push(Self {
                 path: path.to_vec(),
@@ -56,12 +57,12 @@ impl ImportedName {
                 conditions: conditions.clone(),
             });
         };
-        flatten_tree(&item.tree, &mut Vec::new(), &mut push);
+        flatten_use_tree(&item.tree, &mut Vec::new(), &mut push);
         uses
     }
 }
 
-fn flatten_tree(
+fn flatten_use_tree(
     tree: &UseTree,
     path: &mut Vec<String>,
     push: &mut impl FnMut(&[String], Option<String>),
@@ -69,7 +70,7 @@ fn flatten_tree(
     match tree {
         UseTree::Path(inner) => {
             path.push(inner.ident.to_string());
-            flatten_tree(&inner.tree, path, push);
+            flatten_use_tree(&inner.tree, path, push);
             path.pop();
         }
         UseTree::Name(name) if name.ident == "self" => push(path, path.last().cloned()),
@@ -93,7 +94,7 @@ fn flatten_tree(
         UseTree::Glob(_) => push(path, None),
         UseTree::Group(group) => {
             for tree in &group.items {
-                flatten_tree(tree, path, push);
+                flatten_use_tree(tree, path, push);
             }
         }
     }
@@ -108,7 +109,7 @@ pub(super) struct NameResolver<'a> {
 
 /// Names whose resolution is in progress, to detect cycles.
 #[derive(Default)]
-struct OpenNames {
+struct NamesInProgress {
     names: HashSet<(usize, String)>,
     /// Whether a lookup was given up because of a cycle.
     is_cut: bool,
@@ -124,8 +125,8 @@ impl<'a> NameResolver<'a> {
     }
 
     /// Resolves a path relative to a module.
-    pub(super) fn find_path(&self, from: usize, path: &[String]) -> PathResolution {
-        self.follow_path(from, path, &mut OpenNames::default())
+    pub(super) fn resolve_module_path(&self, from: usize, path: &[String]) -> PathResolution {
+        self.follow_path(from, path, &mut NamesInProgress::default())
     }
 
     pub(super) fn public_names(&self, module: usize) -> Vec<(String, PathResolution, Vec<String>)> {
@@ -155,8 +156,8 @@ impl<'a> NameResolver<'a> {
             }));
             for one in own.uses.iter().filter(|one| one.is_public) {
                 let mut conditions = conditions.clone();
-                super::add_new(&mut conditions, one.conditions.clone());
-                match (&one.name, self.find_path(at, &one.path)) {
+                super::add_missing_strings(&mut conditions, one.conditions.clone());
+                match (&one.name, self.resolve_module_path(at, &one.path)) {
                     (Some(name), found) => names.push((name.clone(), found, conditions)),
                     (None, PathResolution::Module(from)) if seen.insert(from) => {
                         open.push((from, conditions));
@@ -178,7 +179,12 @@ impl<'a> NameResolver<'a> {
         names
     }
 
-    fn follow_path(&self, from: usize, path: &[String], open: &mut OpenNames) -> PathResolution {
+    fn follow_path(
+        &self,
+        from: usize,
+        path: &[String],
+        open: &mut NamesInProgress,
+    ) -> PathResolution {
         let elsewhere = || PathResolution::Elsewhere(path.to_vec());
         let mut at = from;
         let mut rest = path;
@@ -197,11 +203,11 @@ impl<'a> NameResolver<'a> {
             rest = more;
         }
         while let Some((name, more)) = rest.split_first() {
-            let found = self.find_named(at, name, open);
-            // A glob import of a generated module could provide any name. Assume that only for a
+            let found = self.resolve_name(at, name, open);
+            // A glob import of a generated module could provide any name. Assume so only for a
             // path of one name; the first name of a longer path is more likely a crate.
             let is_made = matches!(found, Some(PathResolution::MacroTypes(..)));
-            if is_first && !more.is_empty() && is_made && !self.names_itself(at, name) {
+            if is_first && !more.is_empty() && is_made && !self.has_named_import(at, name) {
                 return elsewhere();
             }
             match found {
@@ -228,17 +234,17 @@ impl<'a> NameResolver<'a> {
     }
 
     /// Whether a module has a `use` for exactly this name.
-    fn names_itself(&self, module: usize, name: &str) -> bool {
+    fn has_named_import(&self, module: usize, name: &str) -> bool {
         let own = self.modules.get(module).map(|module| &module.uses);
         let mut uses = own.into_iter().flatten();
         uses.any(|one| one.name.as_deref() == Some(name))
     }
 
-    fn find_named(
+    fn resolve_name(
         &self,
         module: usize,
         name: &str,
-        open: &mut OpenNames,
+        open: &mut NamesInProgress,
     ) -> Option<PathResolution> {
         let own = self.modules.get(module)?;
         if let Some(child) = own.children.get(name) {
@@ -263,7 +269,7 @@ impl<'a> NameResolver<'a> {
             return None;
         }
         let was_cut = std::mem::take(&mut open.is_cut);
-        let found = self.find_used(module, own, name, open);
+        let found = self.resolve_import(module, own, name, open);
         open.names.remove(&key);
         if found.is_some() || !open.is_cut {
             self.known.borrow_mut().insert(key, found.clone());
@@ -273,17 +279,17 @@ impl<'a> NameResolver<'a> {
     }
 
     /// Resolves a name that a module imports with `use`, by name or through a glob.
-    fn find_used(
+    fn resolve_import(
         &self,
         module: usize,
         own: &RustModule,
         name: &str,
-        open: &mut OpenNames,
+        open: &mut NamesInProgress,
     ) -> Option<PathResolution> {
         let is_it = |one: &&ImportedName| one.name.as_deref() == Some(name);
         let mut first: Option<PathResolution> = None;
-        // If there are several imports of the name for different targets, prefer one that leads to
-        // the source.
+        // If several imports provide the name, prefer one whose target is in the source of this
+        // crate.
         for one in own.uses.iter().filter(is_it) {
             // A path that begins with the imported name itself, as in `use a::a`, begins with a
             // crate.
@@ -304,7 +310,7 @@ impl<'a> NameResolver<'a> {
         for one in own.uses.iter().filter(|one| one.name.is_none()) {
             match self.follow_path(module, &one.path, open) {
                 PathResolution::Module(from) if from != module => {
-                    if let Some(found) = self.find_named(from, name, open) {
+                    if let Some(found) = self.resolve_name(from, name, open) {
                         return Some(found);
                     }
                 }

@@ -7,20 +7,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::attach::MacroTypes;
 use super::names::{NameResolver, PathResolution};
-use super::{MacroRules, RustModule, add_new};
+use super::{MacroRules, RustModule, add_missing_strings};
 use crate::rust::{ModuleOutline, ReexportedNames, RustItemOutline};
 
-/// Module or item. Each is described on exactly one page.
+/// Public module or item, which is described on exactly one page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PublicTarget {
     Module(usize),
-    /// Item, as the index of its module and its index in `items` of that module.
+    /// Item: the index of the module that defines the item, and the item's index in that module's
+    /// `items`.
     Item(usize, usize),
 }
 
 /// Path of a generated item: the index of the module with the macro call, and the path relative to
 /// that module.
-type MadePath = (usize, Vec<String>);
+type GeneratedPath = (usize, Vec<String>);
 
 pub(super) struct PublicItems<'a> {
     pub(super) modules: &'a [RustModule],
@@ -28,12 +29,12 @@ pub(super) struct PublicItems<'a> {
     crate_name: &'a str,
     pub(super) rules: BTreeMap<String, MacroRules>,
     pub(super) made: MacroTypes,
-    /// Path under which each module or item is described.
+    /// Public path under which a page describes the module or item.
     pub(super) shown: BTreeMap<PublicTarget, String>,
-    /// Page that reexports a generated item by name, and the item's name there.
-    pub(super) named: BTreeMap<MadePath, (String, String)>,
-    /// Page that reexports everything from a generated module.
-    pub(super) spread: BTreeMap<MadePath, String>,
+    /// Page that reexports a generated item by name, and the name of the item on that page.
+    pub(super) named: BTreeMap<GeneratedPath, (String, String)>,
+    /// Page that reexports all items of a generated module with a glob.
+    pub(super) spread: BTreeMap<GeneratedPath, String>,
 }
 
 impl<'a> PublicItems<'a> {
@@ -58,23 +59,23 @@ impl<'a> PublicItems<'a> {
     /// Returns the public modules that are not empty, and notes about generated types without a
     /// page.
     pub(super) fn into_outlines(mut self) -> (Vec<ModuleOutline>, Vec<String>) {
-        let mut public = self.under_own_paths();
+        let mut public = self.collect_public_modules();
         let mut pages: BTreeMap<String, ModuleOutline> = BTreeMap::new();
         let mut at = 0;
         while let Some((module, path)) = public.get(at).cloned() {
             at += 1;
-            let outline = self.add_page(module, &path, &mut public);
+            let outline = self.add_module_page(module, &path, &mut public);
             pages.insert(path, outline);
         }
-        let notes = self.place_made(&mut pages);
-        self.place_macros(&mut pages);
+        let notes = self.add_generated_types_to_pages(&mut pages);
+        self.add_macro_sources_to_pages(&mut pages);
         let pages = pages.into_values().filter(|page| !page.is_empty());
         (pages.collect(), notes)
     }
 
     /// Collects the modules that are public by their own path. They come before modules that are
     /// public only through `pub use`.
-    fn under_own_paths(&mut self) -> Vec<(usize, String)> {
+    fn collect_public_modules(&mut self) -> Vec<(usize, String)> {
         let mut public: Vec<(usize, String)> = vec![(0, self.crate_name.to_owned())];
         self.shown
             .insert(PublicTarget::Module(0), self.crate_name.to_owned());
@@ -103,7 +104,7 @@ impl<'a> PublicItems<'a> {
         public
     }
 
-    fn add_page(
+    fn add_module_page(
         &mut self,
         module: usize,
         path: &str,
@@ -121,18 +122,18 @@ impl<'a> PublicItems<'a> {
         let items = own.items.iter();
         outline
             .items
-            .extend(items.map(|item| self.add_item(module, item, own, &[])));
+            .extend(items.map(|item| self.item_without_page_conditions(module, item, own, &[])));
         for one in own.uses.iter().filter(|one| one.is_public) {
-            let found = self.names.find_path(module, &one.path);
+            let found = self.names.resolve_module_path(module, &one.path);
             match (&one.name, found) {
                 (None, PathResolution::Module(from)) => {
                     for (name, found, mut conditions) in self.names.public_names(from) {
-                        add_new(&mut conditions, one.conditions.clone());
+                        add_missing_strings(&mut conditions, one.conditions.clone());
                         if name == "*" {
-                            self.spread_page(found, path);
+                            self.record_glob_page(found, path);
                             continue;
                         }
-                        let origin = self.origin_of(&one.path);
+                        let origin = self.external_path(&one.path);
                         let named = ExportedName {
                             name: &name,
                             own: &name,
@@ -140,14 +141,14 @@ impl<'a> PublicItems<'a> {
                             docs: "",
                             conditions: &conditions,
                         };
-                        self.add_name(&mut outline, own, &named, found, public);
+                        self.add_reexported_name(&mut outline, own, &named, found, public);
                     }
                 }
                 (None, found) => {
-                    let made_by = self.made_by(&found);
-                    self.spread_page(found, path);
-                    outline.name_elsewhere(
-                        &self.origin_of(&one.path),
+                    let made_by = self.generating_macro_names(&found);
+                    self.record_glob_page(found, path);
+                    outline.add_external_name(
+                        &self.external_path(&one.path),
                         "*",
                         made_by,
                         &one.conditions,
@@ -155,7 +156,7 @@ impl<'a> PublicItems<'a> {
                 }
                 (Some(name), found) => {
                     let (last, from) = one.path.split_last().unzip();
-                    let origin = self.origin_of(from.unwrap_or_default());
+                    let origin = self.external_path(from.unwrap_or_default());
                     let named = ExportedName {
                         name,
                         own: last.map_or("", String::as_str),
@@ -163,16 +164,16 @@ impl<'a> PublicItems<'a> {
                         docs: &one.docs,
                         conditions: &one.conditions,
                     };
-                    self.add_name(&mut outline, own, &named, found, public);
+                    self.add_reexported_name(&mut outline, own, &named, found, public);
                 }
             }
         }
         outline
     }
 
-    /// Adds a name from `pub use` to a page: with its description if no page has it yet, otherwise
-    /// as a reference to the page that has it.
-    fn add_name(
+    /// Adds a name from `pub use` to a page: with the item's description if no page describes the
+    /// item yet, otherwise with a reference to the page that describes the item.
+    fn add_reexported_name(
         &mut self,
         outline: &mut ModuleOutline,
         page: &RustModule,
@@ -186,7 +187,7 @@ impl<'a> PublicItems<'a> {
             PathResolution::Module(module) => PublicTarget::Module(*module),
             PathResolution::Item(module, n) => PublicTarget::Item(*module, *n),
             PathResolution::MacroTypes(..) | PathResolution::Elsewhere(_) => {
-                let made_by = self.made_by(&found);
+                let made_by = self.generating_macro_names(&found);
                 if let PathResolution::MacroTypes(module, path) = found {
                     self.named
                         .entry((module, path))
@@ -196,7 +197,7 @@ impl<'a> PublicItems<'a> {
                     true => named.name.to_owned(),
                     false => format!("{} as {}", named.own, named.name),
                 };
-                outline.name_elsewhere(named.origin, &name, made_by, named.conditions);
+                outline.add_external_name(named.origin, &name, made_by, named.conditions);
                 return;
             }
         };
@@ -205,7 +206,7 @@ impl<'a> PublicItems<'a> {
                 .rsplit_once("::")
                 .filter(|(from, _)| *from != outline.path)
             {
-                outline.name_elsewhere(from, name, None, named.conditions);
+                outline.add_external_name(from, name, None, named.conditions);
             }
             return;
         }
@@ -217,7 +218,8 @@ impl<'a> PublicItems<'a> {
                     return;
                 };
                 outline.items.extend(own.items.get(n).map(|item| {
-                    let mut item = self.add_item(from, item, page, named.conditions);
+                    let mut item =
+                        self.item_without_page_conditions(from, item, page, named.conditions);
                     named.name.clone_into(&mut item.name);
                     if !named.docs.is_empty() {
                         named.docs.clone_into(&mut item.docs);
@@ -229,7 +231,7 @@ impl<'a> PublicItems<'a> {
     }
 
     /// Returns a copy of an item with only those conditions that its page does not already state.
-    fn add_item(
+    fn item_without_page_conditions(
         &self,
         module: usize,
         item: &RustItemOutline,
@@ -241,15 +243,15 @@ impl<'a> PublicItems<'a> {
         let mut all = of_module
             .map(|own| own.conditions.clone())
             .unwrap_or_default();
-        add_new(&mut all, of_use.to_vec());
-        add_new(&mut all, std::mem::take(&mut item.conditions));
+        add_missing_strings(&mut all, of_use.to_vec());
+        add_missing_strings(&mut all, std::mem::take(&mut item.conditions));
         all.retain(|one| !page.conditions.contains(one));
         item.conditions = all;
         item
     }
 
     /// Returns the path that a name comes from, as another crate would write it.
-    fn origin_of(&self, path: &[String]) -> String {
+    fn external_path(&self, path: &[String]) -> String {
         match path.split_first() {
             Some((first, rest)) if first == "crate" => {
                 let rest = rest.iter().map(String::as_str);
@@ -260,7 +262,7 @@ impl<'a> PublicItems<'a> {
         }
     }
 
-    pub(super) fn made_by(&self, found: &PathResolution) -> Option<String> {
+    pub(super) fn generating_macro_names(&self, found: &PathResolution) -> Option<String> {
         let PathResolution::MacroTypes(module, _) = found else {
             return None;
         };
@@ -270,7 +272,7 @@ impl<'a> PublicItems<'a> {
         (!names.is_empty()).then(|| names.join(", "))
     }
 
-    fn spread_page(&mut self, found: PathResolution, page: &str) {
+    fn record_glob_page(&mut self, found: PathResolution, page: &str) {
         if let PathResolution::MacroTypes(module, path) = found {
             self.spread
                 .entry((module, path))
@@ -282,7 +284,7 @@ impl<'a> PublicItems<'a> {
 /// Name exported by `pub use`.
 struct ExportedName<'a> {
     name: &'a str,
-    /// Name in the module that it is exported from.
+    /// Name of the same item in the module from which `pub use` exports it.
     own: &'a str,
     origin: &'a str,
     docs: &'a str,
@@ -291,7 +293,7 @@ struct ExportedName<'a> {
 
 impl ModuleOutline {
     /// Adds a name that is described on another page or belongs to another crate.
-    fn name_elsewhere(
+    fn add_external_name(
         &mut self,
         origin: &str,
         name: &str,

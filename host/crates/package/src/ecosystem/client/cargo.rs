@@ -33,7 +33,7 @@ pub(super) fn find_registry(
 ) -> anyhow::Result<Option<ConfiguredRegistry>> {
     let settings = CargoSettings::read_files(environment)?;
     match settings.default_registry() {
-        Some(name) if name != DEFAULT_SOURCE => settings.find_named(&name).map(Some),
+        Some(name) if name != DEFAULT_SOURCE => settings.find_named_registry(&name).map(Some),
         _ => settings.find_replacement(),
     }
 }
@@ -65,7 +65,7 @@ pub(super) fn find_proxy(
 impl<'a> CargoSettings<'a> {
     fn read_files(environment: &'a ClientEnvironment) -> anyhow::Result<Self> {
         let home = environment.variable("CARGO_HOME").map(PathBuf::from);
-        let home = home.or_else(|| environment.in_home(".cargo"));
+        let home = home.or_else(|| environment.home_path(".cargo"));
         let home = home.unwrap_or_default();
         // Cargo prefers the older file name, which has no `.toml`.
         let read = |name: &str| -> anyhow::Result<(Table, PathBuf)> {
@@ -94,8 +94,8 @@ impl<'a> CargoSettings<'a> {
     }
 
     /// Returns the registry with this name in the table `[registries]`.
-    fn find_named(&self, name: &str) -> anyhow::Result<ConfiguredRegistry> {
-        let variable = self.of_variable(name, "INDEX");
+    fn find_named_registry(&self, name: &str) -> anyhow::Result<ConfiguredRegistry> {
+        let variable = self.registry_variable(name, "INDEX");
         let index = variable.or_else(|| find_text(&self.config, &["registries", name, "index"]));
         let shown = name.escape_debug();
         let index = index.with_context(|| {
@@ -122,9 +122,9 @@ impl<'a> CargoSettings<'a> {
                 self.path.display()
             );
             if let Some(next) = source("replace-with") {
-                let is_source = find_table(&self.config, &["source", &next]).is_some();
+                let is_source = find_nested_toml_table(&self.config, &["source", &next]).is_some();
                 if !is_source {
-                    return self.find_named(&next).map(Some);
+                    return self.find_named_registry(&next).map(Some);
                 }
                 name = next;
                 continue;
@@ -161,12 +161,12 @@ impl<'a> CargoSettings<'a> {
         Ok(ConfiguredRegistry {
             url: url.to_owned(),
             setting: setting.to_owned(),
-            authorization: token.or_else(|| self.token_of_index(index)),
+            authorization: token.or_else(|| self.find_index_token(index)),
         })
     }
 
     fn find_token(&self, name: &str) -> Option<String> {
-        let variable = self.of_variable(name, "TOKEN");
+        let variable = self.registry_variable(name, "TOKEN");
         let files = [&self.credentials, &self.config];
         variable.or_else(|| {
             let mut files = files.into_iter();
@@ -175,8 +175,8 @@ impl<'a> CargoSettings<'a> {
     }
 
     /// Returns the token of the first named registry that has this index.
-    fn token_of_index(&self, index: &str) -> Option<String> {
-        let registries = find_table(&self.config, &["registries"])?;
+    fn find_index_token(&self, index: &str) -> Option<String> {
+        let registries = find_nested_toml_table(&self.config, &["registries"])?;
         let has_index = |name: &&String| {
             let own = find_text(registries, &[name, "index"]);
             own.is_some_and(|own| own == index)
@@ -187,20 +187,20 @@ impl<'a> CargoSettings<'a> {
 
     /// Returns the value of the variable for a key of a registry, for example
     /// `CARGO_REGISTRIES_NAME_INDEX`.
-    fn of_variable(&self, name: &str, key: &str) -> Option<String> {
+    fn registry_variable(&self, name: &str, key: &str) -> Option<String> {
         let name = name.to_ascii_uppercase().replace(['-', '.'], "_");
         self.environment
             .variable(&format!("CARGO_REGISTRIES_{name}_{key}"))
     }
 }
 
-fn find_table<'t>(table: &'t Table, path: &[&str]) -> Option<&'t Table> {
+fn find_nested_toml_table<'t>(table: &'t Table, path: &[&str]) -> Option<&'t Table> {
     path.iter()
         .try_fold(table, |table, key| table.get(*key)?.as_table())
 }
 
 fn find_text(table: &Table, path: &[&str]) -> Option<String> {
     let (last, above) = path.split_last()?;
-    let value = find_table(table, above)?.get(*last)?;
+    let value = find_nested_toml_table(table, above)?.get(*last)?;
     value.as_str().map(str::to_owned)
 }

@@ -2,8 +2,8 @@
 //! its credentials.
 //!
 //! Only the settings of the user and of the machine are read. Settings in the current folder are
-//! ignored, because a project could name a registry of its own there. A settings file that exists
-//! but cannot be read is an error: with the default registry as the fallback, the public registry
+//! ignored, because a malicious project could set its own registry in them. A settings file that
+//! exists but cannot be read is an error: otherwise the default, public registry would be used, and
 //! would learn the names of private packages.
 
 mod cargo;
@@ -25,13 +25,13 @@ use toml::Table;
 use super::PackageKind;
 use super::defaults::default_registry;
 use super::reference::PackageReference;
-use crate::contents::{open_file, read_open};
+use crate::contents::{open_file, read_open_file};
 use crate::registry::{RegistryAddress, Url, is_loopback, parse_url};
 
 /// Maximum size of a client's settings file in bytes. Usual ones have some hundred bytes.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 
-/// Environment variables with the addresses of proxies.
+/// Environment variables that contain the addresses of proxies.
 const PROXIES: [&str; 6] = [
     "HTTPS_PROXY",
     "https_proxy",
@@ -68,7 +68,7 @@ impl ClientEnvironment {
     }
 
     /// Returns a path in the home folder.
-    fn in_home(&self, path: &str) -> Option<PathBuf> {
+    fn home_path(&self, path: &str) -> Option<PathBuf> {
         self.home.as_ref().map(|home| home.join(path))
     }
 }
@@ -82,7 +82,7 @@ struct ConfiguredRegistry {
     authorization: Option<String>,
 }
 
-/// Finds the address of a package's registry as the ordinary client would.
+/// Finds the address of a package's registry in the same settings as the package's ordinary client.
 pub(super) fn find_registry(
     environment: &ClientEnvironment,
     reference: &PackageReference,
@@ -115,7 +115,7 @@ pub(super) fn find_registry(
         ),
     };
     let found = found.with_context(|| format!("no registry is configured: set {setting}"))?;
-    let mut address = checked_address(found, login, environment)?;
+    let mut address = validate_registry_address(found, login, environment)?;
     address.proxy = proxy::find_proxy(environment, reference.kind)?;
     let own = address
         .proxy
@@ -126,14 +126,14 @@ pub(super) fn find_registry(
     if reference.kind == PackageKind::Pypi && address.authorization.is_none() {
         let host = address.base.host_str().unwrap_or_default();
         let login = netrc::find_login(environment, host)?;
-        address.authorization = login.map(|login| basic_header(&login));
+        address.authorization = login.map(|login| basic_auth_header(&login));
     }
     Ok(address)
 }
 
 /// Checks a configured address. Moves credentials in the URL into the header `Authorization`, so
 /// that no message shows them.
-fn checked_address(
+fn validate_registry_address(
     found: ConfiguredRegistry,
     login: &'static str,
     environment: &ClientEnvironment,
@@ -145,7 +145,7 @@ fn checked_address(
     } = found;
     let mut base = parse_url(&url).with_context(|| format!("{setting} is not a URL"))?;
     if let Some(password) = url_credentials(&base) {
-        authorization = Some(basic_header(&password));
+        authorization = Some(basic_auth_header(&password));
     }
     // These setters fail only for URLs without a host, which are refused below.
     let _ = base.set_username("");
@@ -205,7 +205,7 @@ fn decode_percent(text: &str) -> String {
 }
 
 /// Returns the value of the header `Authorization` for a text `USER:PASSWORD`.
-fn basic_header(credentials: &str) -> String {
+fn basic_auth_header(credentials: &str) -> String {
     format!("Basic {}", STANDARD.encode(credentials))
 }
 
@@ -226,7 +226,7 @@ fn proxy_hosts(environment: &ClientEnvironment) -> Vec<String> {
 /// Reads a settings file; `None` if the file does not exist.
 fn read_settings(path: &Path) -> anyhow::Result<Option<String>> {
     let shown = path.display();
-    // Users name `/dev/null` to make a client read no settings file.
+    // Users set `/dev/null` as the settings file to make a client read none.
     if path == Path::new("/dev/null") {
         return Ok(None);
     }
@@ -240,7 +240,7 @@ fn read_settings(path: &Path) -> anyhow::Result<Option<String>> {
                 .with_context(|| format!("cannot read {shown}, which may name a registry"));
         }
     };
-    let bytes = read_open(file, path, MAX_SETTINGS_BYTES)?;
+    let bytes = read_open_file(file, path, MAX_SETTINGS_BYTES)?;
     let text = String::from_utf8(bytes);
     text.map(Some)
         .with_context(|| format!("{shown} is not UTF-8"))
@@ -267,7 +267,7 @@ struct IniSetting<'a> {
 }
 
 /// Lists the lines `KEY = VALUE` of an INI file, with their sections.
-fn ini_settings(text: &str) -> Vec<IniSetting<'_>> {
+fn parse_ini(text: &str) -> Vec<IniSetting<'_>> {
     let mut section = "";
     let mut settings = Vec::new();
     for line in text.lines().map(str::trim) {

@@ -1,7 +1,7 @@
 //! Reads logins from `~/.netrc`, which pip and uv use for an index without a login in its address.
 //!
 //! The format is that of ftp (`netrc(5)`): words separated by white space. An entry `default`,
-//! which applies to every host, is ignored: a login is sent only to a host that the user named.
+//! which applies to every host, is ignored: a login is sent only to a host that an entry names.
 
 use std::path::PathBuf;
 
@@ -16,16 +16,16 @@ pub(super) fn find_login(
     host: &str,
 ) -> anyhow::Result<Option<String>> {
     let named = environment.variable("NETRC").map(PathBuf::from);
-    let Some(path) = named.or_else(|| environment.in_home(".netrc")) else {
+    let Some(path) = named.or_else(|| environment.home_path(".netrc")) else {
         return Ok(None);
     };
     let text = read_settings(&path)?;
-    Ok(text.and_then(|text| login_in(&text, host)))
+    Ok(text.and_then(|text| find_host_login(&text, host)))
 }
 
 /// Returns the login in the first entry for the host.
-fn login_in(text: &str, host: &str) -> Option<String> {
-    let words = words(text);
+fn find_host_login(text: &str, host: &str) -> Option<String> {
+    let words = split_words(text);
     let mut words = words.iter().map(String::as_str);
     let (mut is_host, mut user, mut password) = (false, None, None);
     while let Some(word) = words.next() {
@@ -49,7 +49,7 @@ fn login_in(text: &str, host: &str) -> Option<String> {
 
 /// Splits the text into words and skips comments and macros. A word in double quotes may contain
 /// white space, and a backslash in such a word escapes the next character.
-fn words(text: &str) -> Vec<String> {
+fn split_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut in_macro = false;
     for line in text.lines() {
@@ -104,7 +104,7 @@ mod tests {
             ("d.example", None),
             ("example", None),
         ] {
-            assert_eq!(login_in(text, host).as_deref(), login, "{host}");
+            assert_eq!(find_host_login(text, host).as_deref(), login, "{host}");
         }
     }
 
@@ -119,7 +119,7 @@ mod tests {
             "\"",
             "machine a login \"\\",
         ] {
-            assert_eq!(login_in(text, "a"), None, "{text}");
+            assert_eq!(find_host_login(text, "a"), None, "{text}");
         }
     }
 }

@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use super::proxy::ConfiguredProxy;
 use super::{
-    ClientEnvironment, ConfiguredRegistry, basic_header, ini_settings, parse_url, read_settings,
+    ClientEnvironment, ConfiguredRegistry, basic_auth_header, parse_ini, parse_url, read_settings,
 };
 use crate::ecosystem::defaults;
 use crate::registry::Url;
@@ -30,7 +30,7 @@ pub(super) fn find_registry(
         .split_once('/')
         .map(|(scope, _)| format!("{scope}:registry"));
     let scoped = scope.and_then(|key| {
-        let (value, path) = settings.find_key(&key)?;
+        let (value, path) = settings.find_npm_setting(&key)?;
         Some((value, format!("`{key}` in {path}")))
     });
     let variable = || {
@@ -38,7 +38,7 @@ pub(super) fn find_registry(
         Some((value, format!("the variable {name}")))
     };
     let general = || {
-        let (value, path) = settings.find_key("registry")?;
+        let (value, path) = settings.find_npm_setting("registry")?;
         Some((value, format!("`registry` in {path}")))
     };
     let default = || Some((defaults::NPM?.to_owned(), "the defaults".to_owned()));
@@ -46,7 +46,7 @@ pub(super) fn find_registry(
     let Some((url, setting)) = found else {
         return Ok(None);
     };
-    let url = expand_variables(&url, environment)?;
+    let url = expand_npmrc_variables(&url, environment)?;
     let authorization = match parse_url(&url) {
         Ok(parsed) => settings.find_authorization(&parsed, environment)?,
         Err(_) => None,
@@ -69,7 +69,7 @@ pub(super) fn find_proxy(
         let variable = npm_variable(environment, &variable);
         let variable = variable.map(|(value, name)| (value, format!("the variable {name}")));
         let (value, setting) = variable.or_else(|| {
-            let (value, path) = settings.find_key(key)?;
+            let (value, path) = settings.find_npm_setting(key)?;
             Some((value, format!("`{key}` in {path}")))
         })?;
         // npm writes `null` for a setting that is not set.
@@ -80,7 +80,7 @@ pub(super) fn find_proxy(
         return Ok(None);
     };
     Ok(Some(ConfiguredProxy {
-        address: expand_variables(&value, environment)?,
+        address: expand_npmrc_variables(&value, environment)?,
         setting,
         exceptions: find("noproxy").map(|(value, _)| value),
         port: 80,
@@ -93,14 +93,14 @@ impl NpmSettings {
             let found = npm_variable(environment, name);
             found.map(|(path, _)| PathBuf::from(path))
         };
-        let user = named("npm_config_userconfig").or_else(|| environment.in_home(".npmrc"));
-        let global = named("npm_config_globalconfig").or_else(|| global_file(environment));
+        let user = named("npm_config_userconfig").or_else(|| environment.home_path(".npmrc"));
+        let global = named("npm_config_globalconfig").or_else(|| global_npmrc_path(environment));
         let mut lines = Vec::new();
         for path in user.iter().chain(&global) {
             let Some(text) = read_settings(path)? else {
                 continue;
             };
-            let own = ini_settings(&text).into_iter();
+            let own = parse_ini(&text).into_iter();
             let own = own.filter(|setting| setting.section.is_empty());
             // Within a file, the last line with a key has precedence.
             lines.extend(own.rev().map(|setting| {
@@ -112,14 +112,14 @@ impl NpmSettings {
     }
 
     /// Returns the value of a key and the path of the file that sets it.
-    fn find_key(&self, key: &str) -> Option<(String, String)> {
+    fn find_npm_setting(&self, key: &str) -> Option<(String, String)> {
         let mut lines = self.lines.iter();
         let (_, value, path) = lines.find(|(own, ..)| own == key)?;
         Some((value.clone(), path.clone()))
     }
 
     /// Returns the value of the header `Authorization` for a registry. npm stores credentials per
-    /// host and path; they apply to all paths below.
+    /// host and path; they also apply to all longer paths.
     fn find_authorization(
         &self,
         registry: &Url,
@@ -134,9 +134,9 @@ impl NpmSettings {
             let value = |name: &str| {
                 let places = [place.as_str(), place.trim_end_matches('/')];
                 let keys = places.map(|place| format!("{place}:{name}"));
-                let found = keys.iter().find_map(|key| self.find_key(key));
+                let found = keys.iter().find_map(|key| self.find_npm_setting(key));
                 found
-                    .map(|(value, _)| expand_variables(&value, environment))
+                    .map(|(value, _)| expand_npmrc_variables(&value, environment))
                     .transpose()
             };
             if let Some(token) = value("_authToken")? {
@@ -146,7 +146,7 @@ impl NpmSettings {
                 return Ok(Some(format!("Basic {basic}")));
             }
             if let (Some(user), Some(password)) = (value("username")?, value("_password")?) {
-                return Ok(Some(basic_header(&format!(
+                return Ok(Some(basic_auth_header(&format!(
                     "{user}:{}",
                     decode_password(&password)
                         .with_context(|| format!("`{place}:_password` of npm is not base64"))?
@@ -174,12 +174,12 @@ fn npm_variable(environment: &ClientEnvironment, name: &str) -> Option<(String, 
 
 /// Returns the path of the machine's settings file: `etc/npmrc` below the prefix that npm is
 /// installed in.
-fn global_file(environment: &ClientEnvironment) -> Option<PathBuf> {
+fn global_npmrc_path(environment: &ClientEnvironment) -> Option<PathBuf> {
     let prefix = npm_variable(environment, "npm_config_prefix");
     let prefix = prefix.map(|(path, _)| PathBuf::from(path)).or_else(|| {
         let path = environment.variable("PATH")?;
-        // A project could contain a `node` program with a settings file beside it, so folders of
-        // projects in `PATH` are skipped.
+        // Skip folders of projects in `PATH`, because a project could contain a `node` program with
+        // a malicious settings file beside it.
         let is_of_project = |folder: &&str| !folder.starts_with('/') || folder.contains(MODULES);
         let folders = path.split(':').filter(|folder| !is_of_project(folder));
         let mut programs = folders.map(|folder| Path::new(folder).join("node"));
@@ -190,9 +190,9 @@ fn global_file(environment: &ClientEnvironment) -> Option<PathBuf> {
     Some(prefix.join("etc/npmrc"))
 }
 
-/// Replaces `${NAME}` by the value of the variable, and `${NAME?}` by nothing if the variable is
-/// not set.
-fn expand_variables(text: &str, environment: &ClientEnvironment) -> anyhow::Result<String> {
+/// Replaces `${NAME}` by the value of the environment variable. Replaces `${NAME?}` in the same
+/// way, or by the empty string if the variable is not set.
+fn expand_npmrc_variables(text: &str, environment: &ClientEnvironment) -> anyhow::Result<String> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {

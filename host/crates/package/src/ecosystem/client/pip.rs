@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use toml::Table;
 
 use super::proxy::ConfiguredProxy;
-use super::{ClientEnvironment, ConfiguredRegistry, ini_settings, read_settings, read_table};
+use super::{ClientEnvironment, ConfiguredRegistry, parse_ini, read_settings, read_table};
 
 /// Variables with the address of an index, in the order of precedence.
 const VARIABLES: [&str; 3] = ["PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"];
@@ -15,22 +15,23 @@ const VARIABLES: [&str; 3] = ["PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL
 const NO_FILE: &str = "/dev/null";
 
 /// Finds the configured index of Python packages. Additional indexes (`extra-index-url`) are
-/// ignored: with two indexes, either could serve a package of the same name.
+/// ignored: with two indexes, an attacker could publish a package of the same name in the other
+/// one.
 pub(super) fn find_registry(
     environment: &ClientEnvironment,
 ) -> anyhow::Result<Option<ConfiguredRegistry>> {
     if let Some((value, name)) = environment.first_variable(&VARIABLES) {
         return Ok(Some(ConfiguredRegistry {
-            url: without_name(&value).to_owned(),
+            url: strip_index_name(&value).to_owned(),
             setting: format!("the variable {name}"),
             authorization: None,
         }));
     }
-    for path in settings_files(environment) {
+    for path in pip_settings_paths(environment) {
         let Some(text) = read_settings(&path)? else {
             continue;
         };
-        let settings = ini_settings(&text);
+        let settings = parse_ini(&text);
         let find = |section: &str| {
             let mut all = settings.iter().rev();
             all.find(|setting| {
@@ -45,9 +46,9 @@ pub(super) fn find_registry(
             }));
         }
     }
-    for path in uv_files(environment) {
+    for path in uv_settings_paths(environment) {
         let table = read_table(&path)?;
-        if let Some((url, key)) = table.as_ref().and_then(uv_index) {
+        if let Some((url, key)) = table.as_ref().and_then(find_uv_index) {
             return Ok(Some(ConfiguredRegistry {
                 url: url.to_owned(),
                 setting: format!("`{key}` in {}", path.display()),
@@ -73,11 +74,11 @@ pub(super) fn find_proxy(
     if let Some(address) = environment.variable("PIP_PROXY") {
         return Ok(found(&address, "the variable PIP_PROXY".to_owned()));
     }
-    for path in settings_files(environment) {
+    for path in pip_settings_paths(environment) {
         let Some(text) = read_settings(&path)? else {
             continue;
         };
-        let settings = ini_settings(&text);
+        let settings = parse_ini(&text);
         let find = |section: &str| {
             let mut all = settings.iter().rev();
             all.find(|setting| setting.section == section && setting.key == "proxy")
@@ -93,7 +94,7 @@ pub(super) fn find_proxy(
 }
 
 /// Returns the URL of the default index in uv's settings, and the key that sets it.
-fn uv_index(table: &Table) -> Option<(&str, &'static str)> {
+fn find_uv_index(table: &Table) -> Option<(&str, &'static str)> {
     let indexes = table.get("index").and_then(toml::Value::as_array);
     let tables = indexes
         .into_iter()
@@ -111,49 +112,43 @@ fn uv_index(table: &Table) -> Option<(&str, &'static str)> {
 }
 
 /// Lists the paths of uv's settings files, in the order of precedence.
-fn uv_files(environment: &ClientEnvironment) -> Vec<PathBuf> {
+fn uv_settings_paths(environment: &ClientEnvironment) -> Vec<PathBuf> {
     if let Some(named) = environment.variable("UV_CONFIG_FILE") {
         return vec![PathBuf::from(named)];
     }
     if environment.variable("UV_NO_CONFIG").is_some() {
         return Vec::new();
     }
-    let user = config_folder(environment).map(|folder| folder.join("uv/uv.toml"));
+    let user = user_config_folder(environment).map(|folder| folder.join("uv/uv.toml"));
     let machine = ["/etc/xdg/uv/uv.toml", "/etc/uv/uv.toml"].map(PathBuf::from);
     user.into_iter().chain(machine).collect()
 }
 
 /// Returns the folder for the user's configuration files.
-fn config_folder(environment: &ClientEnvironment) -> Option<PathBuf> {
+fn user_config_folder(environment: &ClientEnvironment) -> Option<PathBuf> {
     let named = environment.variable("XDG_CONFIG_HOME").map(PathBuf::from);
-    named.or_else(|| environment.in_home(".config"))
+    named.or_else(|| environment.home_path(".config"))
 }
 
 /// Lists the paths of pip's settings files, in the order of precedence.
-fn settings_files(environment: &ClientEnvironment) -> Vec<PathBuf> {
+fn pip_settings_paths(environment: &ClientEnvironment) -> Vec<PathBuf> {
     let named = environment.variable("PIP_CONFIG_FILE");
     if named.as_deref() == Some(NO_FILE) {
         return Vec::new();
     }
-    let config = config_folder(environment);
+    let config = user_config_folder(environment);
     let files = [
         named.map(PathBuf::from),
         config.map(|folder| folder.join("pip/pip.conf")),
-        environment.in_home(".pip/pip.conf"),
+        environment.home_path(".pip/pip.conf"),
         Some(PathBuf::from("/etc/xdg/pip/pip.conf")),
         Some(PathBuf::from("/etc/pip.conf")),
     ];
     files.into_iter().flatten().collect()
 }
 
-/// Removes the index name that uv allows before the address.
-///
-/// For example:
-///
-/// ```text
-/// ours=https://a.example/simple   ->  https://a.example/simple
-/// ```
-fn without_name(value: &str) -> &str {
+/// Removes the name that uv allows in front of the address of an index.
+fn strip_index_name(value: &str) -> &str {
     let is_name = |text: &str| {
         text.chars()
             .all(|c| c.is_alphanumeric() || "-_.".contains(c))

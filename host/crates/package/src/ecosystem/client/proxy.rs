@@ -34,10 +34,10 @@ pub(super) fn find_proxy(
         PackageKind::Pypi => pip::find_proxy(environment)?,
         PackageKind::Crates => cargo::find_proxy(environment)?,
     };
-    found.map(checked_proxy).transpose()
+    found.map(validate_proxy).transpose()
 }
 
-fn checked_proxy(found: ConfiguredProxy) -> anyhow::Result<RegistryProxy> {
+fn validate_proxy(found: ConfiguredProxy) -> anyhow::Result<RegistryProxy> {
     let ConfiguredProxy {
         address,
         setting,

@@ -1,4 +1,4 @@
-//! Tests of the settings of ordinary clients.
+//! Tests of finding registries and proxies in the settings of npm, pip, uv and cargo.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use super::*;
 
 /// Finds the registry of a package, with these files in the home folder and these environment
 /// variables.
-fn find(
+fn find_test_registry(
     reference: &str,
     files: &[(&str, &str)],
     variables: &[(&str, &str)],
@@ -36,12 +36,12 @@ fn find(
 }
 
 /// Returns the address of the registry and the value of the header `Authorization`.
-fn found(
+fn configured_address(
     reference: &str,
     files: &[(&str, &str)],
     variables: &[(&str, &str)],
 ) -> (String, Option<String>) {
-    let found = find(reference, files, variables).unwrap();
+    let found = find_test_registry(reference, files, variables).unwrap();
     (found.base.to_string(), found.authorization)
 }
 
@@ -52,7 +52,7 @@ fn npm_takes_the_registry_of_the_scope_then_the_variable_then_the_file() {
     let files = [(".npmrc", npmrc)];
     let token = ("TOKEN", "t0ken");
     assert_eq!(
-        found("npm:hello", &files, &[token]),
+        configured_address("npm:hello", &files, &[token]),
         (
             "https://a.example/npm/".to_owned(),
             Some("Bearer t0ken".to_owned())
@@ -60,17 +60,20 @@ fn npm_takes_the_registry_of_the_scope_then_the_variable_then_the_file() {
     );
     let other = ("npm_config_registry", "https://c.example");
     assert_eq!(
-        found("npm:hello", &files, &[other]),
+        configured_address("npm:hello", &files, &[other]),
         ("https://c.example/".to_owned(), None)
     );
     assert_eq!(
-        found("npm:@team/hello", &files, &[other]),
+        configured_address("npm:@team/hello", &files, &[other]),
         (
             "https://b.example/".to_owned(),
             Some("Basic dTpwdw==".to_owned())
         )
     );
-    let error = find("npm:hello", &files, &[]).err().unwrap().to_string();
+    let error = find_test_registry("npm:hello", &files, &[])
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.contains("`TOKEN`, which is not set"), "{error}");
 }
 
@@ -79,17 +82,20 @@ fn pip_takes_the_variables_of_pip_and_uv_and_then_the_file() {
     let conf = "[global]\nindex-url = https://a.example/simple\n[install]\nindex_url=https://u%40x:p@b.example/simple/\n";
     let files = [(".config/pip/pip.conf", conf)];
     assert_eq!(
-        found("pypi:hello", &files, &[]),
+        configured_address("pypi:hello", &files, &[]),
         (
             "https://b.example/simple/".to_owned(),
-            Some(basic_header("u@x:p"))
+            Some(basic_auth_header("u@x:p"))
         )
     );
     let uv = ("UV_DEFAULT_INDEX", "ours=https://c.example/x");
-    assert_eq!(found("pypi:hello", &files, &[uv]).0, "https://c.example/x/");
+    assert_eq!(
+        configured_address("pypi:hello", &files, &[uv]).0,
+        "https://c.example/x/"
+    );
     let pip = ("PIP_INDEX_URL", "https://d.example/simple?x#y");
     assert_eq!(
-        found("pypi:hello", &files, &[uv, pip]).0,
+        configured_address("pypi:hello", &files, &[uv, pip]).0,
         "https://d.example/simple/"
     );
 }
@@ -102,32 +108,32 @@ fn the_default_index_of_uv_is_taken_where_pip_names_none_and_netrc_has_its_login
     let files = [(".config/uv/uv.toml", uv), (".netrc", netrc)];
     let expected = (
         "https://a.example/simple/".to_owned(),
-        Some(basic_header("u:p")),
+        Some(basic_auth_header("u:p")),
     );
-    assert_eq!(found("pypi:hello", &files, &[]), expected);
+    assert_eq!(configured_address("pypi:hello", &files, &[]), expected);
     // A login in the address has precedence over `.netrc`, and other hosts and clients get no login
     // from `.netrc`.
     let own = [("PIP_INDEX_URL", "https://v:q@a.example/simple")];
     assert_eq!(
-        found("pypi:hello", &files, &own).1,
-        Some(basic_header("v:q"))
+        configured_address("pypi:hello", &files, &own).1,
+        Some(basic_auth_header("v:q"))
     );
     let other = [("PIP_INDEX_URL", "https://b.example/simple")];
-    assert_eq!(found("pypi:hello", &files, &other).1, None);
+    assert_eq!(configured_address("pypi:hello", &files, &other).1, None);
     let npm = [("npm_config_registry", "https://a.example/")];
-    assert_eq!(found("npm:hello", &files, &npm).1, None);
+    assert_eq!(configured_address("npm:hello", &files, &npm).1, None);
     let general = [(
         ".config/uv/uv.toml",
         "index-url = 'https://c.example/simple'\n",
     )];
     assert_eq!(
-        found("pypi:hello", &general, &[]).0,
+        configured_address("pypi:hello", &general, &[]).0,
         "https://c.example/simple/"
     );
-    let error = find("pypi:hello", &[(".config/uv/uv.toml", "index-url = ")], &[]);
+    let error = find_test_registry("pypi:hello", &[(".config/uv/uv.toml", "index-url = ")], &[]);
     let error = format!("{:#}", error.err().unwrap());
     assert!(error.contains("uv.toml is not TOML"), "{error}");
-    let error = find("pypi:hello", &[(".netrc/x", "")], &other);
+    let error = find_test_registry("pypi:hello", &[(".netrc/x", "")], &other);
     let error = format!("{:#}", error.err().unwrap());
     assert!(error.contains("not a regular file"), "{error}");
 }
@@ -148,13 +154,16 @@ fn cargo_takes_the_default_registry_or_follows_replaced_sources() {
         "https://a.example/index/".to_owned(),
         Some("t0ken".to_owned()),
     );
-    assert_eq!(found("crates:hello", &files, &[]), expected);
+    assert_eq!(configured_address("crates:hello", &files, &[]), expected);
     let default = [
         ("CARGO_REGISTRY_DEFAULT", "my-own"),
         ("CARGO_REGISTRIES_MY_OWN_INDEX", "sparse+https://b.example/"),
     ];
     let expected = ("https://b.example/".to_owned(), None);
-    assert_eq!(found("crates:hello", &files, &default), expected);
+    assert_eq!(
+        configured_address("crates:hello", &files, &default),
+        expected
+    );
     for (config, what) in [
         (
             "[source.crates-io]\nreplace-with='crates-io'",
@@ -174,7 +183,7 @@ fn cargo_takes_the_default_registry_or_follows_replaced_sources() {
         ),
         ("token = t0ken", "is not TOML"),
     ] {
-        let error = find("crates:hello", &[(".cargo/config.toml", config)], &[]);
+        let error = find_test_registry("crates:hello", &[(".cargo/config.toml", config)], &[]);
         let error = format!("{:#}", error.err().unwrap());
         assert!(error.contains(what), "{what}: {error}");
         assert!(!error.contains("t0ken"), "{error}");
@@ -182,7 +191,7 @@ fn cargo_takes_the_default_registry_or_follows_replaced_sources() {
 }
 
 #[test]
-fn addresses_that_others_could_change_and_files_that_cannot_be_read_are_refused() {
+fn insecure_addresses_and_unreadable_settings_files_are_refused() {
     for (url, what) in [
         ("http://a.example/", "neither https nor on this machine"),
         ("http://u:secret@10.0.0.1/", "neither https"),
@@ -190,14 +199,19 @@ fn addresses_that_others_could_change_and_files_that_cannot_be_read_are_refused(
         ("file:///etc/", "neither https"),
         ("hello", "is not a URL"),
     ] {
-        let error = find("npm:hello", &[], &[("npm_config_registry", url)]);
+        let error = find_test_registry("npm:hello", &[], &[("npm_config_registry", url)]);
         let error = format!("{:#}", error.err().unwrap());
         assert!(error.contains(what), "{url}: {error}");
         assert!(!error.contains("secret"), "{error}");
     }
     let local = [("npm_config_registry", "http://127.0.0.1:4873")];
-    assert_eq!(found("npm:hello", &[], &local).0, "http://127.0.0.1:4873/");
-    let error = find("npm:hello", &[(".npmrc/x", "")], &[]).err().unwrap();
+    assert_eq!(
+        configured_address("npm:hello", &[], &local).0,
+        "http://127.0.0.1:4873/"
+    );
+    let error = find_test_registry("npm:hello", &[(".npmrc/x", "")], &[])
+        .err()
+        .unwrap();
     assert!(
         format!("{error:#}").contains("not a regular file"),
         "{error:#}"
@@ -205,20 +219,20 @@ fn addresses_that_others_could_change_and_files_that_cannot_be_read_are_refused(
 }
 
 #[test]
-fn hosts_of_proxies_are_known() {
+fn proxy_hosts_are_read_from_the_environment() {
     let variables = [
         ("npm_config_registry", "https://a.example"),
         ("HTTPS_PROXY", "http://proxy.example:3128"),
         ("ALL_PROXY", "other.example:80"),
     ];
-    let found = find("npm:hello", &[], &variables).unwrap();
+    let found = find_test_registry("npm:hello", &[], &variables).unwrap();
     assert_eq!(found.proxies, ["proxy.example", "other.example"]);
 }
 
 #[test]
-fn the_proxy_of_a_client_is_stronger_than_the_variables() {
+fn the_proxy_in_client_settings_overrides_the_variables() {
     let proxy = |reference: &str, files: &[(&str, &str)], variables: &[(&str, &str)]| {
-        let found = find(reference, files, variables).unwrap();
+        let found = find_test_registry(reference, files, variables).unwrap();
         let hosts = found.proxies.clone();
         let own = found
             .proxy
@@ -264,7 +278,7 @@ fn the_proxy_of_a_client_is_stronger_than_the_variables() {
 }
 
 #[test]
-fn a_proxy_that_cannot_be_used_is_refused_by_the_name_of_its_setting() {
+fn an_unusable_proxy_is_refused_with_the_name_of_its_setting() {
     let registry = ("npm_config_registry", "https://a.example");
     for (npmrc, expected) in [
         (
@@ -274,7 +288,7 @@ fn a_proxy_that_cannot_be_used_is_refused_by_the_name_of_its_setting() {
         ("proxy=http://", "is not the address of a proxy"),
         ("proxy=http://u:secret@:1/", "is not the address of a proxy"),
     ] {
-        let error = find("npm:hello", &[(".npmrc", npmrc)], &[registry]).err();
+        let error = find_test_registry("npm:hello", &[(".npmrc", npmrc)], &[registry]).err();
         let error = format!("{:#}", error.unwrap());
         assert!(
             error.contains("`proxy` in ") && error.contains(expected),

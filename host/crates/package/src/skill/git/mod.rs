@@ -1,10 +1,10 @@
 //! Reads the committed files of a git repository on this machine.
 //!
-//! A repository can name programs to be run in many places: hooks, filters, monitors, transports,
-//! included settings. None of them has an effect here, because git runs in an empty temporary
-//! repository that only borrows the objects of the real one. The revision is resolved from the real
-//! repository's files, and every object from the commit to each file is checked against its hash,
-//! so that the recorded commit identifies the content.
+//! The configuration of a repository can make git run programs: hooks, filters, monitors,
+//! transports, included settings. Such configuration has no effect here, because git runs in an
+//! empty temporary repository that only reads the objects of the real one. The revision is resolved
+//! from the real repository's files, and every object from the commit to each file is checked
+//! against its hash, so that the recorded commit identifies the content.
 //!
 //! Start from [`GitRepository::open_at`] and [`list_repository`].
 
@@ -17,11 +17,11 @@ use std::collections::BTreeMap;
 use anyhow::{Context, bail, ensure};
 
 use super::super::contents::split_path;
-use super::tree::{ListedNode, MAX_LISTED, SourceTree};
-use object::{GitObjectKind, TreeEntry, tree_entries, tree_of};
+use super::tree::{ListedSourceNode, MAX_LISTED, SourceTree};
+use object::{GitObjectKind, TreeEntry, parse_tree, root_tree};
 pub(super) use objects::GitObjects;
 pub(super) use repository::GitRepository;
-use rind_lib::skill::{FOLDER, is_skipped};
+use rind_lib::skill::{FOLDER, is_skipped_folder_name};
 
 /// Mode of a directory in a tree object.
 const FOLDER_MODE: &str = "40000";
@@ -60,24 +60,24 @@ pub(super) async fn list_repository(
     for n_digits in formats {
         let mut objects = GitObjects::new(&repository, *n_digits)?;
         if let Some(commit) = objects.find_commit(&found).await {
-            let listed = walk_commit(&mut objects, &commit, &shown).await?;
+            let listed = list_commit_files(&mut objects, &commit, &shown).await?;
             return Ok((SourceTree::git_tree(listed, objects, name), commit));
         }
     }
     bail!("{shown} has no commit {}", found.escape_debug())
 }
 
-/// Lists the files of a commit, one directory level at a time, and records the object of each file
-/// in `objects`.
-async fn walk_commit(
+/// Lists the files of a commit, one directory level at a time, and records in `objects` which git
+/// object contains each file.
+async fn list_commit_files(
     objects: &mut GitObjects,
     commit: &str,
     shown: &str,
-) -> anyhow::Result<BTreeMap<Vec<String>, ListedNode>> {
+) -> anyhow::Result<BTreeMap<Vec<String>, ListedSourceNode>> {
     let text = objects
-        .read_all(GitObjectKind::Commit, &[commit], MAX_TREES_BYTES)
+        .read_objects(GitObjectKind::Commit, &[commit], MAX_TREES_BYTES)
         .await?;
-    let root = text.first().and_then(|text| tree_of(text));
+    let root = text.first().and_then(|text| root_tree(text));
     let root = root.with_context(|| format!("{shown}: the commit {commit} has no tree"))?;
     let mut listed = BTreeMap::new();
     let mut level: Vec<(Vec<String>, String)> = vec![(Vec::new(), root)];
@@ -87,14 +87,14 @@ async fn walk_commit(
         wanted.sort_unstable();
         wanted.dedup();
         let read = objects
-            .read_all(GitObjectKind::Tree, &wanted, MAX_TREES_BYTES)
+            .read_objects(GitObjectKind::Tree, &wanted, MAX_TREES_BYTES)
             .await?;
         let trees: BTreeMap<&str, Vec<u8>> = wanted.into_iter().zip(read).collect();
         let mut below = Vec::new();
         for (folder, tree) in &level {
             let tree = trees.get(tree.as_str()).map(Vec::as_slice);
-            for entry in tree_entries(tree.unwrap_or_default(), commit.len())? {
-                take_entry(entry, folder, objects, &mut listed, &mut below)?;
+            for entry in parse_tree(tree.unwrap_or_default(), commit.len())? {
+                add_tree_entry(entry, folder, objects, &mut listed, &mut below)?;
                 ensure!(
                     listed.len() + below.len() <= MAX_LISTED,
                     "{shown} is too large: it has more than {MAX_LISTED} files and folders"
@@ -106,13 +106,12 @@ async fn walk_commit(
     Ok(listed)
 }
 
-/// Adds a tree entry: lists a file in `listed`, and adds a directory to `below`, the next level to
-/// read.
-fn take_entry(
+/// Adds a tree entry: a file to `listed`, a directory to `below`, which is the next level to read.
+fn add_tree_entry(
     entry: TreeEntry,
     folder: &[String],
     objects: &mut GitObjects,
-    listed: &mut BTreeMap<Vec<String>, ListedNode>,
+    listed: &mut BTreeMap<Vec<String>, ListedSourceNode>,
     below: &mut Vec<(Vec<String>, String)>,
 ) -> anyhow::Result<()> {
     let name = String::from_utf8_lossy(&entry.name);
@@ -121,10 +120,12 @@ fn take_entry(
         "the path `{}` is refused: a file name contains `/`",
         name.escape_debug()
     );
-    // Old repositories have file modes with a leading zero.
+    // File modes in old repositories begin with a zero.
     let mode = entry.mode.trim_start_matches('0');
-    let (is_folder, is_hidden) = (mode == FOLDER_MODE, is_skipped(&name));
-    let is_in_hidden = folder.last().is_some_and(|above| is_skipped(above));
+    let (is_folder, is_hidden) = (mode == FOLDER_MODE, is_skipped_folder_name(&name));
+    let is_in_hidden = folder
+        .last()
+        .is_some_and(|above| is_skipped_folder_name(above));
     if is_in_hidden && !(is_folder && name == FOLDER) {
         return Ok(());
     }
@@ -134,21 +135,21 @@ fn take_entry(
         split_path(&path.join("/"))?;
         below.push((path.clone(), entry.object));
         if is_hidden {
-            listed.insert(path, ListedNode::Hidden);
+            listed.insert(path, ListedSourceNode::Hidden);
         }
         return Ok(());
     }
     let kind = match mode {
-        FOLDER_MODE => ListedNode::Hidden,
+        FOLDER_MODE => ListedSourceNode::Hidden,
         _ if std::str::from_utf8(&entry.name).is_err() => {
-            ListedNode::Odd("has a name that is not UTF-8")
+            ListedSourceNode::Odd("has a name that is not UTF-8")
         }
-        "100644" | "100755" | "100664" => ListedNode::File,
-        "120000" => ListedNode::Odd("is a link"),
-        "160000" => ListedNode::Odd("is a submodule"),
-        _ => ListedNode::Odd("is neither a file nor a folder"),
+        "100644" | "100755" | "100664" => ListedSourceNode::File,
+        "120000" => ListedSourceNode::Odd("is a link"),
+        "160000" => ListedSourceNode::Odd("is a submodule"),
+        _ => ListedSourceNode::Odd("is neither a file nor a folder"),
     };
-    if kind == ListedNode::File {
+    if kind == ListedSourceNode::File {
         objects.names.insert(path.clone(), entry.object);
     }
     let shown = path.join("/");

@@ -24,7 +24,7 @@ pub(super) struct TreeEntry {
 
 impl GitObjectKind {
     /// Returns git's word for the type.
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn type_name(self) -> &'static str {
         match self {
             Self::Blob => "blob",
             Self::Commit => "commit",
@@ -34,29 +34,30 @@ impl GitObjectKind {
 }
 
 /// Computes the name of an object with this content, as 40 or 64 hex digits; `None` if the content
-/// is a SHA-1 collision attack.
-pub(super) fn name_of(kind: GitObjectKind, content: &[u8], n_digits: usize) -> Option<String> {
-    let head = format!("{} {}\0", kind.word(), content.len());
+/// shows signs of a SHA-1 collision attack.
+pub(super) fn object_name(kind: GitObjectKind, content: &[u8], n_digits: usize) -> Option<String> {
+    let head = format!("{} {}\0", kind.type_name(), content.len());
     if n_digits == 64 {
         let hasher = Sha256::new().chain_update(head).chain_update(content);
-        return Some(hex_name(&hasher.finalize()));
+        return Some(hex_object_name(&hasher.finalize()));
     }
     let mut hasher = sha1_checked::Sha1::new();
     hasher.update(head.as_bytes());
     hasher.update(content);
     let outcome = hasher.try_finalize();
-    (!outcome.has_collision()).then(|| hex_name(outcome.hash()))
+    (!outcome.has_collision()).then(|| hex_object_name(outcome.hash()))
 }
 
 /// Returns the object name of a commit's root tree.
-pub(super) fn tree_of(commit: &[u8]) -> Option<String> {
+pub(super) fn root_tree(commit: &[u8]) -> Option<String> {
     let line = commit.split(|byte| *byte == b'\n').next()?;
     let name = std::str::from_utf8(line).ok()?.strip_prefix("tree ")?;
     Some(name.to_owned())
 }
 
-/// Parses the entries of a tree object. Object names in it have `n_digits` hex digits.
-pub(super) fn tree_entries(mut tree: &[u8], n_digits: usize) -> anyhow::Result<Vec<TreeEntry>> {
+/// Parses the entries of a tree object. The hashes in it have `n_digits` hexadecimal digits (40 or
+/// 64).
+pub(super) fn parse_tree(mut tree: &[u8], n_digits: usize) -> anyhow::Result<Vec<TreeEntry>> {
     const TORN: &str = "a tree of the commit cannot be read";
     let mut entries = Vec::new();
     while !tree.is_empty() {
@@ -70,14 +71,14 @@ pub(super) fn tree_entries(mut tree: &[u8], n_digits: usize) -> anyhow::Result<V
         entries.push(TreeEntry {
             mode: String::from_utf8_lossy(mode).into_owned(),
             name: name.to_vec(),
-            object: hex_name(object.get(1..).unwrap_or_default()),
+            object: hex_object_name(object.get(1..).unwrap_or_default()),
         });
         tree = rest;
     }
     Ok(entries)
 }
 
-fn hex_name(bytes: &[u8]) -> String {
+fn hex_object_name(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
@@ -108,7 +109,7 @@ mod tests {
             ),
         ];
         for (kind, n_digits, name) in table {
-            assert_eq!(name_of(kind, b"", n_digits).as_deref(), Some(name));
+            assert_eq!(object_name(kind, b"", n_digits).as_deref(), Some(name));
         }
     }
 
@@ -121,7 +122,7 @@ mod tests {
             &[255; 20],
         ]
         .concat();
-        let read = tree_entries(&tree, 40).unwrap();
+        let read = parse_tree(&tree, 40).unwrap();
         assert_eq!(read.len(), 2);
         assert_eq!(
             (read[0].mode.as_str(), read[0].name.as_slice()),
@@ -129,7 +130,7 @@ mod tests {
         );
         assert_eq!(read[1].object, "ff".repeat(20));
         for torn in [&tree[..tree.len() - 1], &tree[..5], b"\0", b"1 \0"] {
-            tree_entries(torn, 40).unwrap_err();
+            parse_tree(torn, 40).unwrap_err();
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Reads objects of a repository and checks them against their names. git runs in an empty
-//! temporary repository.
+//! Reads objects of a repository, and checks that their content matches their hashes.
 //!
-//! The temporary repository has no configuration, hooks or filters of the source repository; it
-//! only uses the source's object directory. Every git command is limited in output and time.
+//! The git commands run in an empty temporary repository, which has none of the configuration,
+//! hooks or filters of the source repository and only uses its object directory. Every git command
+//! is limited in output and time.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::super::super::contents::Files;
-use super::object::{GitObjectKind, name_of};
+use super::object::{GitObjectKind, object_name};
 use super::repository::{GitRepository, OBJECTS};
 use rind_lib::tool::process::{Ending, Process, Streams, base_environment};
 
@@ -33,12 +33,13 @@ pub(in super::super) struct GitObjects {
     shown: String,
     empty: TempDir,
     objects: PathBuf,
-    /// Object name of each file, by the file's path.
+    /// Hash of the git object with the content of each file, by the file's path.
     pub(super) names: BTreeMap<Vec<String>, String>,
 }
 
 impl GitObjects {
-    /// Creates the empty temporary repository. Object names in it have `n_digits` hex digits.
+    /// Creates the empty temporary repository. The hashes of its objects have `n_digits`
+    /// hexadecimal digits.
     pub(super) fn new(repository: &GitRepository, n_digits: usize) -> anyhow::Result<Self> {
         let make = || {
             let empty = tempfile::tempdir()?;
@@ -89,7 +90,7 @@ impl GitObjects {
             self.shown
         );
         let contents = self
-            .read_all(GitObjectKind::Blob, &known, max_bytes)
+            .read_objects(GitObjectKind::Blob, &known, max_bytes)
             .await?;
         Ok(wanted.iter().cloned().zip(contents).collect())
     }
@@ -97,7 +98,7 @@ impl GitObjects {
     /// Reads objects of one kind, at most `max_bytes` in total. Refuses an object whose content
     /// does not match its name, because the owner of the repository could have stored any content
     /// under that name.
-    pub(super) async fn read_all(
+    pub(super) async fn read_objects(
         &self,
         kind: GitObjectKind,
         wanted: &[&str],
@@ -113,7 +114,7 @@ impl GitObjects {
         let sizes = self.run_git(&args, Some(input.path()), about).await?;
         let sizes = String::from_utf8_lossy(&sizes);
         let size = |line: &str| {
-            line.strip_prefix(kind.word())?
+            line.strip_prefix(kind.type_name())?
                 .strip_prefix(' ')?
                 .parse()
                 .ok()
@@ -139,10 +140,10 @@ impl GitObjects {
             let content = content
                 .with_context(|| format!("{}: the output of git is truncated", self.shown))?;
             ensure!(
-                name_of(kind, content, name.len()).as_deref() == Some(*name),
+                object_name(kind, content, name.len()).as_deref() == Some(*name),
                 "{}: the content of the {} {name} does not match its hash: the repository is corrupt or was tampered with; see `git fsck`",
                 self.shown,
-                kind.word()
+                kind.type_name()
             );
             contents.push(content.to_vec());
             // `git cat-file` writes a line break after each object.
@@ -177,8 +178,8 @@ impl GitObjects {
         let process = Process {
             program: "git".into(),
             args: args.iter().map(Into::into).collect(),
-            // The temporary directory is in no other repository, and other users cannot write to
-            // it.
+            // The temporary directory is not inside another repository, and other users cannot
+            // write to it.
             cwd: self.empty.path().to_owned(),
             env,
             stdin: stdin.map(Path::to_owned),

@@ -1,15 +1,15 @@
-//! Reads a repository's own files, to find its object directory and the object that a revision
-//! refers to.
+//! Reads the files of a git repository directly, to find its object directory and the object that a
+//! revision refers to.
 //!
-//! Only plain files such as `HEAD`, refs and packed refs are read. Repositories that borrow objects
-//! from others (`alternates`) are refused.
+//! Only plain files such as `HEAD`, refs and packed refs are read. Repositories that use the
+//! objects of another repository (`alternates`) are refused.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use rustix::fs::OFlags;
 
-use super::super::super::contents::{open_file, read_open};
+use super::super::super::contents::{open_file, read_open_file};
 use rind_lib::git::is_repository;
 
 /// Maximum size of a file with refs in bytes. A thousand tags take 70 KB.
@@ -20,8 +20,8 @@ const MAX_HOPS: usize = 5;
 
 pub(super) const OBJECTS: &str = "objects";
 
-/// Git repository: `own` is its git directory, and `common` the git directory with the objects and
-/// branches. The two differ only in a worktree.
+/// Git repository. `own` is its git directory. `common` is the git directory that contains the
+/// objects and branches; it differs from `own` only in a worktree.
 #[derive(Debug)]
 pub(in super::super) struct GitRepository {
     pub(super) shown: String,
@@ -30,8 +30,8 @@ pub(in super::super) struct GitRepository {
 }
 
 impl GitRepository {
-    /// Returns the repository that `folder` is or whose working tree it is; `None` if there is
-    /// none.
+    /// Opens the repository whose git directory or working tree is `folder`. Returns `None` if
+    /// `folder` is neither.
     pub(in super::super) fn open_at(folder: &Path) -> anyhow::Result<Option<Self>> {
         let inner = folder.join(".git");
         let own = match inner.symlink_metadata() {
@@ -75,11 +75,11 @@ impl GitRepository {
     /// is no such ref.
     pub(super) fn find_revision(&self, rev: &str) -> anyhow::Result<Option<String>> {
         ensure!(
-            is_name(rev),
+            is_ref_name(rev),
             "`{}` is not a revision: use a branch, a tag or a hash",
             rev.escape_debug()
         );
-        if is_hash(rev) {
+        if is_object_hash(rev) {
             return Ok(Some(rev.to_owned()));
         }
         let mut places = vec![
@@ -110,7 +110,7 @@ impl GitRepository {
                 },
             };
             let found = found.trim();
-            if is_hash(found) {
+            if is_object_hash(found) {
                 return Ok(Some(found.to_owned()));
             }
             match found.strip_prefix("ref: ") {
@@ -142,17 +142,17 @@ impl GitRepository {
 fn read_text(path: &Path) -> anyhow::Result<String> {
     let file = open_file(path, OFlags::empty())
         .with_context(|| format!("cannot read {}", path.display()))?;
-    let bytes = read_open(file, path, MAX_REFS_BYTES)?;
+    let bytes = read_open_file(file, path, MAX_REFS_BYTES)?;
     String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))
 }
 
 /// Whether a text has the form of a full object hash.
-fn is_hash(text: &str) -> bool {
+fn is_object_hash(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// Whether git allows `name` as the name of a branch or tag.
-fn is_name(name: &str) -> bool {
+fn is_ref_name(name: &str) -> bool {
     let is_refused = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
     let mut parts = name.split('/');
     !name.starts_with('-')
