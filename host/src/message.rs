@@ -33,7 +33,7 @@ pub enum Role {
     Tool,
 }
 
-/// One tool call that the model requests.
+/// Tool call that the model requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
     /// Id that the provider assigned; the result refers to the call by this id.

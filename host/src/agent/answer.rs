@@ -1,7 +1,7 @@
 //! Keeps the state of a turn's answer: the last text of the model, and the numbers of truncated and
 //! of empty answers.
 //!
-//! Owns the counts and their limits. It does not depend on how requests are sent to the model.
+//! Owns the counts and their limits. It must not depend on how requests are sent to the model.
 //! Start from [`CurrentAnswerState`].
 
 use super::reply::{ReplyShortfall, ReplyStep};

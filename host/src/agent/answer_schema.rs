@@ -1,7 +1,8 @@
 //! Checks that the answer of a turn is JSON that matches a schema.
 //!
-//! Owns the check of an answer and the message that asks for the answer again. How JSON is
-//! requested from a provider is the task of the wires. Start from [`AnswerSchema::compile`].
+//! Owns the check of an answer and the message that asks for the answer again. The module must not
+//! know how JSON is requested from a provider, which is the task of the wires. Start from
+//! [`AnswerSchema::compile`].
 
 use std::fmt;
 use std::sync::Arc;

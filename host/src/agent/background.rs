@@ -1,7 +1,7 @@
 //! Tells the model about background commands that ended by themselves since its last turn, and
 //! about commands of an earlier run of the program, which ended with the program.
 //!
-//! This module does not depend on how commands run; see `tool::background`. Start from
+//! This module must not depend on how commands run; see `tool::background`. Start from
 //! [`take_background_notes`].
 
 use std::collections::BTreeSet;

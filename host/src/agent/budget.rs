@@ -1,6 +1,6 @@
 //! Counts the usage of a turn against the limits of plugins and models.
 //!
-//! Owns the counts and their limits. It does not depend on the effect of a counted call. Start from
+//! Owns the counts and their limits. It must not depend on the effect of a counted call. Start from
 //! [`TurnBudget`].
 
 use std::collections::HashMap;

@@ -18,8 +18,8 @@ use crate::text::clean_line;
 use crate::tool::policy::{PolicyCall, ToolVerdict};
 use crate::tool::subject::{Subject, WorkspacePath};
 
-/// Name of the tool whose policy also decides which context files the host may append to the result
-/// of a tool call.
+/// Name of the tool whose policy decides which files the host itself may give to the model: context
+/// files in the system prompt, and context files that are appended to the result of a tool call.
 const READ_FILE: &str = "read_file";
 
 /// Returns a function that decides, by the policy for `read_file`, whether the host may give the

@@ -92,8 +92,8 @@ impl DirectTurn<'_> {
         self.scope.turn_caller(step)
     }
 
-    /// Ends the turn. If a hook with `on_failure = "block"` failed, returns the reason with which
-    /// the failure would have ended a normal turn.
+    /// Ends the turn. If an observing hook with `on_failure = "block"` failed, returns the reason
+    /// with which the failure would have ended a normal turn.
     ///
     /// # Errors
     /// The session cannot be written.

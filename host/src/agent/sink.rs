@@ -51,7 +51,7 @@ impl AgentSink {
 
     /// Handles a hook call that failed or was dropped. A failed hook of the audit log is recorded
     /// in the session as a gap of the log; a failed observing hook with `on_failure = "block"`
-    /// stops the agents of the session.
+    /// ends the running turn of the session, or its next turn if none runs.
     fn record_failed_hook(&self, record: &TraceRecord) {
         let is_blocking = matches!(
             record.outcome,

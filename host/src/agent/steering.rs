@@ -1,6 +1,7 @@
 //! Queues for user input that arrives while a turn runs.
 //!
-//! One queue is for the next safe point of the turn, the other for its end.
+//! Texts of the first queue are used at the next safe point of the turn, those of the second at its
+//! end.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -1,8 +1,9 @@
 //! Records of calls that changed files, in an append-only file of JSON lines.
 //!
-//! One line begins a record before anything changes, and a second line ends the record. A record
-//! without a second line belongs to a call or rewind that is running or was interrupted. The module
-//! must not know how changes are found or restored. Start from [`ChangeRecord`] and [`ChangeLog`].
+//! A record has two lines: the first is written before anything changes, and the second ends the
+//! record. A record without a second line belongs to a call or rewind that is running or was
+//! interrupted. The module must not know how changes are found or restored. Start from
+//! [`ChangeRecord`] and [`ChangeLog`].
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};

@@ -253,7 +253,7 @@ pub fn count_entries(folder: &std::fs::File, limit: usize) -> Result<usize, Fold
     let n_entries = folder.entries()?.take(limit.saturating_add(1)).count();
     if n_entries > limit {
         return Err(FolderError::TooMuch(format!(
-            "the folders that are listed at once have more than {limit} entries"
+            "the folders of one listing have more than {limit} entries together"
         )));
     }
     Ok(n_entries)

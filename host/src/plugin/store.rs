@@ -35,7 +35,7 @@ const MAX_KEYS: usize = 10_000;
 const FULL_COUNT_HOLDS: Duration = Duration::from_secs(1);
 
 /// Time for which a measurement of the used space stays valid while the store is at most half full.
-/// It is long because a measurement reads the metadata of every file.
+/// The time is long because a measurement reads the metadata of every file.
 const COUNT_HOLDS: Duration = Duration::from_secs(60);
 
 /// Key-value store of one plugin.

@@ -142,8 +142,8 @@ impl SessionTail {
 }
 
 impl SessionStore {
-    /// Returns the entries of a session, or of a subagent as `ID/agents/AGENT`, with the numbers of
-    /// their lines.
+    /// Returns the entries of the session `id`, with the numbers of their lines. The id of a
+    /// subagent is `ID/agents/AGENT`.
     pub fn read_lines(&self, id: &str) -> Result<SessionEntries, Error> {
         self.tail(id)?.read_from_offset(true)
     }

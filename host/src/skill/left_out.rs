@@ -32,7 +32,7 @@ impl std::fmt::Display for SkillOmissionCause {
     }
 }
 
-/// Skill that was found and is not used as its author intended.
+/// Skill that was found and is not used, or is hidden from the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OmittedSkill {
     /// Identity of the skill; empty if the reason concerns a whole directory of skills.
@@ -51,7 +51,7 @@ pub struct OmittedSkill {
 }
 
 impl Skills {
-    /// Returns the skills that are not used as their authors intended, sorted by identity. A
+    /// Returns the skills that are not used or are hidden from the model, sorted by identity. A
     /// shadowed copy with the same content is not included, because nothing is lost.
     #[must_use]
     pub fn omitted_skills(&self) -> Vec<OmittedSkill> {

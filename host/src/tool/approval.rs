@@ -371,7 +371,7 @@ impl SessionApprovals {
             && keys.all(|key| always.contains_key(&key))
     }
 
-    /// Removes all "always" answers, so that every call needs approval again.
+    /// Removes all "always" answers, so that the calls that they covered need approval again.
     pub fn clear(&self) {
         self.lock().clear();
     }

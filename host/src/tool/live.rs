@@ -23,8 +23,8 @@ const KEPT_BYTES: usize = 16 << 10;
 /// Maximum length of a returned line, in bytes; a longer one is cut.
 const MAX_LINE_BYTES: usize = 400;
 
-/// Number of characters at the end of an output that may equal the beginning of a secret without
-/// being removed.
+/// Minimum number of characters of a secret's beginning that are removed from the end of an output;
+/// a shorter match stays.
 const LEAST_BEGUN: usize = 3;
 
 /// Outputs of the calls that run in a session. Cheap to clone.

@@ -101,7 +101,7 @@ pub struct PeerProcess {
     pub stop: PeerStopGuard,
 }
 
-/// Guard that stops a peer and its child processes when it is dropped.
+/// Guard that stops a peer and all its descendants when it is dropped.
 #[derive(Debug)]
 pub struct PeerStopGuard {
     _guard: DropGuard,

@@ -250,7 +250,11 @@ fn what_is_not_in_the_registry_or_was_pinned_to_a_digest_stays_as_it_is() {
     let newest = packed(&rind, &hello(&rind, "src", "0.3.0", ""), "newest.wasm");
     publish(&rind, &newest, &elsewhere).exits(0);
     let ran = install(&rind, &elsewhere).exits(1);
-    assert!(ran.stderr.contains("pass --change-source"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("pass --change-source"),
+        "{}",
+        ran.stderr
+    );
     // An update skips a pre-release, which is installed only if its version is requested.
     let release = packed(&rind, &hello(&rind, "src", "0.4.0-rc.1", ""), "rc.wasm");
     publish(&rind, &release, &registry.at("")).exits(0);

@@ -146,7 +146,7 @@ async fn arguments_are_checked_before_anything_runs() {
         "{results:?}"
     );
     assert!(
-        results[1].0.contains("takes arguments by name") && results[1].1,
+        results[1].0.contains("takes named arguments") && results[1].1,
         "{results:?}"
     );
     assert!(results[2].0.contains("Deploy to test."), "{results:?}");

@@ -6,7 +6,8 @@
 //! tags, with duplicate keys, or beyond the limits of depth and size. These limits make files from
 //! untrusted sources safe to read.
 //!
-//! It must not know which keys exist. Start from [`split_front_matter`] and [`read_document`].
+//! The module must not know which keys exist. Start from [`split_front_matter`] and
+//! [`read_document`].
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle};
 use serde_json::{Map, Value};

@@ -49,8 +49,8 @@ impl CaseSelection {
     }
 }
 
-/// One of several equal parts of all cases, written as in `2/5`. Cases are assigned to shards
-/// round-robin, so that slow neighbors are in different shards.
+/// Shard of all cases, written as in `2/5`: the second of five parts of equal size. Cases are
+/// assigned to shards round-robin, so that slow neighbors are in different shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaseShard {
     /// Number of this shard, counted from 1.

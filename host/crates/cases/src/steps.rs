@@ -45,7 +45,7 @@ pub struct StepGiven {
     pub reply: Vec<Reply>,
 }
 
-/// One turn of a case, from its first or a further step.
+/// Turn of a case: its first turn, or the turn of a further step.
 pub(super) struct GivenTurn {
     /// The `given` of the case, with input, calls and replies of this turn instead of the first
     /// turn's.

@@ -68,7 +68,7 @@ pub(super) fn warn_pasted_images(noted: &str, text: &str, workspace: &Path) -> V
     pasted.iter().take(MAX_IMAGES).map(line).collect()
 }
 
-/// Returns the paths of those images named in a text that exist.
+/// Returns the paths of the existing images that a text names.
 fn mentioned_paths(text: &str, workspace: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for name in find_mentioned_names(text) {

@@ -150,7 +150,7 @@ impl PreparedSession {
         self
     }
 
-    /// Offers prompts and resources of these MCP servers to clients as well.
+    /// Offers prompts and resources of these MCP servers to the clients of Rind's own server.
     pub(super) fn expose_mcp_servers(mut self, servers: &[String]) -> Self {
         self.run = self.run.expose_mcp_servers(servers);
         self

@@ -251,7 +251,7 @@ impl ServerQuestions {
     }
 
     /// Asks the user whether to answer at all, or whether to send the values that the form
-    /// proposes. Otherwise asks for the value of each field.
+    /// proposes. If the user wants to fill in the form, asks for the value of each field.
     async fn ask_form(
         &self,
         message: &str,

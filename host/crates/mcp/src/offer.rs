@@ -119,6 +119,8 @@ const KEYWORDS: [&str; 43] = [
 const TYPES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
+
+/// Values of `format` that JSON Schema defines. They are not reported as texts of the server.
 const FORMATS: [&str; 9] = [
     "date",
     "date-time",

@@ -136,7 +136,8 @@ fn begins_with_uri_scheme(text: &str) -> bool {
     })
 }
 
-/// Whether a path segment of a URI is `..`, even if it is percent-encoded several times.
+/// Whether a part of a URI, in its path or elsewhere, is `..`, even if it is percent-encoded
+/// several times.
 fn has_parent_segment(uri: &str) -> bool {
     let mut text = uri.to_ascii_lowercase();
     for _ in 0..MAX_DECODINGS {

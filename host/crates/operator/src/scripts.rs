@@ -104,6 +104,9 @@ fn is_script_allowed(environment: &OperatorEnvironment, script: &Script, policy:
 
 /// Warns about script files that the agent could change: with such a change, the agent could
 /// disable a check.
+///
+/// # Errors
+/// A setting is wrong.
 pub fn warn_writable_scripts(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<()> {
     for open in find_writable_scripts(setup, scripts)? {
         setup.environment.warn(&format!(

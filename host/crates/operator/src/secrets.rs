@@ -1,8 +1,8 @@
 //! Secrets of the operator: an environment variable has precedence over an entry of `secrets.toml`
 //! in the configuration folder.
 //!
-//! Secrets are sent only in outgoing requests, to MCP servers, and to third-party components whose
-//! settings name them. API keys of models are sent only to the providers of these models.
+//! Secrets are sent only in outgoing requests, and to those MCP servers and third-party components
+//! whose settings name them. API keys of models are sent only to the providers of these models.
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -44,8 +44,8 @@ pub const SECTIONS: &[&str] = &[
 
 /// The operator's setup for one workspace.
 ///
-/// It is created once, when a command starts. Everything that the operator decides about a run is
-/// derived from it.
+/// A command creates the setup once, at its start. Everything that the operator decides about a run
+/// is derived from the setup.
 #[derive(Clone, Debug)]
 pub struct OperatorSetup {
     /// Environment of the program.
@@ -181,7 +181,10 @@ impl OperatorSetup {
     }
 }
 
-/// Refuses a workspace in one of Rind's own folders, with a message that says how to fix it.
+/// Checks that the workspace is in none of Rind's own folders.
+///
+/// # Errors
+/// The workspace is in one of these folders; the message says how to fix it.
 pub fn check_apart(paths: &Paths) -> anyhow::Result<()> {
     host::check_workspace_apart(paths).map_err(|error| match error {
         host::Error::Overlap { workspace, own } => Usage(format!(

@@ -295,6 +295,9 @@ impl RunBeforeHost {
     }
 
     /// Creates the host, which asks `approver` whether a tool call may run.
+    ///
+    /// # Errors
+    /// No model is set up, a setting is wrong, or the parts do not fit together.
     pub async fn host(self, approver: Arc<dyn Approver>) -> anyhow::Result<RunWithHost> {
         if self.provider.is_stand_in {
             bail_usage!(

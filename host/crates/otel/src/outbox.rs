@@ -2,7 +2,7 @@
 //! exports batches from it.
 //!
 //! Invariant: a span that is not exported counts as lost, whether the queue was full, the export
-//! failed or the time ran out. This module does not depend on the content of the spans. Start from
+//! failed or the time ran out. This module must not depend on the content of the spans. Start from
 //! [`SpanOutbox`].
 
 use std::sync::atomic::{AtomicU64, Ordering};

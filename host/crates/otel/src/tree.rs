@@ -2,7 +2,7 @@
 //!
 //! Tracks which spans are open, and how they nest. Events name the parts ([`TurnPart`]);
 //! `attributes` provides the attributes. A part without an end event ends together with the agent
-//! that contains it. This module does not depend on how spans are sent. Start from [`SpanTree`].
+//! that contains it. This module must not depend on how spans are sent. Start from [`SpanTree`].
 
 use std::collections::HashMap;
 use std::time::SystemTime;

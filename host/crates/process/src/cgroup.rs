@@ -4,7 +4,7 @@
 //!
 //! A user can create groups in a systemd session (in their own `app.slice`), and root can anywhere.
 //! No controllers are enabled in parent groups: only those that the parent already delegates are
-//! used. This module does not depend on the program that runs in a group. Start from
+//! used. This module must not depend on the program that runs in a group. Start from
 //! [`ProcessCgroup::create_cgroup`].
 
 use std::fs;

@@ -336,8 +336,8 @@ impl ProcessTree {
         are_there
     }
 
-    /// Kills the processes of the tree. A keeper is not killed: it exits after the other processes,
-    /// and without it they could not be found.
+    /// Kills the processes of the tree, except a first process that is a keeper: it exits after the
+    /// others, and without it they could not be found. Further keepers are killed.
     fn kill_tree(&self) {
         if self.n_keepers == 0 {
             return self.signal_all_processes(Signal::KILL);

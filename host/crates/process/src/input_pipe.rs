@@ -1,6 +1,6 @@
 //! Creates the named pipe that a long-running process reads as its standard input.
 //!
-//! The pipe is in a private folder, which is removed together with the pipe. This module does not
+//! The pipe is in a private folder, which is removed together with the pipe. This module must not
 //! depend on what is written to the pipe. Start from [`InputPipe::create`].
 
 use std::io;

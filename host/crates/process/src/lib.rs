@@ -2,7 +2,7 @@
 //! over its whole process tree.
 //!
 //! After a normal exit, the deadline, cancellation or the drop of the future, no descendant of the
-//! program is left running. This crate does not depend on which program runs, nor why. Start from
+//! program is left running. This crate must not depend on which program runs, nor why. Start from
 //! [`Process`].
 
 mod capture;
@@ -64,7 +64,7 @@ pub enum Stream {
 /// Pipes for standard output and standard error: one for both, or one for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streams {
-    /// One pipe for both outputs, which preserves their order. The text is kept as a terminal would
+    /// Pipe that both outputs share, which preserves their order. The text is kept as a terminal would
     /// show it at the end, without control sequences and overwritten lines.
     Merged,
     /// Each output has its own pipe.

@@ -2,7 +2,7 @@
 //! tools need, and variables named in the settings. A variable that looks like a secret is passed
 //! only if the settings contain its full name.
 //!
-//! This module does not depend on the program that runs. Start from [`VariablesToPass`].
+//! This module must not depend on the program that runs. Start from [`VariablesToPass`].
 
 use std::ffi::OsString;
 use std::path::Path;

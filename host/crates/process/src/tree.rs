@@ -156,7 +156,7 @@ pub(super) fn count_started_processes() -> Option<u64> {
 }
 
 /// Returns all living descendants of the process `of`, without that process. If a process exits
-/// during the scan, its children may be missing from the result; a second call finds them.
+/// during the scan, its children may be missing from the result; call again to be sure.
 pub(super) fn find_descendants(of: Pid) -> Vec<DescendantProcess> {
     descendants_among_processes(list_processes().collect(), of.as_raw_nonzero().get())
 }

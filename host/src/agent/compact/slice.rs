@@ -1,8 +1,8 @@
 //! Selects the messages that compaction removes.
 //!
-//! They form a slice between the first message of the user and the tail that is kept. At the start
-//! and at the end of the slice, every earlier call has its result. Therefore a call and its result
-//! are never separated, whatever their sizes are.
+//! The selected messages form a slice between the first message of the user and the tail that is
+//! kept. At the start and at the end of the slice, every earlier call has its result. Therefore a
+//! call and its result are never separated, whatever their sizes are.
 
 use std::collections::HashSet;
 use std::ops::Range;

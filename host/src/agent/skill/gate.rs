@@ -121,7 +121,7 @@ fn check_arguments(skill: &Skill, arguments: &Value) -> Result<Value, String> {
         Value::String(text) if text.trim().is_empty() => Map::new(),
         _ => {
             return Err(format!(
-                "the skill {} takes arguments by name, as `arguments`; their JSON Schema: {schema}",
+                "the skill {} takes named arguments: pass them as an object in the field `arguments`; their JSON Schema: {schema}",
                 skill.id
             ));
         }

@@ -136,7 +136,7 @@ impl std::fmt::Display for Limit {
     }
 }
 
-/// One interface that plugins can import, or several interfaces with a common name prefix.
+/// Interface that plugins can import, or several interfaces with a common name prefix.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportRow {
     /// Name of an interface in `rind:plugin`, or a name prefix in another package.

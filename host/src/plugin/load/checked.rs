@@ -136,9 +136,9 @@ impl CheckedPlugin {
         settings
     }
 
-    /// Returns the plugin settings on which the hook on `point` depends (`only_with` or
-    /// `only_tools`), if all of them are empty, so that the hook has nothing to do; otherwise an
-    /// empty list.
+    /// Returns the plugin settings that one condition of the hook on `point` names (`only_with` or
+    /// `only_tools`), if all settings of that condition are empty, so that the hook has nothing to
+    /// do; otherwise an empty list.
     pub(in crate::plugin) fn empty_settings_of_hook(&self, point: &str) -> Vec<String> {
         let Some(row) = catalog::find(point) else {
             return Vec::new();

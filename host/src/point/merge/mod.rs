@@ -75,7 +75,8 @@ pub struct MergedOutcome {
     pub note: Option<String>,
     /// Messages to add to the conversation.
     pub inject: Vec<o::Injection>,
-    /// Names of the rights that the outcome used, such as `text` for a changed text.
+    /// Parts of the payload that the outcome changed, as names of the rights that this needs, such
+    /// as `text` for a changed text.
     pub changed: Vec<&'static str>,
     /// Whether the outcome changed the value that gates judge, such as the arguments of a call or a
     /// summary. Gates that judged the value before must then judge it again.

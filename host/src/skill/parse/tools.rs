@@ -290,7 +290,8 @@ fn expand_bundle_folder(text: &str, folder: &Path) -> Result<String, Refused> {
     // If the directory's name contains whitespace or wildcards, the pattern would match other
     // commands as well.
     if folder.contains(|c: char| c.is_whitespace() || "*'\"\\".contains(c)) {
-        let why = format!("has `{name}`, and the name of the folder has whitespace, quotes or `*`");
+        let why =
+            format!("has `{name}`, and the name of the folder has whitespace, quotes, `*` or `\\`");
         return Err((why, "every command asks as usual; rename the folder"));
     }
     Ok(text.replace(name, &folder))

@@ -54,7 +54,7 @@ impl CommandAnswer<'_> {
         let cleaned = finished.stdout.cleaned_bytes();
         if cleaned >= SAID_BYTES {
             content.push_str(&format!(
-                "[{cleaned} bytes of terminal control and of lines that were overwritten are left out]\n"
+                "[left out: {cleaned} bytes of terminal control sequences and overwritten lines]\n"
             ));
         }
         if let Some(cause) = cause {

@@ -36,12 +36,13 @@ impl CommandPattern {
             });
         }
         let mut wanted = PatternWordSearch::new(&self.words);
-        // Skip a pattern without literal words: `match_part` has already compared it.
+        // Skip a pattern without literal words: it matches any command, and `match_part_by_name`
+        // has already compared it.
         if wanted.are_all_words_found() {
             return false;
         }
-        // It is unknown where the texts of `others` stand among the words of the command, so search
-        // them before the words and again after them.
+        // Search the texts of `others` before the words of the command and again after them: their
+        // position among the words is unknown.
         for text in others() {
             wanted.advance_past_words(text);
         }

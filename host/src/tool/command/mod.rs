@@ -200,7 +200,8 @@ impl Command {
     }
 
     /// Returns the scope of an "always" answer. For each part, this is the program and its first
-    /// argument; or the exact part, if that argument is an option or the program may run others.
+    /// argument; or the exact part, if it is a redirection, has no argument or begins with an
+    /// option, or if the program may run others.
     ///
     /// For example:
     ///

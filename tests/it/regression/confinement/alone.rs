@@ -71,9 +71,7 @@ async fn the_model_gets_what_a_terminal_would_show_in_the_end() {
     let output = fixture.error("bash", json!({ "command": command })).await;
     assert!(output.starts_with("step 2000 of 2000\n["), "{output}");
     assert!(
-        output.contains(
-            " bytes of terminal control and of lines that were overwritten are left out]"
-        ),
+        output.contains(" bytes of terminal control sequences and overwritten lines]"),
         "{output}"
     );
 }

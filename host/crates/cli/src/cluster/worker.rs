@@ -1,4 +1,5 @@
-//! `rind worker`: runs turns of a class until a signal arrives or the worker is drained.
+//! `rind worker`: runs the turns of one class of sessions until a signal arrives or the worker is
+//! drained.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -102,11 +102,7 @@ pub(super) fn derived_traits(attributes: &[Attribute]) -> BTreeSet<String> {
                     && list.path.is_ident("derive")
                 {
                     let names = trait_names_in_derive(list).into_iter();
-                    traits.extend(
-                        names.map(|name| {
-                            [name.as_str(), CONDITION, condition.as_str(), ")"].concat()
-                        }),
-                    );
+                    traits.extend(names.map(|name| format!("{name}{CONDITION}{condition})")));
                 }
             }
         }

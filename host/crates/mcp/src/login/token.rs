@@ -127,8 +127,9 @@ impl ServerLogin {
         )
     }
 
-    /// Loads the token from the file if another process has renewed it there, and otherwise renews
-    /// it. Returns the time from which the token must be renewed again.
+    /// Loads the token from the file if it is still usable there, because another process may have
+    /// renewed it; otherwise renews it. A token that was refused is not usable. Returns the time
+    /// from which the token must be renewed again.
     async fn load_or_renew_token(
         &self,
         handle: &Arc<dyn AgentHandle>,

@@ -75,8 +75,8 @@ impl Drop for SuspendedCallGuard {
     }
 }
 
-/// Interchangeable sessions for the same clients: one session for each suspended call, and at most
-/// one session without a suspended call. A plugin runs one call at a time, so in a single session a
+/// Interchangeable sessions for the same clients: at most one session is free, and calls are
+/// suspended in each of the others. A plugin runs one call at a time, so in a single session a
 /// client that never sends its answer would block the other calls.
 #[derive(Default)]
 pub(super) struct SessionPool(Mutex<Vec<ServedSession>>);

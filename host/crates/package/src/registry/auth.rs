@@ -35,7 +35,7 @@ impl RegistryCredentials {
 }
 
 /// Creates a header value that is marked as sensitive, so that no log shows it.
-fn sensitive_header_value(text: &str) -> anyhow::Result<HeaderValue> {
+pub(super) fn sensitive_header_value(text: &str) -> anyhow::Result<HeaderValue> {
     let mut value = HeaderValue::from_str(text)
         .context("the credentials have a character that an HTTP header cannot contain")?;
     value.set_sensitive(true);

@@ -13,6 +13,7 @@ use reqwest::dns::{Addrs, Name, Resolving};
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue, LOCATION};
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Response, Url};
 
+use super::auth::sensitive_header_value;
 use super::reference::is_loopback;
 use super::transfer::{self, registry_client_builder};
 use rind_lib::egress::address::{self, AddressClass};
@@ -96,12 +97,7 @@ impl PackageDownload {
     /// Creates a client for a registry. Sends no request yet.
     pub(crate) fn new(registry: &RegistryAddress) -> anyhow::Result<Self> {
         let is_local = is_loopback(registry.base.host_str().unwrap_or_default());
-        let authorization = registry.authorization.as_ref().map(|text| {
-            let mut value = HeaderValue::from_str(text)
-                .context("the credentials have a character that an HTTP header cannot contain")?;
-            value.set_sensitive(true);
-            anyhow::Ok(value)
-        });
+        let authorization = registry.authorization.as_deref();
         Ok(Self {
             own: build_client(
                 registry_client_builder(is_local),
@@ -111,7 +107,7 @@ impl PackageDownload {
                 proxies: registry.proxies.clone(),
             }),
             base: registry.base.clone(),
-            authorization: authorization.transpose()?,
+            authorization: authorization.map(sensitive_header_value).transpose()?,
             login: registry.login,
             proxy: registry.proxy.clone(),
             until: Instant::now() + TIMEOUT,

@@ -1,7 +1,7 @@
 //! Wraps system calls for which rustix has no safe function in safe functions.
 //!
 //! This is the only file of the confinement with unsafe code. It makes no policy decisions, and it
-//! does not depend on the program that is confined.
+//! must not depend on the program that is confined.
 
 use std::ffi::{CString, c_int, c_long, c_uint};
 use std::io;

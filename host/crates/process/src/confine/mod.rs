@@ -17,7 +17,7 @@
 //! No code here falls back to running a program unconfined: a failure is returned as an error, see
 //! [`ConfinementObstacle`].
 //!
-//! This module does not depend on the program that runs, nor on the location of Rind's files. Start
+//! This module must not depend on the program that runs, nor on the location of Rind's files. Start
 //! from [`Confinement`]; [`detect_confinement`] finds the mechanism to use on this machine.
 
 mod bwrap;

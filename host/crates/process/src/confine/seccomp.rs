@@ -147,8 +147,8 @@ const REFUSED_AMONG_OTHERS: &[SyscallRow] = &[
 
 /// System calls that change limits, priority, scheduling or CPU affinity of a process. A program
 /// may use them only on itself: the argument with the process id, whose index is in the row, must
-/// be 0, which means the caller. If the call accepts other kinds of ids as well, the last column is
-/// the value of argument 0 that means a process id.
+/// be 0, which means the caller. If the call accepts other kinds of ids as well, argument 0 must
+/// have the value in the last column, which means a process id; other kinds are refused.
 const OF_PROCESS: &[(SyscallRow, u8, Option<u64>)] = &[
     (("prlimit64", Some(302), Some(261)), 0, None),
     (("setpriority", Some(141), Some(140)), 1, Some(0)),
@@ -325,9 +325,9 @@ fn refused_syscall_rules(
     Ok(rules)
 }
 
-/// Returns rules that allow only the sockets that a server and its clients on loopback need.
-/// Refused are types other than streams and datagrams, protocols other than TCP and UDP, and
-/// netlink except for routes, because these expose much kernel code.
+/// Returns rules that refuse sockets that a server and its clients on loopback do not need and that
+/// expose much kernel code: types other than streams and datagrams, protocols other than TCP and
+/// UDP, and netlink except for routes.
 fn non_loopback_rules() -> Result<Vec<SeccompRule>, String> {
     let is = |argument, value| argument_condition(argument, SeccompCmpOp::Eq, value);
     let is_not = |argument, value| argument_condition(argument, SeccompCmpOp::Ne, value);

@@ -306,8 +306,8 @@ fn kill_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
             n_new += 1;
             process.signal(Signal::STOP);
             // Stop all members of the process group at once, including processes that are being
-            // forked. The group is one that the program created. The stopped process stays in its
-            // group, so the id cannot be that of another group.
+            // forked. The group is in a session of the program, so no foreign process is in it. The
+            // stopped process stays in its group, so the id cannot be that of another group.
             if let Some(group) = process.current_group().filter(|group| *group != own_group) {
                 let _ = rustix::process::kill_process_group(group, Signal::STOP);
             }

@@ -1,7 +1,7 @@
 //! Plans the file system that a confined program sees (its view), as a list of mounts. The module
 //! `namespaces` or the program `bwrap` makes the mounts.
 //!
-//! A path that is not in the list does not exist for the program. This module does not depend on
+//! A path that is not in the list does not exist for the program. This module must not depend on
 //! which of the two makes the mounts. Start from [`FileViewMountPlan`].
 
 use std::path::{Path, PathBuf};
