@@ -9,6 +9,10 @@ use std::process::{Command, Stdio};
 use super::target;
 
 /// Adds the target to the toolchain of `rustc` if the target is missing, and informs the user.
+///
+/// # Errors
+/// `rustc` cannot be run, or the target is missing and cannot be added. In the second case, the
+/// message says how to install the target.
 pub(crate) fn ensure_target(rustc: &OsStr) -> Result<(), String> {
     let program = rustc.display();
     let asked = Command::new(rustc)

@@ -218,9 +218,9 @@ impl Checkpoints {
         }
     }
 
-    /// Records that a tool is about to write `content` to the file `path`, which is relative to the
-    /// workspace and contains no symlinks. `None` stands for content that is not known yet. Returns
-    /// the id of the record, which [`Self::end_file_write`] ends.
+    /// Records that `path`, which is relative to the workspace and contains no symlinks, is about
+    /// to be changed: to a file with `content`, or in another way, such as a removal, if `content`
+    /// is `None`. Returns the id of the record, which [`Self::end_file_write`] ends.
     pub fn begin_file_write(
         &self,
         origin: &CallOrigin,

@@ -99,7 +99,8 @@ pub enum FolderBase {
         names: Vec<String>,
         folder: Arc<File>,
     },
-    /// An empty directory, for a plugin that was granted no directory or none that exists.
+    /// An empty directory, mounted in place of a granted directory that cannot be opened, and at
+    /// `/` if no granted directory is mounted at `.`.
     Nowhere,
 }
 

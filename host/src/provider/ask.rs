@@ -20,8 +20,8 @@ const PATIENCE: Duration = Duration::from_millis(2_000);
 /// API of a server from which facts about a model can be queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelQueryApi {
-    /// List of models (`/v1/models`). vLLM, llama.cpp, Groq, Mistral and most gateways list more
-    /// facts than names.
+    /// List of models (`/v1/models`). vLLM, llama.cpp, Groq, Mistral and most gateways list other
+    /// facts in addition to the names.
     Models,
     /// The list of models of OpenRouter, which is more accurate than the built-in table about the
     /// server that runs a model.

@@ -188,8 +188,8 @@ impl MessageAssembler {
         emit(StreamEvent::Thinking(delta.into_owned()));
     }
 
-    /// Stores the signature of the last reasoning block. If there is no reasoning block or the last
-    /// one is already signed, the signature becomes a block without text.
+    /// Stores the signature of a reasoning block: in the last part, if that is reasoning without a
+    /// signature, and otherwise in a new reasoning block without text.
     pub(crate) fn add_thinking_signature(&mut self, proof: String) {
         self.n_bytes += proof.len();
         match self.parts.last_mut() {

@@ -26,7 +26,7 @@ pub struct ApiKey(String);
 
 impl ApiKey {
     /// Creates a key from a text, without surrounding white space, which is often copied by
-    /// mistake; `None` if the text is empty.
+    /// mistake; `None` if the text has no other characters.
     #[must_use]
     pub fn new(key: &str) -> Option<Self> {
         let key = key.trim();

@@ -214,7 +214,8 @@ impl<'a> ConversationFitter<'a, '_> {
     }
 
     /// Rewrites a message with tool results: each result gets the id and the tool name that its
-    /// call has in the rewritten conversation, and a result without a call is dropped.
+    /// call has in the rewritten conversation. A result is dropped if it has no call, or if its
+    /// call already has a result.
     fn fit_results(&mut self, message: &'a Message) -> Option<Cow<'a, Message>> {
         let mut kept = Vec::new();
         let mut is_changed = false;

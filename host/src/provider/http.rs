@@ -41,7 +41,7 @@ const REST: Duration = Duration::from_secs(5);
 /// Maximum white space before an answer, in bytes. Some servers send it as a keep-alive.
 const MAX_BLANK_BYTES: usize = 64 << 10;
 
-/// Longest delay between two attempts if the server sends no `Retry-After`.
+/// Longest delay between two attempts if the server does not ask for a delay.
 const MAX_BACKOFF: Duration = Duration::from_secs(16);
 
 /// Timeouts and retries of a model API.

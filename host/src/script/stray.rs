@@ -35,8 +35,8 @@ impl Script {
     }
 }
 
-/// Formats the message about a matcher that matches no tool. If the matcher has a Claude Code name,
-/// `own` is the tool's name in Rind.
+/// Formats the message about `matcher`: a regular expression that matches no tool, or a name in a
+/// list of names that no tool has. If it is a Claude Code name, `own` is the tool's name in Rind.
 fn unmatched_notice(matcher: &str, own: Option<&str>, mut names: Vec<String>) -> String {
     names.sort_unstable();
     names.dedup();

@@ -11,7 +11,8 @@ use super::interrupted::REPEATED;
 use super::undo;
 use crate::message::Message;
 
-/// A turn, and those of its messages that compaction removed from the conversation.
+/// A turn, and those of its messages that compaction removed from the conversation and that no
+/// holder keeps.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CompactedTurn {
     /// Number of the turn.

@@ -65,8 +65,8 @@ impl PluginStates {
         }
     }
 
-    /// Applies a change whose entry is in the file. If the change replaced or removed a large
-    /// value, returns the name of the blob that is no longer referenced.
+    /// Applies a change whose entry is in the file. If the change replaced or removed a large value
+    /// and no other value has the same blob, returns the name of the blob.
     pub(super) fn apply_body(&mut self, body: &Body) -> Option<String> {
         let Body::State {
             plugin,

@@ -15,8 +15,9 @@ impl Skill {
         (is_inner && !self.is_flat).then(|| self.dir.join(name))
     }
 
-    /// Whether the path of the bundle still leads to the directory that was found there, and not to
-    /// another directory or through a new symlink. Always `true` for a bundle in memory.
+    /// Whether the path of the bundle still exists and does not lead through a symlink that was
+    /// created since the bundle was found. Another directory that was moved to the same path is not
+    /// detected. Always `true` for a bundle in memory.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         let real = self.real_dir.canonicalize();

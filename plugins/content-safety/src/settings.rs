@@ -15,7 +15,8 @@ pub(crate) struct SafetySettings {
     pub(crate) allow: Vec<String>,
 }
 
-/// A kind of personal data. If two matches overlap, the match whose kind is listed first is masked.
+/// A kind of personal data. If several kinds match at the same position, the match whose kind is
+/// listed first is masked.
 #[data]
 #[derive(Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]

@@ -59,8 +59,8 @@ impl JobSchedule {
     /// scheduled time of the last run that was made.
     pub(crate) fn find_due_run(&self, now_ms: i64, last_ms: i64) -> Result<DueRun, Error> {
         let now = self.time_in_zone(now_ms)?;
-        // Search backwards from the latest scheduled time before `now_ms`: its delay may not have
-        // passed yet, while that of an earlier run has.
+        // Search backwards from the latest scheduled time that is not after `now_ms`: its delay may
+        // not have passed yet, while that of an earlier run has.
         let mut before = self.cron.find_previous_occurrence(&now, true).ok();
         while let Some(at) = &before {
             let ms = at.timestamp().as_millisecond();

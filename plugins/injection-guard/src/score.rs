@@ -128,8 +128,9 @@ fn total_weight<'a>(
         .count_ones();
     let mut best = [(0.0, SignKind::Override); SignKind::COUNT];
     for sign in stretch {
-        // A sign in a discussion of attacks has less weight. The weight is reduced less if signs of
-        // several kinds are unquoted: the text may be an attack that calls itself an example.
+        // A sign in a discussion of attacks has less weight. The weight of an unquoted sign is
+        // reduced less if signs of several kinds are unquoted: the text may be an attack that calls
+        // itself an example.
         let factor = match (sign.discussed, sign.quoted) {
             (false, _) => 1.0,
             (true, true) => 0.25,

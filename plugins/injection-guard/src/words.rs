@@ -172,8 +172,9 @@ fn character_run_end(
 struct WordGap {
     /// Whether the gap shows that a sentence begins with the word.
     begins: bool,
-    /// Whether the word is the first on its line. The word then begins a sentence only if it has a
-    /// capital letter or follows a dash, because lines of prose may be wrapped.
+    /// Whether the word is the first on its line. A line break alone does not begin a sentence,
+    /// because lines of prose may be wrapped; a capital letter or a dash at the start of the line
+    /// does.
     goes_on_below: bool,
 }
 

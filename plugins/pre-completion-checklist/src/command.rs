@@ -1,8 +1,9 @@
 //! Splits a shell line into the simple commands that it runs. This is not a complete shell parser,
 //! but distinguishes `cargo test` from `echo cargo test`.
 
-/// Programs that run the command in their arguments. Their options are skipped, and so is a value
-/// after an option if it begins with a digit; other separate values are not supported.
+/// Programs that run the command in their arguments. Their options are skipped, and so are
+/// arguments that begin with a digit, such as `60` of `timeout 60`. Other values that follow an
+/// option as a separate word are not supported.
 const WRAPPERS: &[&str] = &[
     "command", "env", "exec", "nice", "nohup", "stdbuf", "sudo", "time", "timeout", "xvfb-run",
 ];

@@ -3,8 +3,9 @@
 use rind_sdk::data;
 use rind_sdk::serde_json::{self, Value};
 
-/// Maximum length, in bytes, of the name of a loop's session. A longer name is replaced by a hash
-/// of exactly this length.
+/// Maximum length, in bytes, of the name of a loop's session. An empty name, and a name of this
+/// length or longer, is replaced by a hash of exactly this length, so that no other name equals a
+/// hash.
 const NAME_BYTES: usize = 40;
 
 /// Settings of the plugin.

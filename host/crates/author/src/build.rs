@@ -39,8 +39,8 @@ pub struct BuildOptions {
 /// Directories that all plugin builds on this machine share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedFolders {
-    /// Root of the unpacked SDKs. A plugin whose reference to the SDK does not resolve is changed
-    /// to an SDK in this directory.
+    /// Root of the unpacked SDKs. If a plugin's reference to the SDK does not resolve, the build
+    /// creates symlinks to an SDK in this directory.
     pub sdks: PathBuf,
     /// Directory of the compiled dependencies of plugins in Rust.
     pub builds: PathBuf,
@@ -130,8 +130,8 @@ pub async fn build_plugins(
     Ok(report)
 }
 
-/// Changes the plugin's reference to the SDK so that it resolves. If no SDK directory is shared,
-/// only checks that it resolves.
+/// Ensures that the plugin's reference to the SDK resolves, by creating missing symlinks. If no SDK
+/// directory is shared, only checks that it resolves.
 fn ensure_sdk(dir: &Path, options: &BuildOptions, progress: &Progress) -> Result<(), BuildError> {
     let settled = match &options.shared {
         Some(shared) => sdk::ensure_sdk_links(dir, &shared.sdks, progress),

@@ -127,8 +127,8 @@ impl PluginBuild<'_> {
     }
 }
 
-/// Appends a section to the component with the contract version and the language that it was built
-/// with. The host reads the section before it compiles the component.
+/// Appends a section to the component with the contract version, the language and the SDK version
+/// that it was built with. The host reads the section before it compiles the component.
 fn append_build_stamp(component: &Path, language: &str) -> std::io::Result<()> {
     let stamp = stamp::Stamp {
         contract: contract::CURRENT.to_owned(),

@@ -35,7 +35,8 @@ struct PythonScan {
     /// Classes of the module that are not exports, each with its line number.
     others: Vec<(String, usize)>,
     imports: Vec<String>,
-    /// Whether the module, or a submodule that it imports, calls `print`.
+    /// Whether the module, or another module of the plugin that it imports, uses `print`, `stdout`
+    /// or `stderr`, or imports a module that prints, such as `logging`.
     prints: bool,
 }
 

@@ -98,7 +98,8 @@ pub fn walk_path_beneath(
 /// within the folder.
 pub fn open_regular_file(folder: &Dir, path: &Path) -> io::Result<Option<(File, Metadata)>> {
     let mut options = OpenOptions::new();
-    // Without this flag, opening a named pipe would block until another process writes to it.
+    // Without this flag, opening a named pipe would block until another process opens it for
+    // writing.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
     let file = folder.open_with(path, options.read(true).custom_flags(flags))?;
     let metadata = file.metadata()?;

@@ -2,8 +2,8 @@
 //!
 //! Owns how files are created and replaced, so that only their owner can read them and readers
 //! never see a partially written file. It must not know where files belong (see `paths`) or their
-//! content. A power failure may lose the new content of a file, unless its doc says that the
-//! function waits for the disk.
+//! content. A power failure may lose the new content of a file, unless the doc of the function that
+//! wrote the file says that it waits for the disk.
 //!
 //! Start from [`create_private_folder`] and [`replace_private_file`].
 

@@ -37,7 +37,7 @@ pub fn is_repository(folder: &Path) -> bool {
 /// ```text
 /// a/.git             yes
 /// a/.GIT/hooks/x     yes: names are compared without case
-/// bare/config        yes, if `bare` has `HEAD_FILE`, `objects` and `refs`
+/// bare/config        yes, if `bare` has `HEAD`, `objects` and `refs`
 /// .gitignore         no
 /// ```
 #[must_use]

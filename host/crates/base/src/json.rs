@@ -2,9 +2,9 @@
 //! values.
 //!
 //! A parsed value takes up to 70 times the memory of its text, and checking, writing or dropping a
-//! deeply nested value takes stack space. Therefore the length and depth of a text are checked
-//! before it is parsed, and the size of a value before it is processed. The module must not know
-//! the meaning of any value. Start from [`parse_json`].
+//! deeply nested value takes stack space. Therefore the length of a text is checked before it is
+//! parsed, and the depth and size of a value before it is processed. The module must not know the
+//! meaning of any value. Start from [`parse_json`].
 
 use std::fmt;
 

@@ -12,7 +12,7 @@ const LETTERS_PER_TYPO: usize = 5;
 /// Minimum length in bytes of a name in which a swap of two letters is accepted.
 const MIN_SWAPPED_BYTES: usize = 4;
 
-/// Minimum length, in letters, of a word that [`nearest_valid_key`] accepts.
+/// Minimum length, in letters, of a word for which [`nearest_valid_key`] accepts weaker matches.
 const MIN_LETTERS: usize = 3;
 
 /// Returns the known name that is nearest to `name`; `None` if no known name is near enough. A

@@ -1,7 +1,7 @@
 //! Ranks texts by the words of a query with Okapi BM25, without a model.
 //!
-//! Only the word counts of each text are kept, not the text. The functions have no side effects.
-//! Start from [`WordQuery::new`].
+//! Only the word counts of each text are kept, not the text. The functions change only the values
+//! that they are called on. Start from [`WordQuery::new`].
 
 /// Maximum number of words of a query. Further words are ignored, because they hardly change the
 /// ranking.
@@ -64,8 +64,8 @@ impl WordQuery {
         })
     }
 
-    /// Counts the query's words in a text, and adds them to the counts over all texts. Every score
-    /// depends on the counts over all texts..
+    /// Counts the query's words in a text, and adds the text to the counts over all texts. Every
+    /// score depends on the counts over all texts.
     pub fn count_words(&mut self, text: &str) -> WordCounts {
         let mut counts = vec![0_u32; self.words.len()];
         let mut n_words = 0_u32;

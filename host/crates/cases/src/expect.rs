@@ -158,7 +158,7 @@ fn describe_expected_run(expect: &ExpectedNextRun) -> String {
     parts.fold("again".to_owned(), |all, part| all + &part)
 }
 
-/// Describes how a run of a loop ended: with a request for another run, or as done.
+/// Describes how a run of a loop ended: with a request for another run, as done, or as failed.
 fn describe_loop_end(seen: &ObservedTurn) -> String {
     match &seen.again {
         Some(again) => format!("again after {} ms: {}", again.after_ms, again.reason),

@@ -116,7 +116,7 @@ pub struct CaseGiven {
     pub http: Vec<CannedResponse>,
     /// Messages that servers send over WebSockets.
     pub websockets: Vec<CannedWebSocket>,
-    /// Initial time of the plugin's clock, in RFC 3339; the beginning of 2026 if absent.
+    /// Time that the plugin's clock always shows, in RFC 3339; the beginning of 2026 if absent.
     pub clock: Option<String>,
     /// Seed of the plugin's random numbers; 0 if absent.
     pub seed: Option<u64>,

@@ -12,12 +12,12 @@
 //! A case runs with all permissions that the plugin requests; requests pass every check of the real
 //! egress and are then answered from the case. Each case runs warm (one instance) and cold (a fresh
 //! instance per call), two turns each, because the host may discard an instance at any moment. A
-//! case fails if the plugin behaves differently in the two runs..
+//! case fails if the plugin behaves differently in the two runs.
 //!
 //! Cases of skills (`skill`) are turns of a host without plugins, with the same files, directories
 //! and doubles.
 //!
-//! Start from [`run::run`].
+//! Start from [`run::run_case`].
 
 mod coverage;
 mod doubles;

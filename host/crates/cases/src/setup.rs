@@ -143,8 +143,9 @@ pub(super) fn unused_reply_indexes(
 }
 
 /// Returns the scripted responses of the model in a turn. Adds the answer "done" if the case has no
-/// responses, except where the answer might remain unused: a command or a loop need not ask the
-/// model, and in a case with further steps (not `is_alone`) the next step would get the answer.
+/// responses. Does not add it if hooks are called directly, or for a command or a loop in a case
+/// with further steps (not `is_alone`): these need not ask the model, and the next step would then
+/// get the answer.
 pub(super) fn script_replies(given: &CaseGiven, is_alone: bool) -> Vec<Reply> {
     let call = given
         .tool

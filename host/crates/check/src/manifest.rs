@@ -62,8 +62,8 @@ fn line_number(message: &str) -> Option<usize> {
     digits.parse().ok()
 }
 
-/// Returns the line of the text that `message` quotes. If it quotes none, returns the line of the
-/// section or key at its beginning.
+/// Returns the line of the text that `message` quotes. If it quotes none, or the manifest does not
+/// contain the quoted text, returns the line of the section or key at the message's beginning.
 fn find_message_line(found: &FaultCollector<'_>, text: &str, message: &str) -> Option<usize> {
     let quoted = message.split('`').nth(1).filter(|quoted| quoted.len() > 1);
     let of_quoted = quoted.and_then(|quoted| text.find(&format!("\"{quoted}")));

@@ -1,5 +1,6 @@
 //! Generates JavaScript modules for agents whose hooks are functions in the agent's process. A
-//! module runs the guard program for each event, and refuses the call if the program fails.
+//! module runs the guard program for each event, and refuses the call unless the program's answer
+//! lets it pass.
 
 use std::path::Path;
 

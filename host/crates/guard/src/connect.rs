@@ -1,5 +1,5 @@
 //! Implements the program that agents run as their hook. It asks the daemon, starts a daemon if
-//! none runs, and refuses the call if no daemon answers.
+//! none runs, and refuses the call after any failure.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -55,8 +55,8 @@ pub trait GuardDaemonStarter {
     fn start_daemon(&self, folder: &GuardFolder) -> Result<(), String>;
 }
 
-/// Asks the daemon for the answer to a hook. Returns a refusal if the daemon cannot be reached or
-/// does not answer.
+/// Asks the daemon for the answer to a hook. Returns a refusal if the payload is invalid, or if the
+/// daemon cannot be reached or does not answer.
 pub fn ask_daemon(
     request: &HookRequest,
     folder: Result<GuardFolder, GuardError>,

@@ -1,7 +1,8 @@
 //! Implements the journal of a session that is open for writing.
 //!
 //! The journal buffers frames that are to be stored together with the next frame. When it is
-//! dropped, it waits until all appended frames are stored, and then releases the session's lease.
+//! dropped, it waits until all appended frames are stored, at most for the time `CLOSE`, and then
+//! releases the session's lease.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};

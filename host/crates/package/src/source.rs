@@ -117,7 +117,8 @@ pub struct FetchedPlugin {
     /// Warning that the version was yanked or is deprecated.
     pub notice: Option<String>,
     /// Signature that the registry or the package contained, if any, and its location. `None` for a
-    /// file on this machine, whose signature is in a separate file next to it.
+    /// source on this machine that is not a package, whose signature is in a separate file next to
+    /// it.
     signature: Option<(Option<String>, String)>,
 }
 

@@ -76,6 +76,9 @@ impl ApiAccess {
 
     /// Creates random secrets that no client knows, for a program that gets only requests that
     /// another server has already checked.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
     pub(crate) fn with_random_secrets() -> io::Result<Self> {
         Ok(Self {
             token: blake3::hash(random_secret()?.as_bytes()),

@@ -63,6 +63,9 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Answers the requests to one path by a function until `cancel` is cancelled, for a protocol other
 /// than the API. The token, `Host`, `Origin` and the number of connections are checked as for the
 /// API.
+///
+/// # Errors
+/// Connections cannot be accepted any more.
 pub async fn serve_path<F, A, B>(
     listener: ApiListener,
     path: &str,

@@ -1,8 +1,8 @@
 //! Manages the sessions that are open in this process.
 //!
-//! A session is opened for its first input, and then has a task of its own. After ten minutes
-//! without a turn it is closed, which frees its memory and lets another process open it. Reading a
-//! session never opens it.
+//! A session is opened when it is created or when a turn is requested, and then has a task of its
+//! own. After ten minutes without a turn it is closed, which frees its memory and lets another
+//! process open it. Reading a session never opens it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

@@ -14,8 +14,9 @@ use crate::provider::images::encode_base64;
 use crate::provider::schema::{self, SchemaLevel};
 use crate::provider::{Images, Request};
 
-/// Placeholder thought signature for a call that another API's model made. Gemini refuses a request
-/// with an unsigned call. Google documents this value for histories of other models
+/// Placeholder thought signature for a call without a signature, such as one that another API's
+/// model made. Gemini 3 and later refuse a request with an unsigned call. Google documents this
+/// value for histories of other models
 /// (<https://ai.google.dev/gemini-api/docs/thought-signatures>, FAQ).
 const UNSIGNED: &str = "skip_thought_signature_validator";
 

@@ -137,8 +137,9 @@ fn set_line_parent(text: &[u8], entry: &Entry, last: Option<&str>) -> Vec<u8> {
     changed.unwrap_or_else(|| text.to_vec())
 }
 
-/// Replaces the field `parent` in the text of a line, if the field is formatted as this program
-/// writes it; `None` otherwise.
+/// Replaces the first text in a line that is formatted like the field `parent` of its entry as this
+/// program writes it; `None` if there is no such text. The caller must check the returned line,
+/// because the text may be part of another value.
 fn replace_parent_text(text: &[u8], entry: &Entry, last: Option<&str>) -> Option<Vec<u8>> {
     let json = |value: Option<&str>| serde_json::to_string(&value).unwrap_or_default();
     let old = format!("\"parent\":{}", json(entry.parent.as_deref()));

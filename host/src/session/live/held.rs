@@ -59,8 +59,9 @@ impl SessionState {
         Ok(())
     }
 
-    /// Passes a line to the journal, which writes it together with the next entry. Writes the held
-    /// lines first.
+    /// Passes a line to the journal, which writes it together with the next entry. If there are
+    /// held lines, adds the line to them instead, so that it is written after them. Writes the held
+    /// lines now only if there is no room for a further one.
     pub(super) fn append_line_with_next(&mut self, line: Vec<u8>) -> Result<(), Error> {
         if !self.held.has_room_for_line() {
             self.write_held_lines()?;

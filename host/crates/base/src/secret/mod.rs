@@ -148,7 +148,7 @@ impl SecretScanner {
 }
 
 /// Merges overlapping findings and sorts them by position. If two findings begin at the same
-/// position, the merged finding gets the rule that is later in `rules.toml`, which is more
+/// position, the merged finding gets the rule whose keyword is later in the text, which is more
 /// specific: for example, a token format instead of a generic password.
 fn merge_findings(mut found: Vec<SecretFinding>) -> Vec<SecretFinding> {
     found.sort_by_key(|finding| finding.range.start);

@@ -12,7 +12,8 @@ mod encoder;
 
 /// Counts the tokens of a text with the encoder. Takes linear time, some 30 ms per megabyte. The
 /// first call also builds the encoder, which takes some 0.4 s and then 40 MB of memory as long as
-/// the process runs. Where an estimate or an upper bound is enough, use [`estimate_tokens`].
+/// the process runs. Use [`estimate_tokens`] or an upper bound instead where that is enough; the
+/// estimate is not an upper bound.
 #[must_use]
 pub fn count_tokens(text: &str) -> u64 {
     if text.is_empty() {
@@ -84,7 +85,7 @@ impl CharacterKind {
 }
 
 /// Maximum number of tokens of an image by the rules of [`count_image_tokens`]. An image of unknown
-/// size counts with this number..
+/// size counts as this many tokens.
 pub const MAX_IMAGE_TOKENS: u64 = 1_600;
 
 /// Returns the tokens of an image, by the documented rule of the model's vendor. Models of all

@@ -138,7 +138,7 @@ pub(super) fn layout_region(
     let laid = editor.layout_rows(size.columns, (size.rows / 2).max(1));
     let n_beside = laid.rows.len() + below.len() + 1;
     let n_skipped = match is_question {
-        // `Screen::fit_region_to_screen` drops rows of a question only on very low screens.
+        // `ChatScreen::fit_region_to_screen` drops rows of a question only on very low screens.
         true => 0,
         false => (above.len() + n_beside).saturating_sub(size.rows),
     };

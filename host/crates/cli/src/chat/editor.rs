@@ -25,8 +25,9 @@ const MAX_PASTES: u32 = 0xfff;
 /// Maximum number of edits that can be undone.
 const MAX_UNDO: usize = 100;
 
-/// Maximum size of a text that is shown in full when a command inserts it, in bytes. A larger text
-/// is inserted as a paste, because each key press redraws all text.
+/// Maximum size of a text of the user that is shown in full when it is inserted at once, in bytes:
+/// from the history, from an external editor or from the command line. A larger text is inserted as
+/// a paste, because each key press redraws all text.
 const MAX_INSERTED_BYTES: usize = 64 << 10;
 
 const TAB: &str = "    ";

@@ -222,7 +222,7 @@ pub(super) async fn run_in_session(
     })
 }
 
-/// Whether the terminal can only print lines one after another, as `TERM=dumb` says.
+/// Whether the terminal can only print lines one after another: if `TERM` is `dumb` or not set.
 fn is_dumb_terminal() -> bool {
     environment::variable("TERM").is_none_or(|term| term == "dumb")
 }

@@ -42,7 +42,7 @@ use rind_operator::model;
 use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorSetup;
 
-/// Maximum time between two presses of Ctrl-C after which the second one quits the chat.
+/// Maximum time between two presses of Ctrl-C for the second one to quit the chat.
 const MAX_DOUBLE_PRESS: Duration = Duration::from_secs(1);
 
 struct PlainChat {

@@ -1,9 +1,9 @@
 //! Runs shell commands that the person types. The model gets the output of `!COMMAND` with the next
 //! input, and never gets the output of `!!COMMAND`.
 //!
-//! Commands run in the person's login shell, or confined like those of the tool `bash` if the
-//! settings say so. Stopping a command stops all its processes. No policy and no hook is applied to
-//! these commands, because only the person can type one.
+//! Commands run in the shell that the variable `SHELL` names, or confined like those of the tool
+//! `bash` if the settings say so. Stopping a command stops all its processes. No policy and no hook
+//! is applied to these commands, because only the person can type one.
 
 use std::sync::Arc;
 

@@ -43,8 +43,8 @@ pub(super) use worker::run_worker;
 /// Maximum number of dead letters that are listed.
 const MAX_DEAD: usize = 100;
 
-/// Maximum length, in characters, of a dead letter's cause and of the name of a worker's set of
-/// plugins, as printed on a line.
+/// Maximum length, in characters, of a dead letter's cause, and of the number and digest of a
+/// worker's set of plugins, as printed on a line.
 const SHOWN: usize = 160;
 
 /// Maximum length, in characters, of the printed reason why a worker begins no turns.

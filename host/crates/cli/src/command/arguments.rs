@@ -2,8 +2,9 @@
 //! command's schema.
 //!
 //! Words fill the properties in the order of the schema; `key=value` sets the property `key`.
-//! Words in quotes may contain blanks. A last property of type text takes the rest of the line.
-//! Start from [`parse_command_arguments`].
+//! Words in quotes may contain blanks. A last property of type text takes the rest of the line as
+//! it was typed, with its quotes, if the rest has several words. Start from
+//! [`parse_command_arguments`].
 
 use serde_json::{Map, Value};
 

@@ -1,8 +1,9 @@
 //! Colors code by its language.
 //!
-//! Maps file names and names of languages to syntaxes, and limits the time, because models and
-//! files could contain text that takes long to color. Text is escaped before it is parsed, so
-//! colors only enclose pieces of it. Does not display the code. Start from [`CodeHighlighter`].
+//! Maps file names and names of languages to syntaxes. Limits the amount of colored text and the
+//! time, because models and files could contain text that takes long to color. Text is escaped
+//! before it is parsed, so colors only enclose pieces of it. Does not display the code. Start from
+//! [`CodeHighlighter`].
 
 use std::path::Path;
 use std::sync::LazyLock;

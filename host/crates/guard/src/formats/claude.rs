@@ -148,7 +148,8 @@ pub(super) fn refuse_prompt(why: &str) -> HookAnswer {
     HookAnswer::json(&json!({"decision": "block", "reason": reason_text(why)}))
 }
 
-/// Returns the answer of Claude Code and Codex hooks to a prompt that is not refused.
+/// Returns the answer of Claude Code and Codex hooks for a verdict that does not refuse a prompt.
+/// Refuses the prompt if a plugin changes it, because these hooks cannot change a prompt.
 pub(super) fn write_prompt_verdict(verdict: &ExternalAgentVerdict, title: &str) -> HookAnswer {
     if changed_prompt(verdict).is_some() {
         let why = format!(

@@ -37,7 +37,8 @@ pub struct WorkerStatus {
     /// Number of sessions that the worker opened since it started.
     #[serde(default)]
     pub claims: u64,
-    /// Digest of the plugin set with which new turns run, if the worker uses plugin sets.
+    /// Number and digest of the plugin set with which new turns run, if the worker uses plugin
+    /// sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugins: Option<String>,
     /// Reason why the worker begins no turns; `None` if it can begin turns.

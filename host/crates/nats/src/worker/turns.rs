@@ -7,7 +7,8 @@ use super::QueuedInput;
 /// Reason why a turn, or the claim of a session, failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnFailure {
-    /// Another program has the session open. The turn is retried later.
+    /// The turn cannot run here now, for example because another program has the session open. The
+    /// attempt is not counted, and the turn is retried later.
     Busy,
     /// Another program has taken the session over, and continues the turn.
     Fenced,
@@ -22,7 +23,7 @@ pub enum TurnFailure {
 /// State of a [`WorkerTurns`] that is reported to the operator of the worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkerTurnsState {
-    /// Digest of the set of plugins with which new turns run.
+    /// Number and digest of the set of plugins with which new turns run.
     pub plugins: Option<String>,
     /// Reason why no turn can begin; `None` if turns can begin.
     pub fault: Option<String>,

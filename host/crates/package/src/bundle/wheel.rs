@@ -16,8 +16,8 @@ use crate::zip::write_zip;
 const TAG: &str = "py3-none-any";
 
 /// Folder that the plugin is installed into, relative to the Python environment. The folder is not
-/// `share/rind/plugins`, because a plugin there would count as part of the installation of Rind and
-/// would not be asked for permissions.
+/// `share/rind/plugins`, because a plugin there would count as part of the installation of Rind,
+/// and nobody would be asked about its permissions.
 const SHARE: &str = "share/rind-packages";
 
 pub(super) fn make_wheel(parts: BundleParts<'_>) -> anyhow::Result<PackageBundle> {

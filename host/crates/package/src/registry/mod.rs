@@ -158,8 +158,8 @@ impl PluginRegistry {
         }
         let mut all: Vec<String> = Vec::new();
         for _ in 0..MAX_PAGES {
-            // Request the next page by the last tag of this page: the URL in the server's `Link`
-            // header is not trusted.
+            // Request each further page by the last tag of the page before: the URL in the server's
+            // `Link` header is not trusted.
             let last = all.last().map(|tag| format!("&last={tag}"));
             let ask = RegistryRequest::new(
                 Method::GET,

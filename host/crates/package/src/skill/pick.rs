@@ -257,8 +257,8 @@ pub async fn read_skill_bundle(
     })
 }
 
-/// Returns the words of a text that may be paths, in lower case. A directory is returned with a `/`
-/// at its end.
+/// Returns the words of a text that may be paths, in lower case. A `/` at the end of a word, which
+/// marks a directory, is kept.
 fn path_like_words(text: &str) -> BTreeSet<String> {
     let is_in_path = |c: char| c.is_alphanumeric() || "-_./+".contains(c);
     let words = text.split(|c: char| !is_in_path(c));

@@ -12,7 +12,7 @@ use syn::{ItemUse, UseTree};
 use super::RustModule;
 use crate::rust::attributes::{cfg_conditions, doc_comment_text};
 
-/// Maximum number of names in a path, and of `use` items that are followed one after the other.
+/// Maximum number of `use` items that are followed one after the other to resolve a name.
 const MAX_CHAIN: usize = 64;
 
 /// Maximum number of name lookups for all paths of a crate.
